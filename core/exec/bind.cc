@@ -172,6 +172,8 @@ void Binder::emit(std::int32_t i) {
   } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) !=
              plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory
+  } else if (n.op->has(OpFlags::kSlice) && lies_within(plan_.value({i, 0}))) {
+    return;  // read where it lies
   } else if (fusion_ != nullptr && is_elementwise(n)) {
     emit_fused(i);
   } else {
@@ -194,9 +196,15 @@ void Binder::emit_kernel(std::int32_t i) {
     made.outputs.push_back(plan_.value({sum->second, 0}));
     outputs.push_back(bound_.stored_type(made.outputs.back()));
   }
+  std::int64_t input_stride = 0, output_stride = 0;
+  if (!on_host_ && device_.takes_rows_within(*n.op)) {
+    input_stride = bound_.rows_of(made.inputs[0]).stride;
+    output_stride = bound_.rows_of(made.outputs[0]).stride;
+  }
   try {
-    made.run = device_.prepare(*n.op, {stored_input_types(n), outputs, n.attributes,
-                                       plan_.options.products, plan_.options.deterministic});
+    made.run = device_.prepare(
+        *n.op, {stored_input_types(n), outputs, n.attributes, plan_.options.products,
+                plan_.options.deterministic, input_stride, output_stride});
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }

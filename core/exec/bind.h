@@ -49,7 +49,11 @@ class Binder {
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
   void emit_kernel(std::int32_t i);
   void find_rows_into();
+  void place_parts(std::int32_t join);
   bool is_lookup_of(std::int32_t value, std::int64_t run) const;
+  bool makes_rows_of(std::int32_t value, std::int64_t run, std::int32_t whole) const;
+  void read_within(std::int32_t slice);
+  bool lies_within(std::int32_t value) const;
   void find_rows_within(const Wave& wave);
   std::int32_t only_update(std::int32_t slice, const Wave& wave) const;
   void emit_reduction(std::int32_t i);

@@ -35,10 +35,12 @@ Binder::Lives Binder::find_lives() const {
   std::vector<Interval>& life = made.values;
   life.assign(plan_.values(), Interval{kUnset, kUnset, 0, 0});
   auto use = [&](std::int32_t value, std::int64_t time) {
+    if (lies_within(value)) value = bound_.rows_of(value).within;
     auto& interval = life[static_cast<std::size_t>(bound_.root(value))];
     interval.last = std::max(interval.last, time);
   };
   auto define = [&](std::int32_t value, std::int64_t time) {
+    if (lies_within(value)) value = bound_.rows_of(value).within;
     auto& interval = life[static_cast<std::size_t>(value)];
     if (interval.first == kUnset) interval.first = time;
     interval.last = std::max(interval.last, time);

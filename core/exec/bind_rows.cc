@@ -65,26 +65,33 @@ std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
   }
 }
 
-// Lookups that are put beside one another and read by nobody else are written where they will
-// stand. Those that come from the host all the same, since the device does not have the variable,
-// lie by themselves and are copied there.
+// Lookups, and what the device computes in rows of a given distance, are written where they will
+// stand, if they are put beside one another and nobody else reads them. Lookups that come from the
+// host all the same, since the device does not have the variable, lie by themselves and are copied
+// there.
 void Binder::find_rows_into() {
   bound_.within_.assign(plan_.values(), {});
   if (on_host_) return;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
-    const Node& n = node(i);
-    if (!plan_.live(i) || !n.op->has(OpFlags::kJoin)) continue;
-    const std::int32_t whole = plan_.value({i, 0});
-    const int axis = number(n, "axis");
-    std::int64_t begin = 0;
-    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
-      const std::int64_t run = run_of(input_type(n, k).shape, axis);
-      const std::int32_t part = plan_.value(n.inputs[k]);
-      if (is_lookup_of(part, run) && consumer_[static_cast<std::size_t>(part)] == i)
-        bound_.within_[static_cast<std::size_t>(part)] = {whole, begin,
-                                                          run_of(bound_.type(whole).shape, axis)};
-      begin += run;
-    }
+    if (!plan_.live(i)) continue;
+    if (node(i).op->has(OpFlags::kJoin)) place_parts(i);
+    if (node(i).op->has(OpFlags::kSlice)) read_within(i);
+  }
+}
+
+void Binder::place_parts(std::int32_t join) {
+  const Node& n = node(join);
+  const std::int32_t whole = plan_.value({join, 0});
+  const int axis = number(n, "axis");
+  const std::int64_t stride = run_of(bound_.type(whole).shape, axis);
+  std::int64_t begin = 0;
+  for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+    const std::int64_t run = run_of(input_type(n, k).shape, axis);
+    const std::int32_t part = plan_.value(n.inputs[k]);
+    if (consumer_[static_cast<std::size_t>(part)] == join &&
+        (is_lookup_of(part, run) || makes_rows_of(part, run, whole)))
+      bound_.within_[static_cast<std::size_t>(part)] = {whole, begin, stride};
+    begin += run;
   }
 }
 
@@ -95,6 +102,34 @@ bool Binder::is_lookup_of(std::int32_t value, std::int64_t run) const {
   const TensorType& table =
       plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type;
   return table.dtype != DType::kString && table.shape.row_elements() == run;
+}
+
+// Whether a kernel makes the value, in rows of `run` elements, and can do so within `whole`.
+bool Binder::makes_rows_of(std::int32_t value, std::int64_t run, std::int32_t whole) const {
+  const Node& n = node(plan_.producer[static_cast<std::size_t>(value)]);
+  const TensorType made = bound_.stored_type(value);
+  return device_.takes_rows_within(*n.op) && made.shape.rank() == 2 && made.shape[1] == run &&
+         made.dtype == bound_.stored_type(whole).dtype;
+}
+
+// A slice that is read by such a kernel alone is read where it lies, and not computed.
+void Binder::read_within(std::int32_t slice) {
+  const Node& n = node(slice);
+  const std::int32_t value = plan_.value({slice, 0}), whole = plan_.value(n.inputs[0]),
+                     reader = consumer_[static_cast<std::size_t>(value)];
+  const TensorType made = bound_.stored_type(value);
+  if (reader < 0 || !device_.takes_rows_within(*node(reader).op) ||
+      plan_.value(node(reader).inputs[0]) != value || number(n, "axis") != 1 ||
+      made.shape.rank() != 2 || made.dtype != bound_.stored_type(whole).dtype)
+    return;
+  bound_.within_[static_cast<std::size_t>(value)] = {whole, number(n, "begin"),
+                                                     input_type(n, 0).shape[1]};
+}
+
+// Whether the value has no memory of its own.
+bool Binder::lies_within(std::int32_t value) const {
+  return bound_.rows_of(value).within >= 0 &&
+         !is_read(node(plan_.producer[static_cast<std::size_t>(value)]));
 }
 
 }  // namespace cairn

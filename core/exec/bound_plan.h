@@ -138,7 +138,8 @@ class BoundPlan {
   std::int64_t offset(std::int32_t value) const {
     return offsets_[static_cast<std::size_t>(root(value))];
   }
-  // Where the device writes the rows that a lookup reads.
+  // Set if a value's rows lie within those of a larger one: of what a lookup reads, if the device
+  // makes it; of others always.
   const RowsWithin& rows_of(std::int32_t value) const {
     return within_[static_cast<std::size_t>(value)];
   }

@@ -105,6 +105,7 @@ class Step {
     std::vector<bool> stopped;  // by node: depends on this check, or on another that failed
   };
   void bind();
+  const std::byte* place_within(std::int32_t value) const;
   void set_outside_values();
   void give(std::int32_t value, const Tensor& tensor);
   bool lies_as_constant(std::int32_t value) const;

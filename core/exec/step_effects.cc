@@ -74,8 +74,6 @@ std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
   space_.asked.clear();
   space_.asked_by.clear();
-  space_.lookups.clear();
-  space_.gather_runs.clear();
   // The previous run may have used a store that lends its variables.
   for (ReadHere& here : wave.here) here.served = false;
   for (std::size_t g = 0; g < wave.reads.size(); ++g) {

@@ -45,7 +45,8 @@ void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
   }
 }
 
-// Only notes the lookups, which go to the device together: see enqueue_lookups().
+// Only notes the lookups, which go to the device together: see enqueue_lookups(). What reads rows
+// that are written within those of a larger value finds them there.
 void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
   for (std::int32_t i : plan_->waves[wave_].reads[g].nodes)
     note_lookup(i, held.block, data(input(i, 0)));
@@ -54,18 +55,11 @@ void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
 void Step::note_lookup(std::int32_t lookup, const RowBlock& block, const std::byte* ids) {
   const std::int32_t value = plan_->value({lookup, 0});
   const RowsWithin& rows = bound_->rows_of(value);
-  RowKernels::GatherRun run{block, ids, nullptr, rows.stride};
-  if (rows.within < 0) {
-    run.rows = const_cast<std::byte*>(data(value));
-    run.rows_stride = block.dim;
-  } else {
-    run.rows = const_cast<std::byte*>(data(rows.within)) +
-               static_cast<std::size_t>(rows.begin) * dtype_bytes(dtype_of_rows(lookup));
-    // What reads the value finds it in its place.
-    space_.pointers[static_cast<std::size_t>(value)] = nullptr;
-  }
+  const bool within = rows.within >= 0;
+  if (within) space_.pointers[static_cast<std::size_t>(value)] = place_within(value);
   space_.lookups.push_back(lookup);
-  space_.gather_runs.push_back(run);
+  space_.gather_runs.push_back(
+      {block, ids, const_cast<std::byte*>(data(value)), within ? rows.stride : block.dim});
 }
 
 // As it lies in memory.

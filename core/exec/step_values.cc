@@ -27,9 +27,22 @@ void Step::bind() {
     std::int64_t offset = bound_->offset(static_cast<std::int32_t>(v));
     space_.pointers[v] = offset == BoundPlan::kOutside ? nullptr : arena_at(offset);
   }
+  for (std::size_t v = 0; v < plan_->values(); ++v)
+    if (space_.pointers[v] == nullptr && bound_->rows_of(static_cast<std::int32_t>(v)).within >= 0)
+      space_.pointers[v] = place_within(static_cast<std::int32_t>(v));
   if (space_.on_host) place_updates();
   if (space_.rows != nullptr) lender_ = places_.lender();
+  // A run that failed may have left some.
+  space_.lookups.clear();
+  space_.gather_runs.clear();
   set_outside_values();
+}
+
+// Where the first of its rows lies within those of the larger value.
+const std::byte* Step::place_within(std::int32_t value) const {
+  const RowsWithin& rows = bound_->rows_of(value);
+  return data(rows.within) +
+         static_cast<std::size_t>(rows.begin) * dtype_bytes(bound_->stored_type(rows.within).dtype);
 }
 
 // Where the store wants them, if kernels can write there.

@@ -63,8 +63,7 @@ enum class OpFlags : std::uint16_t {
   kGradientOfEachOutput = 1 << 10,
   // The elements of its input from the attribute `begin` on along the attribute `axis`.
   kSlice = 1 << 11,
-  // Its inputs beside one another along the attribute `axis`, which may be a new one. On a device
-  // an input that stands in its place already is passed as null.
+  // Its inputs beside one another along the attribute `axis`, which may be a new one.
   kJoin = 1 << 12,
   // Products of matrices that are made of its inputs, computed as kMatrixProduct is.
   kOfProducts = 1 << 13,

@@ -157,6 +157,9 @@ class Device {
   // sum_to_like makes them. They are the gradient of a layer's bias, where the product is that of
   // its matrix.
   virtual bool sums_beside_products() const { return false; }
+  // Whether its kernels take a first input, and make an output, of two dimensions whose rows lie
+  // within those of a larger value.
+  virtual bool takes_rows_within(const OpDef& /*op*/) const { return false; }
   // nullptr: the device does not fuse, and has a kernel for each elementwise operation.
   virtual Fusion* fusion() { return nullptr; }
   // Keeps what `enqueue` has the device do instead of doing it: runs of kernels, and copies within

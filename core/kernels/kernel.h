@@ -15,9 +15,10 @@
 namespace cairn {
 
 // Where a run reads and writes, in the device's memory: row-major, aligned to at least 8 bytes,
-// outputs disjoint from inputs. A string input is its std::string objects one after another; a
-// kernel that makes strings sets outputs[0] to strings of its own, which are valid until its next
-// run. Strings lie in the host's memory.
+// outputs disjoint from inputs, but that an input of OpFlags::kJoin may lie in its place in the
+// output already, if the device has memory of its own. A string input is its std::string objects
+// one after another; a kernel that makes strings sets outputs[0] to strings of its own, which are
+// valid until its next run. Strings lie in the host's memory.
 struct KernelCall {
   const std::byte* const* inputs;
   std::byte** outputs;
@@ -38,6 +39,9 @@ struct KernelTypes {
   const Attributes& attributes;
   Arithmetic products = Arithmetic::kFloat32;
   bool deterministic = false;
+  // From one row of the first input, or of the output, to the next, in elements, where these rows
+  // lie within those of a larger value (Device::takes_rows_within()); 0: they lie by themselves.
+  std::int64_t input_stride = 0, output_stride = 0;
 };
 
 template <typename T>

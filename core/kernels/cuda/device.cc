@@ -111,6 +111,7 @@ class QueueDevice final : public Device, public QueueOwner {
            op.has(OpFlags::kOfProducts) || op.has(OpFlags::kJoin) || op.has(OpFlags::kSlice);
   }
   bool sums_beside_products() const override { return true; }
+  bool takes_rows_within(const OpDef& op) const override { return op.has(OpFlags::kOfProducts); }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }
   void begin_step(std::int64_t number) override {
@@ -254,13 +255,10 @@ class QueueDevice final : public Device, public QueueOwner {
     const bool announces = queue_.driver().watches();
     if (!announces && !rounds_to_bfloat16(products)) return run;
     std::vector<Range> reads(inputs.size()), writes(outputs.size());
-    std::vector<std::size_t> bytes;  // of the inputs
-    for (const TensorType& input : inputs) bytes.push_back(bytes_of(input));
+    for (std::size_t i = 0; i < inputs.size(); ++i) reads[i].bytes = bytes_of(inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) writes[i].bytes = bytes_of(outputs[i]);
-    return [this, announces, run = std::move(run), bytes, reads,
-            writes](const KernelCall& call) mutable {
-      for (std::size_t i = 0; i < reads.size(); ++i)
-        reads[i] = {call.inputs[i], call.inputs[i] != nullptr ? bytes[i] : 0};
+    return [this, announces, run = std::move(run), reads, writes](const KernelCall& call) mutable {
+      for (std::size_t i = 0; i < reads.size(); ++i) reads[i].begin = call.inputs[i];
       for (std::size_t i = 0; i < writes.size(); ++i) writes[i].begin = call.outputs[i];
       if (announces) queue_.driver().announce(queue_.stream(), reads, writes);
       run(call);

@@ -127,7 +127,6 @@ void copy_parts(Queue& queue, const Whole& whole, const Parts& parts, std::byte*
     copy_all<Converted<AsFloat32>>(queue, whole.rows, whole.stride, parts, to);
 }
 
-// An input that is null stands in its place already.
 KernelRun join(Queue& queue, const KernelTypes& types) {
   struct Part {
     std::int64_t run, place;
@@ -147,8 +146,11 @@ KernelRun join(Queue& queue, const KernelTypes& types) {
   return [&queue, all = std::move(all), whole, converts](const KernelCall& call) {
     Parts parts{};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (call.inputs[i] != nullptr)
-        parts.add(call.inputs[i], all[i].run, all[i].run, all[i].place, all[i].type);
+      const Part& part = all[i];
+      const std::byte* const place =
+          call.outputs[0] + static_cast<std::size_t>(part.place) * dtype_bytes(whole.type);
+      if (call.inputs[i] != place)  // or else it stands there already
+        parts.add(call.inputs[i], part.run, part.run, part.place, part.type);
       if (parts.count < kPartsMax && i + 1 < all.size()) continue;
       copy_parts(queue, whole, parts, call.outputs[0], converts);
       parts = {};

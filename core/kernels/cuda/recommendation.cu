@@ -64,17 +64,17 @@ Multiply plan_per_example(Queue& queue, const KernelTypes& types, std::int64_t b
   return plan_multiply(queue, shape, factors);
 }
 
-// to[b, p] = all[b, places[p]]
+// to[b, p] = all[b, places[p]], in rows of `stride` elements.
 template <typename T>
 void pick_pairs(Queue& queue, const Vectors& v, const std::uint32_t* places, const std::byte* all,
-                std::byte* to) {
+                std::byte* to, std::int64_t stride) {
   const T* const from = reinterpret_cast<const T*>(all);
   T* const out = reinterpret_cast<T*>(to);
   const Divisor pairs{v.pairs};
   const std::int64_t square = v.f * v.f;
   for_each(queue, v.batch * v.pairs, [=] CAIRN_KERNEL_BODY(std::int64_t at) {
     const std::int64_t b = pairs.divide(at), pair = at - b * pairs.by;
-    out[at] = from[b * square + places[pair]];
+    out[b * stride + pair] = from[b * square + places[pair]];
   });
 }
 
@@ -87,29 +87,30 @@ KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) *
                               dtype_bytes(types.outputs[0].dtype));
   auto places = uploaded(queue, squares_of_pairs(v.f));
-  return [&queue, v, product, scratch, places, narrow](const KernelCall& call) {
+  const std::int64_t stride = types.output_stride > 0 ? types.output_stride : v.pairs;
+  return [&queue, v, product, scratch, places, narrow, stride](const KernelCall& call) {
     const std::byte* const x = call.inputs[0];
     product({x, x, nullptr, scratch->data()});
     const auto* const of_pairs = places->as<std::uint32_t>();
     if (narrow)
-      pick_pairs<std::uint16_t>(queue, v, of_pairs, scratch->data(), call.outputs[0]);
+      pick_pairs<std::uint16_t>(queue, v, of_pairs, scratch->data(), call.outputs[0], stride);
     else
-      pick_pairs<float>(queue, v, of_pairs, scratch->data(), call.outputs[0]);
+      pick_pairs<float>(queue, v, of_pairs, scratch->data(), call.outputs[0], stride);
   };
 }
 
-// The matrix of each example's pairs, in the form in which the product reads it.
+// The matrix of each example's pairs, which lie in rows of `stride` elements, in the form in which
+// the product reads it.
 template <typename From, typename To>
 void spread_pairs(Queue& queue, const Vectors& v, const std::uint32_t* pairs, const std::byte* dy,
-                  std::byte* to) {
+                  std::int64_t stride, std::byte* to) {
   const auto* const from = reinterpret_cast<const typename From::Stored*>(dy);
   auto* const symmetric = reinterpret_cast<typename To::Stored*>(to);
   const Divisor square{v.f * v.f};
-  const std::int64_t of_example = v.pairs;
   for_each(queue, v.batch * square.by, [=] CAIRN_KERNEL_BODY(std::int64_t at) {
     const std::int64_t b = square.divide(at);
     const std::uint32_t pair = pairs[at - b * square.by];
-    symmetric[at] = To::write(pair == kNoPair ? 0.0f : From::read(from[b * of_example + pair]));
+    symmetric[at] = To::write(pair == kNoPair ? 0.0f : From::read(from[b * stride + pair]));
   });
 }
 
@@ -124,8 +125,9 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
   const auto spread = factor == DType::kFloat32 ? spread_pairs<AsFloat32, AsFloat32>
                       : dy == DType::kFloat32   ? spread_pairs<AsFloat32, AsBfloat16>
                                                 : spread_pairs<AsBfloat16, AsBfloat16>;
-  return [&queue, v, product, scratch, places, spread](const KernelCall& call) {
-    spread(queue, v, places->as<std::uint32_t>(), call.inputs[0], scratch->data());
+  const std::int64_t stride = types.input_stride > 0 ? types.input_stride : v.pairs;
+  return [&queue, v, product, scratch, places, spread, stride](const KernelCall& call) {
+    spread(queue, v, places->as<std::uint32_t>(), call.inputs[0], stride, scratch->data());
     product({scratch->data(), call.inputs[1], nullptr, call.outputs[0]});
   };
 }
