@@ -38,6 +38,8 @@ class Binder {
   void mark_absorbed(const Wave& wave);
   bool takes_bfloat16(std::int32_t i) const;
   bool makes_narrow(std::int32_t i) const;
+  bool reads_rounded(const Node& n) const;
+  bool is_rounded_bias(std::int32_t i, std::size_t k) const;
   void find_narrow();
   void find_masks();
   void find_sums(const Wave& wave);

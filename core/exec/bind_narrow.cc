@@ -17,8 +17,27 @@ bool Binder::takes_bfloat16(std::int32_t i) const {
 bool Binder::makes_narrow(std::int32_t i) const {
   const Node& n = node(i);
   if (n.outputs.empty() || absorbed_into_[static_cast<std::size_t>(i)] >= 0) return false;
-  return bound_.type(plan_.value({i, 0})).dtype == DType::kFloat32 && takes_bfloat16(i) &&
-         device_.makes_bfloat16(*n.op);
+  return bound_.type(plan_.value({i, 0})).dtype == DType::kFloat32 &&
+         (reads_rounded(n) || (takes_bfloat16(i) && device_.makes_bfloat16(*n.op)));
+}
+
+// A variable that is read whole: it is rounded where it is read.
+bool Binder::reads_rounded(const Node& n) const {
+  return n.op->effect == Effect::kRead && n.inputs.empty() && device_.row_kernels() != nullptr;
+}
+
+// Whether the node adds its input `k` to each row of a product that is computed inside it, and
+// whose result is rounded: then the product takes it, and wants it rounded as well.
+bool Binder::is_rounded_bias(std::int32_t i, std::size_t k) const {
+  const Node& n = node(i);
+  if (n.op->name != "add" || input_type(n, k).shape.rank() != 1) return false;
+  const auto other = static_cast<std::size_t>(n.inputs[1 - k].node);
+  if (absorbed_into_[other] != i || product_of_[other] != static_cast<std::int32_t>(other))
+    return false;
+  std::int32_t top = i;
+  while (absorbed_into_[static_cast<std::size_t>(top)] >= 0)
+    top = absorbed_into_[static_cast<std::size_t>(top)];
+  return bound_.narrow_[static_cast<std::size_t>(plan_.value({top, 0}))];
 }
 
 // Under kMixedBfloat16 a value is kept as bfloat16 if some product reads it, which would round it
@@ -47,7 +66,7 @@ void Binder::find_narrow() {
       const auto read = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
       if (!takes || (moves && otherwise[made_by(i)]))
         otherwise[read] = true;
-      else if (multiplies || (moves && narrow))
+      else if (multiplies || (moves && narrow) || is_rounded_bias(i, k))
         rounded[read] = true;
     }
   }

@@ -33,12 +33,10 @@ struct RowsWithin {
   std::int64_t begin = 0, stride = 0;  // elements
 };
 
-// A read, or an update, of a variable that lies in the device's memory. Prepared when it is first
-// made there.
+// A read of a variable that lies in the device's memory.
 struct ReadHere {
-  bool served = false;                      // in this run
-  std::vector<RowKernels::Gather> gathers;  // of a whole variable, beside ReadGroup::nodes
-  std::vector<bool> in_place;               // likewise: the value is the variable's own memory
+  bool served = false;         // in this run
+  std::vector<bool> in_place;  // beside ReadGroup::nodes: the value is the variable's own memory
   // The rows that the store gave, at most `most`, and for each of `count` ids the place of its row
   // among them, int32; null: the device was not dealt any.
   std::shared_ptr<std::byte> dealt, places;
@@ -61,8 +59,8 @@ struct BoundUpdate {
   bool summed = false;  // in this run: by the device
 };
 
-// The lookups that the device makes in one go: of a wave, those of variables that it has, or those
-// of rows that it was dealt.
+// The reads that the device makes in one go: of a wave, those of variables that it has, but for
+// values that are the variables' own memory, or those of rows that it was dealt.
 struct LookupsTogether {
   std::vector<std::int32_t> members;  // nodes
   RowKernels::Gathers run;            // prepared for these members

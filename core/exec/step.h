@@ -108,6 +108,7 @@ class Step {
   const std::byte* place_within(std::int32_t value) const;
   void set_outside_values();
   void give(std::int32_t value, const Tensor& tensor);
+  void give_rounded(std::int32_t value, const Tensor& tensor);
   bool lies_as_constant(std::int32_t value) const;
   void send_constants();
   void bring(std::int32_t value);
@@ -128,7 +129,8 @@ class Step {
   bool serve(std::size_t group);
   void serve_whole(const DeviceRows::Held& held, std::size_t group);
   void serve_rows(const DeviceRows::Held& held, std::size_t group);
-  DType dtype_of_rows(std::int32_t lookup) const;
+  void look_up(std::int32_t read, const RowKernels::GatherRun& run);
+  DType dtype_of_rows(std::int32_t read) const;
   // `ids`: what they are of, if not of the values that the graph has for it.
   void enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids = {});
   bool stays_as_read(std::int32_t read) const;
@@ -164,7 +166,7 @@ class Step {
   void prepare_sums(std::span<BoundUpdate* const> updates);
   void begin_sums();
   RowKernels::UpdateRun values_of(const BoundUpdate& update, std::int64_t dim);
-  void note_lookup(std::int32_t lookup, const RowBlock& block, const std::byte* ids);
+  void look_up_rows(std::int32_t read, const RowBlock& block, const std::byte* ids);
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);
   Tensor dense_value(std::int32_t update);

@@ -43,7 +43,7 @@ void Step::deal_out(std::size_t g) {
   const RowBlock block{type.dtype, here.dealt.get(), rows.shape()[0], dim, dim};
   const std::byte* at = here.places.get();
   for (std::int32_t i : group.nodes) {
-    note_lookup(i, block, at);
+    look_up_rows(i, block, at);
     at +=
         static_cast<std::size_t>(bound_->type(input(i, 0)).shape.elements()) * sizeof(std::int32_t);
   }

@@ -17,7 +17,6 @@ bool Step::serve(std::size_t g) {
   const DeviceRows::Held* const held = space_.rows->hold(*lender_, plan_->bound[variable]);
   here.served = held != nullptr;
   if (!here.served) return false;
-  here.gathers.resize(group.nodes.size());
   if (group.whole)
     serve_whole(*held, g);
   else
@@ -25,46 +24,48 @@ bool Step::serve(std::size_t g) {
   return true;
 }
 
-// If nothing changes the variable while its value is in use, the value is the variable's own
-// memory; otherwise it is a copy.
+// If nothing changes the variable while its value is in use, and it lies as the variable does, the
+// value is the variable's own memory; otherwise it is a copy.
 void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
   ReadHere& here = bound_->waves[wave_].here[g];
   const ReadGroup& group = plan_->waves[wave_].reads[g];
   const bool packed = held.block.row_stride == held.block.dim;
   if (here.in_place.empty())
-    for (std::int32_t i : group.nodes) here.in_place.push_back(packed && stays_as_read(i));
+    for (std::int32_t i : group.nodes)
+      here.in_place.push_back(packed && dtype_of_rows(i) == held.type.dtype && stays_as_read(i));
   for (std::size_t k = 0; k < group.nodes.size(); ++k) {
     const std::int32_t value = plan_->value({group.nodes[k], 0});
     std::byte* const place = arena_at(bound_->offset(value));
     const bool in_place = packed && here.in_place[k];
     space_.pointers[static_cast<std::size_t>(value)] = in_place ? held.block.base : place;
-    if (in_place) continue;
-    if (!here.gathers[k])
-      here.gathers[k] = space_.device.row_kernels()->prepare_gather(held.type, nullptr);
-    here.gathers[k](held.block, nullptr, place);
+    if (!in_place) look_up(group.nodes[k], {held.block, nullptr, place, held.block.dim});
   }
 }
 
-// Only notes the lookups, which go to the device together: see enqueue_lookups(). What reads rows
-// that are written within those of a larger value finds them there.
+// What reads rows that are written within those of a larger value finds them there.
 void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
   for (std::int32_t i : plan_->waves[wave_].reads[g].nodes)
-    note_lookup(i, held.block, data(input(i, 0)));
+    look_up_rows(i, held.block, data(input(i, 0)));
 }
 
-void Step::note_lookup(std::int32_t lookup, const RowBlock& block, const std::byte* ids) {
-  const std::int32_t value = plan_->value({lookup, 0});
+void Step::look_up_rows(std::int32_t read, const RowBlock& block, const std::byte* ids) {
+  const std::int32_t value = plan_->value({read, 0});
   const RowsWithin& rows = bound_->rows_of(value);
   const bool within = rows.within >= 0;
   if (within) space_.pointers[static_cast<std::size_t>(value)] = place_within(value);
-  space_.lookups.push_back(lookup);
-  space_.gather_runs.push_back(
-      {block, ids, const_cast<std::byte*>(data(value)), within ? rows.stride : block.dim});
+  look_up(read, {block, ids, const_cast<std::byte*>(data(value)),
+                 within ? rows.stride : block.dim});
+}
+
+// Only notes it: lookups go to the device together, see enqueue_lookups().
+void Step::look_up(std::int32_t read, const RowKernels::GatherRun& run) {
+  space_.lookups.push_back(read);
+  space_.gather_runs.push_back(run);
 }
 
 // As it lies in memory.
-DType Step::dtype_of_rows(std::int32_t lookup) const {
-  const std::int32_t value = plan_->value({lookup, 0});
+DType Step::dtype_of_rows(std::int32_t read) const {
+  const std::int32_t value = plan_->value({read, 0});
   const RowsWithin& rows = bound_->rows_of(value);
   return bound_->stored_type(rows.within < 0 ? value : rows.within).dtype;
 }
@@ -74,9 +75,12 @@ void Step::enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids) 
   if (prepared.members != space_.lookups) {
     std::vector<RowKernels::GatherOf> all;
     for (std::int32_t i : space_.lookups) {
-      const TensorType& type = bound_->type(input(i, 0));
-      all.push_back(
-          {variable_of(i).type, {ids.value_or(type.dtype), type.shape}, dtype_of_rows(i)});
+      RowKernels::GatherOf one{variable_of(i).type, std::nullopt, dtype_of_rows(i)};
+      if (!node(i).inputs.empty()) {
+        const TensorType& type = bound_->type(input(i, 0));
+        one.ids = TensorType{ids.value_or(type.dtype), type.shape};
+      }
+      all.push_back(std::move(one));
     }
     prepared.run = space_.device.row_kernels()->prepare_gathers(all);
     prepared.members = space_.lookups;

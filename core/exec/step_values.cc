@@ -5,6 +5,7 @@
 
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
+#include "core/tensor/bfloat16.h"
 
 namespace cairn {
 
@@ -125,9 +126,21 @@ void Step::send_constants() {
 void Step::give(std::int32_t value, const Tensor& tensor) {
   if (space_.on_host || tensor.dtype() == DType::kString)
     space_.pointers[static_cast<std::size_t>(value)] = address(tensor);
+  else if (bound_->stored_type(value).dtype != tensor.dtype())
+    give_rounded(value, tensor);
   else
     space_.device.copy(Device::Direction::kIn, arena_at(bound_->offset(value)), tensor.raw(),
                        tensor.bytes());
+}
+
+// float32 that lies as bfloat16 on the device.
+void Step::give_rounded(std::int32_t value, const Tensor& tensor) {
+  const std::span<const float> wide = tensor.values<float>();
+  const std::size_t bytes = wide.size() * dtype_bytes(DType::kBfloat16);
+  space_.staging.resize(std::max(space_.staging.size(), bytes));
+  narrow_to_bfloat16(wide.data(), wide.size(), space_.staging.data());
+  space_.device.copy(Device::Direction::kIn, arena_at(bound_->offset(value)), space_.staging.data(),
+                     bytes);
 }
 
 // A retry has the closure's step and sequence number again, whichever worker or lane it comes to.

@@ -44,7 +44,7 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
-  std::vector<std::int32_t> lookups;               // that the device makes: nodes
+  std::vector<std::int32_t> lookups;               // reads that the device makes: nodes
   std::vector<RowKernels::GatherRun> gather_runs;  // beside `lookups`
   std::vector<BoundUpdate*> here, together;        // updates that the device makes
   std::vector<RowKernels::UpdateRun> update_runs;

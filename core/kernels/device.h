@@ -48,16 +48,17 @@ class RowKernels {
   using Gather = std::function<void(const RowBlock& block, const std::byte* ids, std::byte* rows)>;
   // `ids` null: none.
   virtual Gather prepare_gather(const TensorType& table, const TensorType* ids) = 0;
-  // Lookups by ids of as many variables, in the order of `all`: what one lookup of each would do,
-  // in as few pieces of work as the device can make of them. `rows` is how what is looked up is to
-  // lie: the table's dtype, or bfloat16 of a table of float32.
+  // Several lookups, in the order of `all`: what each would do alone, in as few pieces of work as
+  // the device can make of them. `rows` is how what is looked up is to lie: the table's dtype, or
+  // bfloat16 of a table of float32.
   struct GatherOf {
-    TensorType table, ids;
+    TensorType table;
+    std::optional<TensorType> ids;  // none: every row in order
     DType rows = DType::kFloat32;
   };
   struct GatherRun {
     RowBlock block;
-    const std::byte* ids = nullptr;
+    const std::byte* ids = nullptr;  // nullptr: none
     std::byte* rows = nullptr;
     std::int64_t rows_stride = 0;  // elements from a row that is written to the next
   };

@@ -73,15 +73,6 @@ Problem problem_of(const Shape& x, const Shape& filter, const Shape& y,
   return {x[0], filter[2], filter[3], axis(0), axis(1)};
 }
 
-struct AsFloat32 {
-  using Stored = float;
-  CAIRN_DEVICE static float stored(float x) { return x; }
-};
-struct AsBfloat16 {
-  using Stored = std::uint16_t;
-  CAIRN_DEVICE static std::uint16_t stored(float x) { return narrow_bfloat16(x); }
-};
-
 // The patches of places [first, first + count) of all images, counted row by row. A patch has the
 // channels of tap after tap, and zeros up to `width`.
 template <typename As, typename Side>
@@ -99,7 +90,7 @@ void make_patches(Queue& queue, const Side& rows, const Side& columns, std::int6
     const std::int64_t column = columns.element(first + n - line * columns.places(), j);
     const bool there = i < row_taps && row >= 0 && column >= 0;
     const std::int64_t pixel = (image * rows.elements() + row) * columns.elements() + column;
-    patches[at] = As::stored(there ? from[pixel * channels + channel] : 0.0f);
+    patches[at] = As::write(there ? from[pixel * channels + channel] : 0.0f);
   });
 }
 

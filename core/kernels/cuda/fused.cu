@@ -79,10 +79,16 @@ struct Absorbed {
   std::vector<int> leaves;  // of the tree: those of the rest, in their order
 };
 
+// The result is float32 that is rounded on its way to memory.
+bool is_rounded(const FusedTree& tree) {
+  return tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
+}
+
 bool is_row(const TensorType& leaf, const FusedTree& tree) {
   const Shape& result = tree.result.shape;
-  return leaf.dtype == DType::kFloat32 && leaf.shape.rank() >= 1 &&
-         leaf.shape.elements() == result[1] && leaf.shape[leaf.shape.rank() - 1] == result[1];
+  return (leaf.dtype == DType::kFloat32 || (leaf.dtype == DType::kBfloat16 && is_rounded(tree))) &&
+         leaf.shape.rank() >= 1 && leaf.shape.elements() == result[1] &&
+         leaf.shape[leaf.shape.rank() - 1] == result[1];
 }
 
 // The node that reads `kind` `index`; -1: none.
@@ -193,13 +199,16 @@ PlannedProduct plan_with_mask(Queue& queue, const FusedTree& tree, ProductShape 
   auto* const own = static_cast<Mask*>(tree.made_mask.get());
   auto* const of_relu = static_cast<const Mask*>(tree.read_mask.get());
   const bool rounds = rounds_to_bfloat16(shape.arithmetic);
+  const int leaf = absorbed.bias_leaf;
+  const DType bias =
+      leaf >= 0 ? tree.leaves[static_cast<std::size_t>(leaf)].dtype : DType::kFloat32;
   if (rounds && own != nullptr && shape.relu && absorbed.rest.nodes.empty()) {
     shape.mask = Kind::kMade;
-    made.multiply = plan_multiply(queue, shape, tree.factors);
+    made.multiply = plan_multiply(queue, shape, tree.factors, bias);
     if (made.multiply) made.mask = own->bits = queue.memory(shape.mask_bytes());
   } else if (rounds && of_relu != nullptr && of_relu->bits != nullptr && !shape.bias) {
     shape.mask = Kind::kApplied;
-    made.multiply = plan_multiply(queue, shape, tree.factors);
+    made.multiply = plan_multiply(queue, shape, tree.factors, bias);
     if (made.multiply) {
       made.mask = of_relu->bits;
       absorbed.rest.nodes.clear();
@@ -210,7 +219,7 @@ PlannedProduct plan_with_mask(Queue& queue, const FusedTree& tree, ProductShape 
     return made;
   }
   shape.mask = Kind::kNone;
-  made.multiply = plan_multiply(queue, shape, tree.factors);
+  made.multiply = plan_multiply(queue, shape, tree.factors, bias);
   return made;
 }
 
@@ -222,9 +231,7 @@ KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   shape.bias = absorbed.bias;
   shape.relu = absorbed.relu;
   shape.deterministic = tree.deterministic;
-  const bool narrow =
-      tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
-  shape.narrow_result = narrow && !adds_to_product(absorbed.rest);
+  shape.narrow_result = is_rounded(tree) && !adds_to_product(absorbed.rest);
   const PlannedProduct product = plan_with_mask(queue, tree, shape, absorbed);
   auto multiply = [&queue, product, shape, leaves = tree.leaves.size(), bias = absorbed.bias_leaf](
                       const KernelCall& call, std::byte* to) {

@@ -34,10 +34,7 @@ Gemm padded(const ProductShape& shape) {
 class Factor {
  public:
   Factor(Queue& queue, const MatrixCopy& copy)
-      : queue_(queue), copy_(copy), copies_(copy.from != copy.to || copy.changes_size()) {
-    CAIRN_CHECK(copy.from == copy.to || copy.to == DType::kBfloat16, "a product in float32 reads ",
-                dtype_name(copy.from));
-  }
+      : queue_(queue), copy_(copy), copies_(copy.from != copy.to || copy.changes_size()) {}
   const std::byte* read(const std::byte* at) {
     return copies_ && at != nullptr ? queue_.copied(at, copy_, scratch_) : at;
   }
@@ -51,7 +48,8 @@ class Factor {
 
 }  // namespace
 
-Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType, 2> factors) {
+Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType, 2> factors,
+                       DType bias) {
   struct Planned {
     ProductRun product;
     Factor a, b, bias;
@@ -61,6 +59,9 @@ Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType
   const Gemm &given = shape.gemm, made = padded(shape);
   const DType type = rounds_to_bfloat16(shape.arithmetic) ? DType::kBfloat16 : DType::kFloat32;
   const DType result = shape.narrow_result ? DType::kBfloat16 : DType::kFloat32;
+  for (const DType factor : factors)
+    CAIRN_CHECK(factor == type || type == DType::kBfloat16, "a product in float32 reads ",
+                dtype_name(factor));
   // Matrices of a batch lie one behind another, so that they are one of more rows.
   const auto copy = [&](DType from, DType to, bool transposed, std::int64_t rows,
                         std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns) {
@@ -77,7 +78,7 @@ Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType
       std::move(product),
       Factor(queue, copy(factors[0], type, given.transpose_a, given.m, given.k, made.m, made.k)),
       Factor(queue, copy(factors[1], type, given.transpose_b, given.k, given.n, made.k, made.n)),
-      Factor(queue, {DType::kFloat32, result, 1, given.n, 1, made.n}),
+      Factor(queue, {bias, result, 1, given.n, 1, made.n}),
       copy(result, result, false, made.m, made.n, given.m, given.n), nullptr});
   if (planned->result.changes_size()) planned->larger = queue.memory(planned->result.from_bytes());
   return [&queue, planned](const ProductMemory& at) {

@@ -19,25 +19,26 @@ using GatherRun = RowKernels::GatherRun;
 // More do not fit into a kernel's parameters.
 constexpr int kSetMax = 48;
 
-// One variable's lookups among a set's. Strides are in words of their own side.
+// One variable's lookups among a set's. Strides and widths are in words, each of its own side.
 struct Lookup {
   const std::byte* base;
   const std::byte* ids;  // null: every row in order
   std::byte* to;
   std::int64_t rows, row_stride, to_stride;
-  std::int64_t first;  // of the set's lookups
+  Divisor width;         // of a row
+  std::int64_t first;    // word of the set
+  std::int64_t lookups;  // of the set before these
 };
 struct Lookups {
   Lookup of[kSetMax];
   int count;
-  std::int64_t all;    // lookups of the set
-  std::int64_t width;  // of a row, in words
+  std::int64_t words;  // of the set
 
-  CAIRN_DEVICE const Lookup& at(std::int64_t position) const {
+  CAIRN_DEVICE const Lookup& at(std::int64_t word) const {
     int low = 0, high = count;  // it is in [low, high)
     while (high - low > 1) {
       const int middle = (low + high) / 2;
-      (of[middle].first <= position ? low : high) = middle;
+      (of[middle].first <= word ? low : high) = middle;
     }
     return of[low];
   }
@@ -73,11 +74,10 @@ template <typename Way, typename Id>
 void gather_words(Queue& queue, const Lookups& set, const FaultSite& fault) {
   using From = typename Way::From;
   using To = typename Way::To;
-  const Divisor words{set.width};
-  for_each(queue, set.all * set.width, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    const std::int64_t position = words.divide(i), j = i - position * words.by;
-    const Lookup& one = set.at(position);
-    const std::int64_t place = position - one.first;
+  for_each(queue, set.words, [=] CAIRN_KERNEL_BODY(std::int64_t word) {
+    const Lookup& one = set.at(word);
+    const std::int64_t in = word - one.first, place = one.width.divide(in),
+                       j = in - place * one.width.by;
     const std::int64_t id =
         one.ids != nullptr ? static_cast<std::int64_t>(reinterpret_cast<const Id*>(one.ids)[place])
                            : place;
@@ -86,60 +86,72 @@ void gather_words(Queue& queue, const Lookups& set, const FaultSite& fault) {
       to = Way::of(reinterpret_cast<const From*>(one.base)[id * one.row_stride + j]);
     } else {
       to = To{};
-      if (j == 0) fault.report(position, id);
+      if (j == 0) fault.report(one.lookups + place, id);
     }
   });
 }
 
-// What all lookups of a set have in common.
+constexpr std::int64_t lowest_bit(std::int64_t of) { return of & -of; }
+
+// What all lookups of a set have in common. A narrow row would have all others copied in narrow
+// words.
 struct SetKind {
   DType table, ids, rows;
-  std::int64_t dim;
+  std::int64_t word;  // elements that divide the rows, at most what a thread copies
   bool operator==(const SetKind&) const = default;
 };
 
-SetKind kind_of(const GatherOf& one) {
-  return {one.table.dtype, one.ids.dtype, one.rows, one.table.shape.row_elements()};
+// Elements that one thread copies, at most.
+std::int64_t word_max(DType from, DType to) {
+  return from != to ? 4 : static_cast<std::int64_t>(sizeof(Word16) / dtype_bytes(from));
 }
 
-// Strides come in elements; they leave in words of `word` elements.
-Lookups in_words(Lookups set, std::int64_t dim, std::int64_t word) {
-  set.width = dim / word;
+SetKind kind_of(const GatherOf& one) {
+  const Shape& table = one.table.shape;
+  const std::int64_t row = one.ids ? table.row_elements() : table.elements();
+  return {one.table.dtype, one.ids ? one.ids->dtype : DType::kInt64, one.rows,
+          lowest_bit(row | word_max(one.table.dtype, one.rows))};
+}
+
+std::int64_t count_of(const GatherOf& one) {
+  if (one.ids) return one.ids->shape.elements();
+  return one.table.shape.rank() > 0 ? one.table.shape[0] : 1;
+}
+
+// The elements of the widest words in which the set's rows can be read and written, at most `most`.
+std::int64_t word_elements(const Lookups& set, std::size_t from, std::size_t to,
+                           std::int64_t most) {
+  std::int64_t places = most;
   for (int i = 0; i < set.count; ++i) {
+    const Lookup& one = set.of[i];
+    places |= one.width.by | one.row_stride | one.to_stride |
+              static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(one.base) / from) |
+              static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(one.to) / to);
+  }
+  return lowest_bit(places);
+}
+
+// From elements to words of so many elements.
+Lookups in_words(Lookups set, std::int64_t word) {
+  set.words /= word;
+  for (int i = 0; i < set.count; ++i) {
+    set.of[i].width.by /= word;
+    set.of[i].first /= word;
     set.of[i].row_stride /= word;
     set.of[i].to_stride /= word;
   }
   return set;
 }
 
-// The elements of the widest words in which the set's rows can be read and written, if a word may
-// have up to `most` elements.
-std::int64_t word_elements(const Lookups& set, std::int64_t dim, std::size_t from, std::size_t to,
-                           std::int64_t most) {
-  auto places = static_cast<std::uint64_t>(dim | most);
-  for (int i = 0; i < set.count; ++i) {
-    const Lookup& one = set.of[i];
-    places |= static_cast<std::uint64_t>(one.row_stride | one.to_stride) |
-              reinterpret_cast<std::uintptr_t>(one.base) / from |
-              reinterpret_cast<std::uintptr_t>(one.to) / to;
-  }
-  return static_cast<std::int64_t>(places & (~places + 1));  // the lowest bit
-}
-
 template <typename Id>
 void gather_set(Queue& queue, const SetKind& kind, const Lookups& set, const FaultSite& fault) {
   const std::size_t from = dtype_bytes(kind.table);
-  if (kind.table != kind.rows) {
-    if (word_elements(set, kind.dim, from, sizeof(std::uint16_t), 4) == 4)
-      gather_words<RoundedFour, Id>(queue, in_words(set, kind.dim, 4), fault);
-    else
-      gather_words<Rounded, Id>(queue, in_words(set, kind.dim, 1), fault);
-    return;
-  }
-  const std::int64_t most = static_cast<std::int64_t>(sizeof(Word16) / from);
-  const std::int64_t word = word_elements(set, kind.dim, from, from, most);
+  const std::int64_t word = word_elements(set, from, dtype_bytes(kind.rows), kind.word);
+  if (kind.table != kind.rows)
+    return word == 4 ? gather_words<RoundedFour, Id>(queue, in_words(set, word), fault)
+                     : gather_words<Rounded, Id>(queue, set, fault);
   with_word(word * static_cast<std::int64_t>(from), [&](auto one) {
-    gather_words<Copied<decltype(one)>, Id>(queue, in_words(set, kind.dim, word), fault);
+    gather_words<Copied<decltype(one)>, Id>(queue, in_words(set, word), fault);
   });
 }
 
@@ -152,10 +164,8 @@ class LookupSet {
     return kind_of(one) == kind_ && members_.size() < std::size_t{kSetMax};
   }
   void add(const GatherOf& one, std::size_t place) {
-    const std::int64_t first =
-        members_.empty() ? 0 : firsts_.back() + members_.back().ids.shape.elements();
+    firsts_.push_back(members_.empty() ? 0 : firsts_.back() + count_of(members_.back()));
     members_.push_back(one);
-    firsts_.push_back(first);
     places_.push_back(place);
   }
   void finish() {
@@ -163,44 +173,57 @@ class LookupSet {
         [all = members_, firsts = firsts_](std::int64_t position, std::int64_t id) {
           const auto after = std::ranges::upper_bound(firsts, position);
           const auto i = static_cast<std::size_t>(after - firsts.begin() - 1);
-          return id_text("gather_variable", all[i].table, all[i].ids, position - firsts[i], id);
+          return id_text("gather_variable", all[i].table, *all[i].ids, position - firsts[i], id);
         });
   }
 
   void run(std::span<const GatherRun> runs) {
     Lookups set{};
-    set.count = static_cast<int>(members_.size());
-    set.all = firsts_.back() + members_.back().ids.shape.elements();
-    if (set.all * kind_.dim == 0) return;
-    std::vector<Range> reads, writes;
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      const GatherRun& one = runs[places_[i]];
-      set.of[i] = {one.block.base,       one.ids,         one.rows,  one.block.rows,
-                   one.block.row_stride, one.rows_stride, firsts_[i]};
-      writes.push_back(written_by(one, members_[i].ids.shape.elements()));
-    }
-    if (queue_.driver().watches()) {
-      for (std::size_t i = 0; i < members_.size(); ++i) {
-        const TensorType& ids = members_[i].ids;
-        reads.push_back(range_of(runs[places_[i]].block));
-        const auto count = static_cast<std::size_t>(ids.shape.elements());
-        if (const std::byte* const at = runs[places_[i]].ids)
-          reads.push_back({at, count * dtype_bytes(ids.dtype)});
-      }
-      announce(queue_, reads, writes);
-    }
+    for (std::size_t i = 0; i < members_.size(); ++i) add_to(set, i, runs[places_[i]]);
+    if (set.words == 0) return;
+    if (queue_.driver().watches()) tell_driver(runs);
     if (kind_.ids == DType::kInt32)
       gather_set<std::int32_t>(queue_, kind_, set, *fault_);
     else
       gather_set<std::int64_t>(queue_, kind_, set, *fault_);
-    for (const Range& range : writes) queue_.written(range.begin, range.bytes);
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const Range range = written_by(runs[places_[i]], count_of(members_[i]));
+      queue_.written(range.begin, range.bytes);
+    }
   }
 
  private:
+  // A whole variable whose rows lie one behind another is one row.
+  void add_to(Lookups& set, std::size_t i, const GatherRun& run) const {
+    Lookup one{run.block.base,  run.ids,         run.rows,  run.block.rows, run.block.row_stride,
+               run.rows_stride, {run.block.dim}, set.words, firsts_[i]};
+    std::int64_t count = count_of(members_[i]);
+    if (run.ids == nullptr && one.row_stride == run.block.dim && one.to_stride == run.block.dim) {
+      one.row_stride = one.to_stride = one.width.by = count * run.block.dim;
+      one.rows = count = 1;
+    }
+    if (count * one.width.by == 0) return;
+    set.of[set.count++] = one;
+    set.words += count * one.width.by;
+  }
+
+  void tell_driver(std::span<const GatherRun> runs) const {
+    std::vector<Range> reads, writes;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const GatherRun& one = runs[places_[i]];
+      const std::int64_t count = count_of(members_[i]);
+      reads.push_back(range_of(one.block));
+      if (one.ids != nullptr)
+        reads.push_back({one.ids, static_cast<std::size_t>(count) * dtype_bytes(kind_.ids)});
+      writes.push_back(written_by(one, count));
+    }
+    announce(queue_, reads, writes);
+  }
+
   // From the first row to the last; between its rows those of others may lie.
   Range written_by(const GatherRun& one, std::int64_t count) const {
     if (count == 0) return {};
-    return {one.rows, static_cast<std::size_t>((count - 1) * one.rows_stride + kind_.dim) *
+    return {one.rows, static_cast<std::size_t>((count - 1) * one.rows_stride + one.block.dim) *
                           dtype_bytes(kind_.rows)};
   }
 
@@ -227,12 +250,11 @@ RowKernels::Gathers prepare_gathers(Queue& queue, std::span<const GatherOf> all)
 }
 
 RowKernels::Gather prepare_gather(Queue& queue, const TensorType& table, const TensorType* ids) {
-  // Without ids every row is looked up in order, and none is out of range.
-  const TensorType every{DType::kInt64, Shape{table.shape.rank() > 0 ? table.shape[0] : 1}};
-  const GatherOf one{table, ids != nullptr ? *ids : every, table.dtype};
-  return [run = prepare_gathers(queue, {&one, 1}), by_ids = ids != nullptr](
-             const RowBlock& block, const std::byte* at, std::byte* rows) {
-    const GatherRun made{block, by_ids ? at : nullptr, rows, block.dim};
+  GatherOf one{table, std::nullopt, table.dtype};
+  if (ids != nullptr) one.ids = *ids;
+  return [run = prepare_gathers(queue, {&one, 1})](const RowBlock& block, const std::byte* at,
+                                                   std::byte* rows) {
+    const GatherRun made{block, at, rows, block.dim};
     run({&made, 1});
   };
 }

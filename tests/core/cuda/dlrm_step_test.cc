@@ -163,10 +163,19 @@ TEST_F(DlrmPieces, AllTablesAreLookedUpInOneWhichWritesIntoTheStack) {
   for (Arithmetic arithmetic : {Arithmetic::kFloat32, Arithmetic::kMixedBfloat16}) {
     step_under(arithmetic);
     EXPECT_EQ(driver.pieces_of(">rows of 3 variables"), 1);
-    EXPECT_EQ(driver.pieces_of(">rows of"), 1);
-    EXPECT_EQ(driver.pieces_of(">stack("), 1);  // for the dense vector
+    EXPECT_EQ(driver.pieces_of(">rows of float32["), 0);  // one by one
+    EXPECT_EQ(driver.pieces_of(">stack("), 1);            // for the dense vector
     driver.forget_ranges();
   }
+}
+
+// All variables that are read whole for products: their rounding is one piece of work.
+TEST_F(DlrmPieces, WhatProductsReadOfVariablesIsRoundedInOne) {
+  step_under(Arithmetic::kMixedBfloat16);
+  // The numbers, four kernels, and three biases of layers whose result is rounded; the last bias is
+  // not.
+  EXPECT_EQ(driver.pieces_of(">rows of 8 variables"), 1);
+  EXPECT_EQ(driver.counts().narrowed, 0);
 }
 
 // The interaction writes into the concatenation, which copies the dense vector alone, and its
