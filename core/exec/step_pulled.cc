@@ -75,9 +75,9 @@ void Step::prepare_sums(std::span<BoundUpdate* const> updates) {
   for (const BoundUpdate* update : updates) {
     const ReadHere& from = source_of(*update);
     const TensorType& table = variable_of(update->node).type;
-    all.push_back({{RuleKind::kSgd, {}},
-                   {table.dtype, table.shape.with_dim(0, from.most)},
-                   {DType::kInt32, {from.count}}});
+    all.push_back({UpdateRule{RuleKind::kSgd, {}},
+                   TensorType{table.dtype, table.shape.with_dim(0, from.most)},
+                   TensorType{DType::kInt32, {from.count}}});
     sums.offsets.push_back(sums.bytes);
     constexpr std::size_t kAlign = 256;
     sums.bytes +=

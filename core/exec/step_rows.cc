@@ -53,8 +53,8 @@ void Step::look_up_rows(std::int32_t read, const RowBlock& block, const std::byt
   const RowsWithin& rows = bound_->rows_of(value);
   const bool within = rows.within >= 0;
   if (within) space_.pointers[static_cast<std::size_t>(value)] = place_within(value);
-  look_up(read, {block, ids, const_cast<std::byte*>(data(value)),
-                 within ? rows.stride : block.dim});
+  look_up(read,
+          {block, ids, const_cast<std::byte*>(data(value)), within ? rows.stride : block.dim});
 }
 
 // Only notes it: lookups go to the device together, see enqueue_lookups().
