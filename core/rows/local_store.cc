@@ -1,6 +1,7 @@
 #include "core/rows/local_store.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -82,8 +83,10 @@ void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   to.set_rule(rule);
 }
 
+// A loan goes on: what is lent is not hashed, and finding its rows changes nothing.
 void LocalStore::read(Read& read) {
-  RowMemory& from = memory(read.variable);
+  std::as_const(*this).memory(read.variable);
+  RowMemory& from = variables_[read.variable];
   const VariableSpec& spec = from.spec();
   if (!read.ids.defined()) {
     verify_whole_read(spec);
