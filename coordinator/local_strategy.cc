@@ -98,6 +98,9 @@ LocalRuntime& LocalStrategy::runtime() { return state_->runtime; }
 const EagerRuntime* LocalStrategy::eager_runtime() const { return &state_->runtime; }
 void LocalStrategy::set_deterministic() { state_->deterministic = true; }
 void LocalStrategy::set_products(Arithmetic products) { state_->products = products; }
+void LocalStrategy::set_device_cache(const DeviceCache& limit) {
+  state_->workspace.limit_tables(limit);
+}
 LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
 std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {

@@ -9,6 +9,7 @@
 
 #include "coordinator/strategy.h"
 #include "core/base/arithmetic.h"
+#include "core/base/device_cache.h"
 #include "core/rows/variable_store.h"
 #include "data/input_context.h"
 
@@ -49,6 +50,11 @@ class LocalStrategy : public Strategy {
   void set_deterministic();
   // Likewise: what matrix products are computed in (core/base/arithmetic.h).
   void set_products(Arithmetic products);
+
+  // Likewise: how much of a GPU's memory tables may take, which steps look up and update by ids. By
+  // default they lie there whole if all of them fit. The rest stays in the host's memory, and the
+  // rows in use lie on the GPU; results are the same.
+  void set_device_cache(const DeviceCache& limit);
 
   // The rows themselves, to look at between steps.
   LocalStore& store();

@@ -37,6 +37,9 @@ struct RowsWithin {
 struct ReadHere {
   bool served = false;         // in this run
   std::vector<bool> in_place;  // beside ReadGroup::nodes: the value is the variable's own memory
+  bool cached = false;         // served from a cache
+  std::vector<RowKernels::Gathers> gathers;  // of places in the cache, beside ReadGroup::nodes
+  std::shared_ptr<std::byte> joined_ids;     // likewise, of all nodes, in the device's memory
   // The rows that the store gave, at most `most`, and for each of `count` ids the place of its row
   // among them, int32; null: the device was not dealt any.
   std::shared_ptr<std::byte> dealt, places;
@@ -49,6 +52,7 @@ struct BoundUpdate {
   // then the store makes both, in their order.
   bool shared = false;
   RowKernels::Update here;
+  std::int64_t rows_here = 0;             // of the variable, or of its cache: `here` is for so many
   std::size_t rates_place = 0;            // among all of the plan's updates
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
   std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
@@ -68,7 +72,11 @@ struct LookupsTogether {
 
 // The updates that the device makes in one go: of a wave's variables, those updated once.
 struct UpdatesTogether {
-  std::vector<const BoundUpdate*> members;
+  struct Member {
+    const BoundUpdate* update;
+    std::int64_t rows;  // of its variable, or of the cache
+  };
+  std::vector<Member> members;
   RowKernels::Updates run;  // prepared for these members
 };
 
@@ -152,6 +160,7 @@ class BoundPlan {
   std::shared_ptr<std::byte> constants;
   std::map<std::int32_t, std::size_t> constant_offsets;
   RatesOnDevice rates;
+  bool announced = false;  // the store's variables, to the device's rows
   RecordedRun recorded;
 
  private:

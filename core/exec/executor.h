@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/arithmetic.h"
+#include "core/base/device_cache.h"
 #include "core/base/machine.h"
 #include "core/graph/graph.h"
 #include "core/rows/variable_store.h"
@@ -47,6 +48,9 @@ class Workspace {
   Workspace();                         // of the CPU
   explicit Workspace(Device& device);  // which outlives it
   ~Workspace();
+  // What tables may take of a device's memory, where a store lends them: of those that steps use
+  // for the first time from now on.
+  void limit_tables(const DeviceCache& limit);
   struct State;
   State& state() { return *state_; }
 

@@ -33,6 +33,7 @@ Plan::Plan(Graph g, std::vector<VariableId> b, PlanOptions o)
   number_values();
   find_live();
   count_uses();
+  find_variable_uses();
   waves = cut_waves(*this);
   match_update_ids();
   drop_unneeded();
@@ -74,6 +75,24 @@ void Plan::count_uses() {
     if (live_[i])
       for (ValueRef in : graph.nodes[i].inputs) ++uses[static_cast<std::size_t>(value(in))];
   for (ValueRef out : graph.outputs) ++uses[static_cast<std::size_t>(value(out))];
+}
+
+void Plan::find_variable_uses() {
+  variable_uses.resize(graph.variables.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!live_[i] || (node.op->effect != Effect::kRead && !is_update(node))) continue;
+    VariableUse& use = variable_uses[static_cast<std::size_t>(variable_number(node))];
+    if (!is_update(node)) {
+      use.by_ids = use.by_ids && !node.inputs.empty();
+      continue;
+    }
+    use.changed = true;
+    // A shared update becomes one with those of other replicas, and the store applies it.
+    use.by_ids = use.by_ids && node.op->name != "update_shared" &&
+                 node.attributes.get<bool>("sparse") &&
+                 !is_table_rule(node.attributes.get<UpdateRule>("rule").kind);
+  }
 }
 
 // The value whose numbers these ids are: through reshapes and widening.

@@ -59,6 +59,13 @@ class Plan {
   bool all_reduces = false;  // the graph has a live all-reduce, whatever the number of replicas
   // by node: of an iterator_next, which element of its iterator it takes
   std::vector<std::int32_t> advance_number;
+  // By variable of the graph: which of its rows live nodes touch, and whether they change any.
+  struct VariableUse {
+    // Only those that ids name: every read and update is by ids, and no rule moves other rows.
+    bool by_ids = true;
+    bool changed = false;
+  };
+  std::vector<VariableUse> variable_uses;
 
   std::int32_t value(ValueRef ref) const {
     return value_base[static_cast<std::size_t>(ref.node)] + ref.output;
@@ -74,6 +81,7 @@ class Plan {
   void number_values();
   void find_live();
   void count_uses();
+  void find_variable_uses();
   void match_update_ids();
   void drop_unneeded();
   std::vector<ValueRef> joined_ids(ValueRef ids) const;

@@ -133,11 +133,20 @@ class Step {
   DType dtype_of_rows(std::int32_t read) const;
   // `ids`: what they are of, if not of the values that the graph has for it.
   void enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids = {});
+  DeviceRows::Held* hold(std::size_t variable);  // of the graph
+  void serve_cached(DeviceRows::Held& held, std::size_t group);
+  const std::byte* find_cached(DeviceRows::Held& held, std::int32_t variable, const TensorType& ids,
+                               const std::byte* at);
+  const std::byte* places_of(BoundUpdate& update, DeviceRows::Held& held);
+  static TensorType type_here(const DeviceRows::Held& held);
   bool stays_as_read(std::int32_t read) const;
   std::span<const std::int32_t> id_readers(std::int32_t update) const;
   bool has_ids_of_read(const BoundUpdate& update) const;
   TensorType ids_type(std::int32_t update) const;
+  TensorType joined_type(std::span<const std::int32_t> readers) const;
   const std::byte* ids_here(BoundUpdate& update);
+  const std::byte* join_ids(std::span<const std::int32_t> readers,
+                            std::shared_ptr<std::byte>& joined);
   void find_own_ids(BoundUpdate& update);
   DeviceRows::Held* held_for(const BoundUpdate& update);
   void send_rates(std::span<BoundUpdate> updates);
@@ -145,6 +154,8 @@ class Step {
   void enqueue_update(BoundUpdate& update);
   void enqueue_together(std::span<BoundUpdate* const> updates);
   RowKernels::UpdateRun update_run(BoundUpdate& update);
+  RowKernels::UpdateOf update_of(const BoundUpdate& update);
+  std::int64_t rows_here(const BoundUpdate& update);
   bool is_sparse(std::int32_t update) const;
   bool is_value_read(std::int32_t update) const;
   bool made_here(const BoundUpdate& update);
@@ -166,6 +177,8 @@ class Step {
   void prepare_sums(std::span<BoundUpdate* const> updates);
   void begin_sums();
   RowKernels::UpdateRun values_of(const BoundUpdate& update, std::int64_t dim);
+  RowKernels::GatherRun run_of_lookup(std::int32_t read, const RowBlock& block,
+                                      const std::byte* ids);
   void look_up_rows(std::int32_t read, const RowBlock& block, const std::byte* ids);
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);

@@ -51,8 +51,8 @@ void Step::bring_what_host_reads() {
 void Step::bring_for_reads() {
   const Wave& wave = plan_->waves[wave_];
   for (const ReadGroup& group : wave.reads) {
-    const VariableId id = plan_->bound[static_cast<std::size_t>(group.variable)];
-    if (group.whole || (lender_ != nullptr && space_.rows->hold(*lender_, id) != nullptr)) continue;
+    const auto variable = static_cast<std::size_t>(group.variable);
+    if (group.whole || (lender_ != nullptr && hold(variable) != nullptr)) continue;
     for (std::int32_t i : group.nodes) bring(input(i, 0));
   }
 }

@@ -32,12 +32,12 @@ bool Step::may_record() const {
   return true;
 }
 
-// By variable of the graph; empty: some are in the host's memory.
+// By variable of the graph; empty: some are in the host's memory, or cached here.
 std::vector<const std::byte*> Step::rows_on_device() {
   std::vector<const std::byte*> rows;
-  for (VariableId id : plan_->bound) {
-    const DeviceRows::Held* const held = space_.rows->hold(*lender_, id);
-    if (held == nullptr) return {};
+  for (std::size_t v = 0; v < plan_->bound.size(); ++v) {
+    const DeviceRows::Held* const held = hold(v);
+    if (held == nullptr || held->cache != nullptr) return {};
     rows.push_back(held->memory.get());
   }
   return rows;
@@ -61,12 +61,16 @@ bool Step::run_recorded() {
   RecordedRun& recorded = bound_->recorded;
   using State = RecordedRun::State;
   if (lender_ == nullptr || places_.wants_told() || recorded.state == State::kNever) return false;
+  const std::vector<const std::byte*> rows = rows_on_device();
+  if (rows.size() != plan_->bound.size()) {
+    // Kernels of this run are those of other variables than the ones that lie there later.
+    recorded = {};
+    return false;
+  }
   if (recorded.state == State::kNew) {
     recorded.state = may_record() ? State::kUsed : State::kNever;
     return false;
   }
-  const std::vector<const std::byte*> rows = rows_on_device();
-  if (rows.size() != plan_->bound.size()) return false;
   for (BoundWave& wave : bound_->waves)
     if (std::ranges::any_of(wave.updates, [&](auto& one) { return held_for(one) == nullptr; }))
       return false;

@@ -2,8 +2,10 @@
 // the store, and nothing leaves the device.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/exec/step.h"
+#include "core/exec/wave_cutter.h"
 #include "core/graph/op_def.h"
 #include "core/kernels/rule_rates.h"
 
@@ -13,12 +15,15 @@ namespace cairn {
 bool Step::serve(std::size_t g) {
   const ReadGroup& group = plan_->waves[wave_].reads[g];
   ReadHere& here = bound_->waves[wave_].here[g];
-  const auto variable = static_cast<std::size_t>(group.variable);
-  const DeviceRows::Held* const held = space_.rows->hold(*lender_, plan_->bound[variable]);
+  DeviceRows::Held* const held = hold(static_cast<std::size_t>(group.variable));
   here.served = held != nullptr;
   if (!here.served) return false;
+  const bool cached = held->cache != nullptr;
+  if (std::exchange(here.cached, cached) != cached) here.gathers.clear();
   if (group.whole)
     serve_whole(*held, g);
+  else if (cached)
+    serve_cached(*held, g);
   else
     serve_rows(*held, g);
   return true;
@@ -49,12 +54,17 @@ void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
 }
 
 void Step::look_up_rows(std::int32_t read, const RowBlock& block, const std::byte* ids) {
+  look_up(read, run_of_lookup(read, block, ids));
+}
+
+// Where its rows are to lie.
+RowKernels::GatherRun Step::run_of_lookup(std::int32_t read, const RowBlock& block,
+                                          const std::byte* ids) {
   const std::int32_t value = plan_->value({read, 0});
   const RowsWithin& rows = bound_->rows_of(value);
   const bool within = rows.within >= 0;
   if (within) space_.pointers[static_cast<std::size_t>(value)] = place_within(value);
-  look_up(read,
-          {block, ids, const_cast<std::byte*>(data(value)), within ? rows.stride : block.dim});
+  return {block, ids, const_cast<std::byte*>(data(value)), within ? rows.stride : block.dim};
 }
 
 // Only notes it: lookups go to the device together, see enqueue_lookups().
@@ -115,7 +125,7 @@ bool Step::stays_as_read(std::int32_t read) const {
 DeviceRows::Held* Step::held_for(const BoundUpdate& update) {
   if (update.shared) return nullptr;
   const Node& n = node(update.node);
-  DeviceRows::Held* const held = space_.rows->hold(*lender_, stored_variable(update.node));
+  DeviceRows::Held* const held = hold(static_cast<std::size_t>(variable_number(n)));
   if (held == nullptr) return nullptr;
   // The store says what is wrong with slots that were not declared.
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
@@ -184,16 +194,17 @@ void Step::make_updates_here() {
 }
 
 RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
-  const DeviceRows::Held& held = *held_for(update);
+  DeviceRows::Held& held = *held_for(update);
+  const bool cached = held.cache != nullptr;
   RowKernels::UpdateRun run;
-  run.block = held.block;
+  if (is_sparse(update.node)) run.ids = cached ? places_of(update, held) : ids_here(update);
+  run.block = cached ? held.cache->block() : held.block;
   run.rates = reinterpret_cast<const RuleRates*>(bound_->rates.memory.get()) + update.rates_place;
   if (!is_sparse(update.node)) {
     run.values = data(input(update.node, 0));
     return run;
   }
   const RowKernels::UpdateRun rows = values_of(update, held.block.dim);
-  run.ids = ids_here(update);
   run.values = rows.values;
   run.values_stride = rows.values_stride;
   return run;
@@ -211,13 +222,30 @@ RowKernels::UpdateRun Step::values_of(const BoundUpdate& update, std::int64_t di
   return run;
 }
 
+// As the device is to prepare it, of a variable that may be cached.
+RowKernels::UpdateOf Step::update_of(const BoundUpdate& update) {
+  const DeviceRows::Held& held = *held_for(update);
+  RowKernels::UpdateOf made{node(update.node).attributes.get<UpdateRule>("rule"), type_here(held),
+                            std::nullopt};
+  if (is_sparse(update.node)) made.ids = ids_type(update.node);
+  if (made.ids && held.cache != nullptr) made.ids->dtype = DType::kInt32;
+  return made;
+}
+
+// Rows of a variable as kernels see it: they were prepared for so many.
+std::int64_t Step::rows_here(const BoundUpdate& update) {
+  const TensorType type = type_here(*held_for(update));
+  return type.shape.rank() > 0 ? type.shape[0] : 1;
+}
+
+// What it runs on comes first: that brings rows into a cache, which has a size only then.
 void Step::enqueue_update(BoundUpdate& update) {
-  if (!update.here) {
-    const bool sparse = is_sparse(update.node);
-    const TensorType ids = sparse ? ids_type(update.node) : TensorType{};
-    update.here = space_.device.row_kernels()->prepare_update(
-        node(update.node).attributes.get<UpdateRule>("rule"), held_for(update)->type,
-        sparse ? &ids : nullptr);
+  const RowKernels::UpdateRun run = update_run(update);
+  if (const std::int64_t rows = rows_here(update); !update.here || update.rows_here != rows) {
+    const RowKernels::UpdateOf of = update_of(update);
+    update.here = space_.device.row_kernels()->prepare_update(of.rule, of.table,
+                                                              of.ids ? &*of.ids : nullptr);
+    update.rows_here = rows;
   }
   // Updates of one variable come in their order.
   for (const BoundUpdate& earlier : bound_->waves[wave_].updates) {
@@ -227,22 +255,25 @@ void Step::enqueue_update(BoundUpdate& update) {
       break;
     }
   }
-  update.here(update_run(update));
+  update.here(run);
 }
 
 void Step::enqueue_together(std::span<BoundUpdate* const> updates) {
   UpdatesTogether& prepared = bound_->waves[wave_].together;
-  if (!std::ranges::equal(prepared.members, updates)) {
-    std::vector<RowKernels::UpdateOf> all;
-    for (BoundUpdate* update : updates)
-      all.push_back(
-          {node(update->node).attributes.get<UpdateRule>("rule"), held_for(*update)->type,
-           is_sparse(update->node) ? std::optional(ids_type(update->node)) : std::nullopt});
-    prepared.run = space_.device.row_kernels()->prepare_updates(all);
-    prepared.members.assign(updates.begin(), updates.end());
-  }
   space_.update_runs.clear();
   for (BoundUpdate* update : updates) space_.update_runs.push_back(update_run(*update));
+  const auto as_prepared = [&](const UpdatesTogether::Member& member, const BoundUpdate* update) {
+    return member.update == update && member.rows == rows_here(*update);
+  };
+  if (!std::ranges::equal(prepared.members, updates, as_prepared)) {
+    std::vector<RowKernels::UpdateOf> all;
+    prepared.members.clear();
+    for (const BoundUpdate* update : updates) {
+      all.push_back(update_of(*update));
+      prepared.members.push_back({update, rows_here(*update)});
+    }
+    prepared.run = space_.device.row_kernels()->prepare_updates(all);
+  }
   prepared.run(space_.update_runs);
 }
 
@@ -284,7 +315,11 @@ void Step::send_rates(std::span<BoundUpdate> updates) {
 // Of all ids of a sparse update, in one row. A scalar: they are of several dtypes.
 TensorType Step::ids_type(std::int32_t update) const {
   const std::span<const std::int32_t> readers = id_readers(update);
-  if (readers.empty()) return bound_->type(input(update, 0));
+  return readers.empty() ? bound_->type(input(update, 0)) : joined_type(readers);
+}
+
+// Of the ids of these reads, likewise.
+TensorType Step::joined_type(std::span<const std::int32_t> readers) const {
   const DType dtype = bound_->type(input(readers[0], 0)).dtype;
   std::int64_t count = 0;
   for (std::int32_t i : readers) {
@@ -297,19 +332,24 @@ TensorType Step::ids_type(std::int32_t update) const {
 const std::byte* Step::ids_here(BoundUpdate& update) {
   const std::span<const std::int32_t> readers = id_readers(update.node);
   if (readers.empty()) return data(input(update.node, 0));
+  return join_ids(readers, update.joined_ids);
+}
+
+// One behind another, in memory that is allocated at the first call.
+const std::byte* Step::join_ids(std::span<const std::int32_t> readers,
+                                std::shared_ptr<std::byte>& joined) {
   if (readers.size() == 1) return data(input(readers[0], 0));
   const auto bytes_of = [](const TensorType& type) {
     return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
   };
-  if (update.joined_ids == nullptr)
-    update.joined_ids = space_.device.allocate(bytes_of(ids_type(update.node)));
-  std::byte* to = update.joined_ids.get();
+  if (joined == nullptr) joined = space_.device.allocate(bytes_of(joined_type(readers)));
+  std::byte* to = joined.get();
   for (std::int32_t i : readers) {
     const std::size_t bytes = bytes_of(bound_->type(input(i, 0)));
     space_.device.copy(Device::Direction::kWithin, to, data(input(i, 0)), bytes);
     to += bytes;
   }
-  return update.joined_ids.get();
+  return joined.get();
 }
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
@@ -36,6 +37,8 @@ void Step::bind() {
   // A run that failed may have left some.
   space_.lookups.clear();
   space_.gather_runs.clear();
+  if (lender_ != nullptr && !std::exchange(bound_->announced, true))
+    space_.rows->announce(*lender_, plan_->bound, plan_->variable_uses);
   set_outside_values();
 }
 

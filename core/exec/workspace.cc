@@ -8,6 +8,10 @@ Workspace::Workspace() : Workspace(cpu_device()) {}
 Workspace::Workspace(Device& device) : state_(std::make_unique<State>(device)) {}
 Workspace::~Workspace() = default;
 
+void Workspace::limit_tables(const DeviceCache& limit) {
+  if (state_->rows != nullptr) state_->rows->limit_tables(limit);
+}
+
 // The plans bound last are kept, the latest at the end of the list. Batches of a few sizes in turn
 // therefore each find their own.
 BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,

@@ -27,6 +27,29 @@ namespace cairn {
 
 struct RuleRates;  // core/kernels/rule_rates.h
 
+// A table in the host's memory, of which a device has the rows in use in its own. While it lives
+// nobody else changes the table.
+//   Thread  that of the workspace.
+class CachedRows {
+ public:
+  // In bytes: rows lie a multiple of this apart.
+  static constexpr std::size_t kAlignment = 16;
+  enum class Access : std::uint8_t { kReads, kChanges };
+  // When it ends, rows that changed since the last flush() are lost.
+  virtual ~CachedRows() = default;
+  // Brings the rows of these ids into the device's memory.
+  //   Result  the place of each, int32, in the device's memory: row numbers of block(). Rows stay
+  //           there until the next call.
+  //   Errors  ResourceExhausted: no memory on the device. As kernels report what they find: an id
+  //           out of range, or more different rows than there are places; both name the table.
+  virtual const std::byte* find(const TensorType& ids, const std::byte* at, Access access) = 0;
+  // All places. Its number of rows is known after the first find().
+  virtual RowBlock block() const = 0;
+  // Waits for the device, and brings what changed home.
+  virtual void flush() = 0;
+  virtual std::size_t bytes() const = 0;  // that it takes of the device's memory now
+};
+
 // What a device can do that turns trees of elementwise operations into one kernel each.
 class Fusion {
  public:
@@ -87,6 +110,14 @@ class RowKernels {
   using Updates = std::function<void(std::span<const UpdateRun>)>;
   virtual Updates prepare_updates(std::span<const UpdateOf> all) = 0;
   virtual void fill_zero(std::byte* rows, std::size_t bytes) = 0;
+  // The table at `home`, with at most `bytes` of the device's memory for what of it lies there;
+  // `name` is for errors. The host's memory is pinned meanwhile. nullptr: the device has no cache.
+  //   Errors  InvalidArgument: rows that cannot be cached, or not in so little memory.
+  //           ResourceExhausted: the host's memory cannot be pinned.
+  virtual std::unique_ptr<CachedRows> cache_rows(const RowBlock& /*home*/, std::size_t /*bytes*/,
+                                                 const std::string& /*name*/) {
+    return nullptr;
+  }
   // Updates of different variables may run at the same time. Whatever is enqueued after this comes
   // after them.
   virtual void finish_updates() {}
@@ -122,6 +153,12 @@ class Device {
   virtual std::size_t used_bytes() const { return 0; }
   // For people to read. nullopt: the device has no memory of its own.
   virtual std::optional<DeviceFigures> figures() const { return std::nullopt; }
+
+  // Of the device's own memory, for all processes together; nullopt: the device does not say.
+  struct Room {
+    std::size_t free = 0, total = 0;
+  };
+  virtual std::optional<Room> room() const { return std::nullopt; }
 
   // At least `bytes` of the device's memory, 64-byte aligned, of any contents.
   //   Errors  ResourceExhausted: there is not so much.

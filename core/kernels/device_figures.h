@@ -13,13 +13,16 @@ struct DeviceFigures {
   // What this process has allocated of it. What the driver and its libraries take for themselves,
   // some hundred megabytes, is not in it.
   std::size_t variables_bytes = 0;  // of rows and slots
+  std::size_t cache_bytes = 0;      // of rows of tables that lie in the host's memory
   std::size_t values_bytes = 0;     // of steps: arenas, constants
   std::size_t scratch_bytes = 0;    // that kernels keep
   // The share of the last moments in which the device computed for any process, as the driver
   // samples it; nullopt: the driver does not say.
   std::optional<int> busy_percent;
 
-  std::size_t used_bytes() const { return variables_bytes + values_bytes + scratch_bytes; }
+  std::size_t used_bytes() const {
+    return variables_bytes + cache_bytes + values_bytes + scratch_bytes;
+  }
 };
 
 }  // namespace cairn

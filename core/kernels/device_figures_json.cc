@@ -16,6 +16,7 @@ Json figures_json(std::string_view name, const DeviceFigures& figures) {
           {"memory_bytes", figures.memory_bytes},
           {"used_bytes", figures.used_bytes()},
           {"variables_bytes", figures.variables_bytes},
+          {"cache_bytes", figures.cache_bytes},
           {"values_bytes", figures.values_bytes},
           {"scratch_bytes", figures.scratch_bytes},
           {"busy_percent", figures.busy_percent ? Json(*figures.busy_percent) : Json(nullptr)}};
@@ -28,6 +29,7 @@ DeviceFigures figures_of(const Json& json) {
     figures.model = model->get<std::string>();
   figures.memory_bytes = bytes_in(json, "memory_bytes");
   figures.variables_bytes = bytes_in(json, "variables_bytes");
+  figures.cache_bytes = bytes_in(json, "cache_bytes");
   figures.values_bytes = bytes_in(json, "values_bytes");
   figures.scratch_bytes = bytes_in(json, "scratch_bytes");
   if (const auto busy = json.find("busy_percent"); busy != json.end() && busy->is_number_integer())

@@ -27,6 +27,9 @@ class RowHolder {
 
 class RowLender {
  public:
+  // The variable as it lies at home, whatever a holder has made of it.
+  //   Errors  InvalidArgument: no such variable.
+  virtual const RowMemory& at_home(VariableId id) const = 0;
   // The rows at home, which are the newest; nullptr: this variable cannot be lent.
   virtual RowMemory* lend(VariableId id, RowHolder& holder) = 0;
   // Brings them home, and ends the loan.

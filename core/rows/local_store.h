@@ -69,7 +69,7 @@ class LocalStore final : public VariableStore, private RowLender {
  private:
   RowMemory* lend(VariableId id, RowHolder& holder) override;
   void take_back(VariableId id) override;
-  const RowMemory& at_home(VariableId id) const;  // whatever a holder has made of it
+  const RowMemory& at_home(VariableId id) const override;
   const RowMemory& memory(VariableId id) const;
   RowMemory& memory(VariableId id);
   void read(Read& read);

@@ -79,6 +79,21 @@ std::size_t CudaDriver::used_bytes() const {
   return used;
 }
 
+// The pool's own memory that is not in use is as good as free.
+Device::Room CudaDriver::room() const {
+  here();
+  Device::Room room;
+  check(cudaMemGetInfo(&room.free, &room.total), "the device's memory");
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, ordinal_), "the device's memory");
+  std::uint64_t reserved = 0;
+  check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved),
+        "the device's memory");
+  const std::size_t used = used_bytes();
+  if (reserved > used) room.free += reserved - used;
+  return room;
+}
+
 std::optional<int> CudaDriver::busy_percent() { return utilisation_.percent(); }
 std::byte* CudaDriver::allocate_pinned(std::size_t bytes) {
   here();
@@ -89,6 +104,26 @@ std::byte* CudaDriver::allocate_pinned(std::size_t bytes) {
 }
 
 void CudaDriver::release_pinned(std::byte* memory) noexcept { cudaFreeHost(memory); }
+
+// Kernels use the host's addresses, which not every system allows for memory that is pinned late.
+void CudaDriver::pin(std::byte* memory, std::size_t bytes) {
+  here();
+  cudaError_t status =
+      cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (status == cudaSuccess) {
+    void* seen = nullptr;
+    status = cudaHostGetDevicePointer(&seen, memory, 0);
+    if (status == cudaSuccess && seen == memory) return;
+    cudaHostUnregister(memory);
+  }
+  cudaGetLastError();  // or the next launch would seem to have failed
+  throw ResourceExhaustedError(
+      str(bytes_text(bytes), " of the host's memory cannot be pinned for gpu:", ordinal_, ": ",
+          status == cudaSuccess ? "the GPU would see it at another address"
+                                : cudaGetErrorString(status)));
+}
+
+void CudaDriver::unpin(std::byte* memory) noexcept { cudaHostUnregister(memory); }
 
 Stream CudaDriver::make_stream() {
   here();

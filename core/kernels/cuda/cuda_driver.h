@@ -16,9 +16,12 @@ class CudaDriver : public Driver {
   std::byte* allocate(std::size_t bytes, Stream stream) override;
   void release(std::byte* memory, Stream stream) noexcept override;
   std::size_t used_bytes() const override;
+  Device::Room room() const override;
   std::optional<int> busy_percent() override;
   std::byte* allocate_pinned(std::size_t bytes) override;
   void release_pinned(std::byte* memory) noexcept override;
+  void pin(std::byte* memory, std::size_t bytes) override;
+  void unpin(std::byte* memory) noexcept override;
 
   Stream make_stream() override;
   void destroy(Stream stream) noexcept override;

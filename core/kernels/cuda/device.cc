@@ -63,6 +63,8 @@ class QueueDevice final : public Device, public QueueOwner {
   Memory memory() const override { return Memory::kOwn; }
   std::size_t used_bytes() const override { return queue_.driver().used_bytes(); }
 
+  std::optional<Room> room() const override { return queue_.driver().room(); }
+
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
     return allocate_for(Use::kValues, bytes);
   }
@@ -224,6 +226,10 @@ class QueueDevice final : public Device, public QueueOwner {
       device_.during("zeros", [&] { device_.rows_->fill_zero(rows, bytes); });
     }
     void finish_updates() override { device_.rows_->finish_updates(); }
+    std::unique_ptr<CachedRows> cache_rows(const RowBlock& home, std::size_t bytes,
+                                           const std::string& name) override {
+      return device_.rows_->cache_rows(home, bytes, name);
+    }
 
    private:
     QueueDevice& device_;
@@ -292,6 +298,7 @@ class CudaDevice final : public Device {
     made.memory_bytes = options_.memory_bytes;
     made.variables_bytes = use.bytes(Use::kVariables);
     made.values_bytes = use.bytes(Use::kValues);
+    made.cache_bytes = use.bytes(Use::kCache);
     made.scratch_bytes = use.bytes(Use::kScratch);
     made.busy_percent = driver_.busy_percent();
     return made;

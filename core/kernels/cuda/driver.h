@@ -128,6 +128,7 @@ class Driver {
   virtual std::byte* allocate(std::size_t bytes, Stream stream) = 0;
   virtual void release(std::byte* memory, Stream stream) noexcept = 0;
   virtual std::size_t used_bytes() const = 0;
+  virtual Device::Room room() const = 0;
   // By what it is for; kept by those who allocate.
   MemoryUse& use() { return use_; }
   // Of the last moments, all processes together; nullopt: the driver does not say.
@@ -135,6 +136,12 @@ class Driver {
   // Host memory that the device reads and writes at its address, and copies without a detour.
   virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(std::byte* memory) noexcept = 0;
+  // Makes memory that the host has already pinned where it lies, until unpin(), which takes its
+  // beginning. Pages must not be shared with other memory that is pinned.
+  //   Errors  ResourceExhausted: the system does not allow it.
+  //   Cost    a look at each page.
+  virtual void pin(std::byte* memory, std::size_t bytes) = 0;
+  virtual void unpin(std::byte* memory) noexcept = 0;
 
   virtual Stream make_stream() = 0;
   virtual void destroy(Stream stream) noexcept = 0;

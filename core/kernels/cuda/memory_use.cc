@@ -11,6 +11,7 @@ const char* text_of(Use use) {
   switch (use) {
     case Use::kVariables: return "variables";
     case Use::kValues: return "values of steps";
+    case Use::kCache: return "caches of tables";
     case Use::kScratch: break;
   }
   return "scratch of kernels";
@@ -31,7 +32,7 @@ std::string bytes_text(std::size_t bytes) {
 
 std::string exhausted_text(const std::string& missing, Use wanted, const MemoryUse& use) {
   std::string parts;
-  for (const Use one : {Use::kVariables, Use::kValues, Use::kScratch})
+  for (const Use one : {Use::kVariables, Use::kCache, Use::kValues, Use::kScratch})
     parts += str(parts.empty()          ? ""
                  : one == Use::kScratch ? " and "
                                         : ", ",

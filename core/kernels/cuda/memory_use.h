@@ -12,6 +12,7 @@ enum class Use : std::uint8_t {
   kVariables,
   kValues,   // of steps
   kScratch,  // of prepared kernels
+  kCache,    // of tables that lie in the host's memory
 };
 
 // Thread: any.
@@ -23,7 +24,7 @@ class MemoryUse {
 
  private:
   std::atomic<std::size_t>& of_use(Use use) { return bytes_[static_cast<std::size_t>(use)]; }
-  std::array<std::atomic<std::size_t>, 3> bytes_{};
+  std::array<std::atomic<std::size_t>, 4> bytes_{};
 };
 
 // "79.6 GiB", "12.5 MiB", "128 bytes".

@@ -42,7 +42,7 @@ struct RowCache::Parts {
   template <typename T>
   void allocate(T*& of, std::int64_t count) {
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    memory.push_back(queue.memory(bytes));
+    memory.push_back(queue.memory(bytes, Use::kCache));
     scratch.push_back({memory.back()->data(), bytes});
     of = memory.back()->as<T>();
   }
@@ -105,7 +105,17 @@ RowCache::RowCache(Queue& queue, const RowBlock& home, const std::vector<std::in
       options_(options),
       ahead_(queue.driver(), queue.cpu()),
       parts_(std::make_unique<Parts>(ahead_, home, first_row, options)) {
+  if (!options.table.empty())
+    bad_id_ = queue.add_fault([options, rows = home.rows](std::int64_t position, std::int64_t id) {
+      return str("the variable \"", options.table, "\": id ", id, " at position ", position,
+                 " is outside [0, ", rows, ")");
+    });
   no_room_ = queue.add_fault([options](std::int64_t, std::int64_t missing) {
+    if (options.lookahead == 0 && !options.table.empty())
+      return str("the table \"", options.table, "\" has a cache of ", options.places,
+                 " rows on the device, and a batch looks up ", options.places + missing,
+                 " different ones: give tables more of the device's memory "
+                 "(device_cache), or run smaller batches");
     return str("a cache of ", options.places, " rows has no room for ", missing,
                " more: the batches in flight, up to ", options.lookahead,
                " ahead of the one in use, look up too many different rows. Prepare fewer ahead, or "
@@ -151,7 +161,8 @@ void RowCache::prepare(const Lookups& lookups, Access access) {
   Driver& driver = queue_.driver();
   if (prepared_ >= p.view.batches) driver.wait_for(stream(), p.released[slot]);
   announce(lookups, p.places[slot]);
-  find_requests(ahead_, p.view, p.order, lookups, prepared_, changes);
+  find_requests(ahead_, p.view, p.order, lookups, prepared_, changes,
+                bad_id_ ? *bad_id_ : FaultSite{});
   choose_victims(ahead_, p.view, prepared_);
   exchange_rows(ahead_, p.view, prepared_, changes, *no_room_);
   write_places(ahead_, p.view, p.places[slot]);

@@ -32,6 +32,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/graph/update_rule.h"
@@ -44,6 +45,9 @@ struct RowCacheOptions {
   std::int64_t places = 0;       // rows that fit into the cache; below 2^31
   std::int64_t lookups_max = 0;  // of a batch; below 2^31
   int lookahead = 4;             // batches that may be prepared beyond the one in use
+  // The one table's name, for errors. If it is given, an id out of range is a fault as well, and is
+  // raised with the id.
+  std::string table = {};
 };
 
 class RowCache {
@@ -104,8 +108,8 @@ class RowCache {
   const RowCacheOptions options_;
   Queue ahead_;  // what prepares, beside the steps
   std::unique_ptr<Parts> parts_;
-  std::shared_ptr<const FaultSite> no_room_;
-  std::int32_t prepared_ = 0, released_ = 0;  // batches so far
+  std::shared_ptr<const FaultSite> no_room_, bad_id_;  // bad_id_ nullptr: no fault
+  std::int32_t prepared_ = 0, released_ = 0;           // batches so far
   bool in_use_ = false;
 };
 

@@ -128,7 +128,8 @@ struct EnterRows {
 
 // numbers[i] = the row of lookup i over all tables, or -1.
 template <typename Id>
-void number_rows(Queue& queue, const CacheView& v, const Lookups& lookups) {
+void number_rows(Queue& queue, const CacheView& v, const Lookups& lookups,
+                 const FaultSite& bad_id) {
   const Id* const ids = static_cast<const Id*>(lookups.ids);
   const std::int64_t* const first_lookup = lookups.first_lookup;
   const std::int64_t count = lookups.count;
@@ -138,7 +139,10 @@ void number_rows(Queue& queue, const CacheView& v, const Lookups& lookups) {
     std::int64_t table = 0;
     while (first_lookup[table + 1] <= i) ++table;
     const std::int64_t id = ids[i], begin = v.first_row[table];
-    if (id >= 0 && id < v.first_row[table + 1] - begin) v.batch.numbers[i] = begin + id;
+    if (id >= 0 && id < v.first_row[table + 1] - begin)
+      v.batch.numbers[i] = begin + id;
+    else if (bad_id.record != nullptr)
+      bad_id.report(i, id);
   });
 }
 
@@ -153,12 +157,12 @@ void clear_cache(Queue& queue, const CacheView& v) {
 }
 
 void find_requests(Queue& queue, const CacheView& v, OrderedIds& order, const Lookups& lookups,
-                   std::int32_t batch, bool changes) {
+                   std::int32_t batch, bool changes, const FaultSite& bad_id) {
   Driver& driver = queue.driver();
   if (lookups.type == IdType::kInt32)
-    number_rows<std::int32_t>(queue, v, lookups);
+    number_rows<std::int32_t>(queue, v, lookups, bad_id);
   else
-    number_rows<std::int64_t>(queue, v, lookups);
+    number_rows<std::int64_t>(queue, v, lookups, bad_id);
   order.sort(v.batch.numbers, OrderedIds::Negative::kDropped, FaultSite{});
   const auto none = static_cast<std::uint64_t>(v.rows);
   for_each(queue, v.lookups, [=] CAIRN_KERNEL_BODY(std::int64_t i) {

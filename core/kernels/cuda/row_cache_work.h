@@ -93,9 +93,10 @@ struct CacheView {
 
 // Empties the cache.
 void clear_cache(Queue& queue, const CacheView& view);
-// Steps 1 to 4. `changes`: whether the batch's step may change its rows.
+// Steps 1 to 4. `changes`: whether the batch's step may change its rows. `bad_id`, unless it has
+// no record, is told of ids that are out of range.
 void find_requests(Queue& queue, const CacheView& view, OrderedIds& order, const Lookups& lookups,
-                   std::int32_t batch, bool changes);
+                   std::int32_t batch, bool changes, const FaultSite& bad_id);
 void choose_victims(Queue& queue, const CacheView& view, std::int32_t batch);
 // `no_room` is told the number of requests for which there is no victim.
 void exchange_rows(Queue& queue, const CacheView& view, std::int32_t batch, bool changes,

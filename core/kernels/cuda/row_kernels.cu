@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/kernels/cuda/cached_rows.h"
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
@@ -119,6 +120,10 @@ class CudaRowKernels final : public RowKernels {
     queue_.written(rows, bytes);
   }
   void finish_updates() override { queue_.join(); }
+  std::unique_ptr<CachedRows> cache_rows(const RowBlock& home, std::size_t bytes,
+                                         const std::string& name) override {
+    return make_cached_rows(queue_, home, bytes, name);
+  }
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {
     if (ids == nullptr)

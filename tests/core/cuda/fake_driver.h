@@ -104,6 +104,16 @@ class FakeDriver final : public cuda::Driver {
     std::free(memory);
   }
 
+  void pin(std::byte* memory, std::size_t bytes) override {
+    const Hold hold(mutex_);
+    pinned_[memory] = bytes;
+  }
+  void unpin(std::byte* memory) noexcept override {
+    const Hold hold(mutex_);
+    pinned_.erase(memory);
+  }
+  Device::Room room() const override { return {limit_ - std::min(limit_, used_bytes()), limit_}; }
+
   Stream make_stream() override {
     const Hold hold(mutex_);
     return order_.make_stream();
@@ -373,7 +383,7 @@ class FakeDriver final : public cuda::Driver {
   cuda::ProductShape::Mask refused_ = cuda::ProductShape::Mask::kNone;
   std::vector<Gemm> gemms_;
   std::map<std::thread::id, Recorded*> recorded_;
-  std::size_t limit_ = ~std::size_t{0};
+  std::size_t limit_ = std::size_t{1} << 50;
   bool attached_ = false, sums_refused_ = false;
   std::vector<std::string> ranges_;
   std::vector<int> range_pieces_;                  // beside ranges_

@@ -1,0 +1,28 @@
+// How much of a device's memory tables may take: variables of which steps look up and update rows
+// by ids. What is beyond that lies in the host's memory, and the device has a cache of the rows in
+// use.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace cairn {
+
+// Of all tables of a workspace together. By default they lie on the device whole if all of them fit
+// into what is free there.
+struct DeviceCache {
+  std::optional<std::size_t> bytes = {};
+  std::optional<double> share = {};  // of the device's memory, above 0 and up to 1
+  bool given() const { return bytes.has_value() || share.has_value(); }
+  // Of a device with so much memory; only if given().
+  std::size_t bytes_of(std::size_t device_bytes) const {
+    return bytes ? *bytes : static_cast<std::size_t>(*share * static_cast<double>(device_bytes));
+  }
+};
+
+// As job files and flags have it: "8 GB" (also KB, MB, TB, KiB, MiB, GiB, TiB), a share as "0.1" or
+// "10%", or "auto", which is the default.
+//   Errors  InvalidArgument: none of these.
+DeviceCache parse_device_cache(std::string_view text);
+
+}  // namespace cairn
