@@ -57,11 +57,13 @@ std::vector<GpuSeen> gpus_here(const std::vector<std::string>& names) {
 
 std::string gpu_text(const GpuSeen& gpu) {
   const DeviceFigures& f = gpu.figures;
-  return str(gpu.name, f.model.empty() ? "" : " ", f.model, ": ",
-             formatted("%.1f of %.1f GiB used (variables %.1f, values of steps %.1f, scratch %.1f)",
-                       gib(f.used_bytes()), gib(f.memory_bytes), gib(f.variables_bytes),
-                       gib(f.values_bytes), gib(f.scratch_bytes)),
-             f.busy_percent ? str(", ", *f.busy_percent, " % busy") : "");
+  return str(
+      gpu.name, f.model.empty() ? "" : " ", f.model, ": ",
+      formatted("%.1f of %.1f GiB used (variables %.1f, ", gib(f.used_bytes()), gib(f.memory_bytes),
+                gib(f.variables_bytes)),
+      f.cache_bytes > 0 ? formatted("caches of tables %.1f, ", gib(f.cache_bytes)) : "",
+      formatted("values of steps %.1f, scratch %.1f)", gib(f.values_bytes), gib(f.scratch_bytes)),
+      f.busy_percent ? str(", ", *f.busy_percent, " % busy") : "");
 }
 
 std::string gpus_text(const std::vector<GpuSeen>& gpus) {

@@ -77,6 +77,14 @@ void read_model(TomlTable table, JobModel& model) {
   table.refuse_unknown();
 }
 
+// A share may go without quotes: 0.1 and "0.1" mean the same.
+void read_device_cache(TomlTable& table, JobCluster& cluster) {
+  const toml::node* found = table.node("device_cache");
+  if (found == nullptr) return;
+  cluster.device_cache = found->is_number() ? str(*found->value<double>())
+                                            : table.convert<std::string>(*found, "device_cache");
+}
+
 void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("ps", cluster.ps);
   table.read("workers", cluster.workers);
@@ -89,6 +97,7 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("wire", cluster.wire);
   table.read("device", cluster.device);
   table.read("deterministic", cluster.deterministic);
+  read_device_cache(table, cluster);
   table.read("partition_min_bytes", cluster.partition_min_bytes);
   table.read("ps_wait_seconds", cluster.ps_wait_seconds);
   table.read("recovery", cluster.recovery);

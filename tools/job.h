@@ -81,7 +81,8 @@ struct JobCluster {
   // What workers, or the replicas of a process, compute on: as core/kernels/chosen_devices.h has
   // it. Empty: nothing was said.
   std::string device;
-  bool deterministic = false;  // what is computed repeats bit for bit on the same GPU
+  bool deterministic = false;         // what is computed repeats bit for bit on the same GPU
+  std::string device_cache = "auto";  // of tables on a GPU: core/base/device_cache.h
   std::int64_t partition_min_bytes = 256 << 10;
   double ps_wait_seconds = 600;
   bool recovery = true;

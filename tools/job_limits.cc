@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/device_cache.h"
 #include "core/base/error.h"
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/element.h"
@@ -178,6 +179,11 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
     if (!cluster.device.empty()) verify_device_choice(cluster.device);
   } catch (const InvalidArgumentError& error) {
     limits.refuse("cluster.device", str(": ", error.what()));
+  }
+  try {
+    parse_device_cache(cluster.device_cache);
+  } catch (const InvalidArgumentError& error) {
+    limits.refuse("cluster.device_cache", str(": ", error.what()));
   }
 }
 

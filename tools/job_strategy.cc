@@ -34,6 +34,9 @@ const std::vector<KeyOf>& keys_of_kinds() {
       {"cluster.workers", {ps, hybrid, workers}, "it starts no workers"},
       {"cluster.transport", {ps, hybrid, workers}, "it is one process"},
       {"cluster.wire", {ps, hybrid, workers}, "it is one process"},
+      {"cluster.device_cache",
+       {"one_device"},
+       "its variables do not lie on a GPU, or whole for each replica"},
       {"strategy.consistency", {ps}, "its replicas are in step, or there is only one"},
       {"strategy.max_staleness", {ps}, "its replicas are in step, or there is only one"},
       {"strategy.replicas", {"mirrored", workers, "central_storage"}, ""}};

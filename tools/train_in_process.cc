@@ -39,6 +39,7 @@ std::string computes_on(const Job& job) {
 void compute_as(const Job& job, LocalStrategy& strategy) {
   strategy.set_products(parse_arithmetic(job.cluster.arithmetic));
   if (job.cluster.deterministic) strategy.set_deterministic();
+  strategy.set_device_cache(parse_device_cache(job.cluster.device_cache));
 }
 
 std::unique_ptr<LocalStrategy> strategy_of_kind(const Job& job) {

@@ -48,6 +48,8 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.wire, job.cluster.wire, "cluster.wire", "--wire");
   set(wanted.computing.device, job.cluster.device, "cluster.device", "--device");
   set(wanted.computing.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
+  set(wanted.computing.device_cache, job.cluster.device_cache, "cluster.device_cache",
+      "--device-cache");
   set(wanted.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
   set(wanted.epochs, job.data.epochs, "data.epochs", "--epochs");
   set(wanted.steps, job.data.steps, "data.steps", "--steps");
@@ -138,6 +140,10 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                  "none), cpu, gpu, or one GPU, as gpu:0");
   app.add_flag("--deterministic", wanted.computing.deterministic,
                "On GPUs: what is computed repeats bit for bit, at the price of slower products");
+  app.add_option(
+      "--device-cache", wanted.computing.device_cache,
+      "Of one_device on a GPU: what tables may take of its memory, as \"8 GB\" or a share, "
+      "as 0.1; the rest of them stays in the host's memory (auto: all, if they fit)");
   app.add_option("--wire", wanted.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", wanted.ps_wait_seconds,
                  "Seconds that a lost ps may take to come back");

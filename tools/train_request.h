@@ -29,7 +29,7 @@ struct JobOverrides {
   std::optional<std::uint64_t> seed;
   // Which device computes, and in which arithmetic.
   struct Computing {
-    std::optional<std::string> arithmetic, device;
+    std::optional<std::string> arithmetic, device, device_cache;
     bool deterministic = false;
   };
   Computing computing;

@@ -32,6 +32,40 @@ TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {
   EXPECT_EQ(gpus[0]["busy_percent"], 93);
 }
 
+// ---- tables that do not fit ----
+
+// The same job with its table on the GPU, behind a cache, and behind a cache after a resumption.
+TEST_F(RunOnAGpu, WithATableBehindACacheLearnsTheSame) {
+  std::string rows;
+  for (int i = 0; i < 400; ++i) rows += str("c", i * 7 % 400, i % 10 < 5 ? ",1\n" : ",0\n");
+  folder_.write("c.csv", rows);
+  folder_.write("cached.toml",
+                "[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = 40\n"
+                "[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
+                "[features]\nhashed = {c = 20000}\n"
+                "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = 4\n"
+                "[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n");
+  const auto train = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "train",    path("cached.toml"), "--strategy",  "one_device",         "--device", "gpu",
+        "--report", path("report"),      "--overwrite", "--checkpoint-every", "never"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(cairn(arguments), 0) << output();
+    return report();
+  };
+  const std::vector<std::string> cache = {"--device-cache", "300 KB"};
+  const Json whole = train({"--epochs", "3", "--dir", path("whole")});
+  EXPECT_EQ(whole["gpus"][0]["cache_bytes"], 0);
+  const Json cached = train({"--epochs", "3", "--dir", path("cached"), cache[0], cache[1]});
+  EXPECT_GT(cached["gpus"][0]["cache_bytes"].get<int>(), 100'000);
+  EXPECT_LT(cached["gpus"][0]["used_bytes"], whole["gpus"][0]["used_bytes"]);
+  EXPECT_EQ(cached["metrics"], whole["metrics"]);
+  train({"--epochs", "1", "--dir", path("begun"), cache[0], cache[1]});
+  const Json resumed = train(
+      {"--epochs", "3", "--dir", path("resumed"), cache[0], cache[1], "--resume", path("begun")});
+  EXPECT_EQ(resumed["metrics"], whole["metrics"]);
+}
+
 // ---- which there are, and why no more ----
 
 struct Library {

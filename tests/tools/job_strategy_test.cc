@@ -150,6 +150,22 @@ TEST(JobStrategy, EveryKindCanBeAskedToRepeatBitForBit) {
   }
 }
 
+TEST(JobStrategy, TheDevicesCacheIsOfOneDevice) {
+  const std::string one = kData + "[strategy]\nkind = 'one_device'\n";
+  EXPECT_EQ(parse_job(one, "some.toml").cluster.device_cache, "auto");
+  EXPECT_EQ(parse_job(one + "[cluster]\ndevice_cache = '8 GB'", "some.toml").cluster.device_cache,
+            "8 GB");
+  EXPECT_EQ(parse_job(one + "[cluster]\ndevice_cache = 0.25", "some.toml").cluster.device_cache,
+            "0.25");
+  Job job = parse_job(one, "some.toml");
+  apply({.job_file = "some.toml", .overrides = {.computing = {.device_cache = "10%"}}}, job);
+  EXPECT_EQ(job.cluster.device_cache, "10%");
+  EXPECT_THAT(answer_to("[strategy]\nkind = 'one_device'\n[cluster]\ndevice_cache = '8 cats'"),
+              AllOf(HasSubstr("cluster.device_cache"), HasSubstr("\"8 cats\" is no size")));
+  EXPECT_THAT(answer_to("[strategy]\nkind = 'mirrored'\n[cluster]\ndevice_cache = '8 GB'"),
+              AllOf(HasSubstr("cluster.device_cache is not read"), HasSubstr("one_device")));
+}
+
 TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
   EXPECT_THAT(answer_to_flags({.strategy = {.kind = "mirrored"}, .ps = 3}),
               AllOf(HasSubstr("--ps is not read"), HasSubstr("\"mirrored\"")));
