@@ -28,9 +28,13 @@ std::vector<Element> DataCursor::read_ahead(std::size_t elements) {
       one.error = std::current_exception();
     }
   }
-  for (const Ahead& one : ahead_)
-    if (one.element) read_now.push_back(*one.element);
+  for (std::size_t i = 0; i < elements; ++i)
+    if (const Element* one = ahead(i)) read_now.push_back(*one);
   return read_now;
+}
+
+const Element* DataCursor::ahead(std::size_t calls) const {
+  return calls < ahead_.size() && ahead_[calls].element ? &*ahead_[calls].element : nullptr;
 }
 
 std::optional<Element> DataCursor::read() {

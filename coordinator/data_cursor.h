@@ -24,10 +24,13 @@ class DataCursor {
   // The next element; empty at the end of the data.
   //   Errors  those of DatasetIterator::next().
   std::optional<Element> next();
-  // Reads what the next calls of next() return, up to `elements` of them, and returns what it has
-  // read. The cursor stands where it stood, in checkpoints too. Errors of the data are raised by
-  // next(). Of a data service nothing is read, since what it has handed out does not come again.
+  // Reads what the next calls of next() return, up to `elements` of them; these. The cursor stands
+  // where it stood, in checkpoints too. Errors of the data are raised by next(). Of a data service
+  // nothing is read, since what it has handed out does not come again.
   std::vector<Element> read_ahead(std::size_t elements);
+  // Of what was read ahead, what next() returns after `calls` further calls; nullptr: that was not
+  // read, or the data has ended.
+  const Element* ahead(std::size_t calls) const;
   // How many elements were handed out, by the runs before this one too.
   std::uint64_t ordinal() const;
 

@@ -53,6 +53,23 @@ std::vector<Tensor> read_next(const std::vector<NextElements>& next) {
   return values;
 }
 
+// What the step of this kind so many steps after this one will take.
+std::vector<std::vector<Element>> read_later(const std::vector<NextElements>& next, int steps) {
+  std::vector<std::vector<Element>> elements;
+  for (const NextElements& one : next) {
+    DataCursor& cursor = one.from.cursor();
+    const std::size_t end = one.count * static_cast<std::size_t>(steps);
+    cursor.read_ahead(end);
+    auto& list = elements.emplace_back();
+    for (std::size_t i = end - one.count; i < end; ++i) {
+      const Element* element = cursor.ahead(i);
+      if (element == nullptr) return {};
+      list.push_back(*element);
+    }
+  }
+  return elements;
+}
+
 }  // namespace
 
 struct LocalStrategy::State {
@@ -207,6 +224,8 @@ Strategy::StepOutputs LocalStrategy::run_step(Function& function,
     if (local->fetches()) next.push_back({*local, static_cast<std::size_t>(count)});
   }
   if (!next.empty()) inputs.next = [next] { return read_next(next); };
+  if (!next.empty() && next.size() == inputs.elements.size())
+    inputs.later = [next](int steps) { return read_later(next, steps); };
   const StepContext step = next_step(*concrete);
   StepOutputs outputs;
   for (Tensor& value :

@@ -13,6 +13,9 @@ namespace cairn {
 struct DeviceCache {
   std::optional<std::size_t> bytes = {};
   std::optional<double> share = {};  // of the device's memory, above 0 and up to 1
+  // Batches whose rows a cache brings in ahead, while the steps before theirs compute, where ids
+  // are columns of elements as they come. Fewer where the cache has no room for so many.
+  int lookahead = 4;
   bool given() const { return bytes.has_value() || share.has_value(); }
   // Of a device with so much memory; only if given().
   std::size_t bytes_of(std::size_t device_bytes) const {

@@ -187,7 +187,8 @@ bool DeviceRows::apply(const RowLender& lender, VariableId id, const Update& upd
 // A limit that was given is meant: a cache that cannot be had within it is an error.
 bool DeviceRows::borrow_cached(Held& held, const RowMemory& home, std::size_t bytes) {
   try {
-    held.cache = device_.row_kernels()->cache_rows(held.block, bytes, home.spec().name);
+    held.cache =
+        device_.row_kernels()->cache_rows(held.block, {home.spec().name, bytes, limit_.lookahead});
   } catch (const ResourceExhaustedError& error) {
     if (limit_.given()) throw;
     log_warning("the table \"", home.spec().name, "\" is not cached on ", device_.name(), ": ",

@@ -67,6 +67,9 @@ struct RunInputs {
   // while the device computes and before the host waits for it; on the CPU never. An error that it
   // raises ends the run. Empty: nothing is known of the next run.
   std::function<std::vector<Tensor>()> next = {};
+  // The elements of the run so many runs after this one, as `elements` has them; empty: they are
+  // not known. Called as `next` is, from 1 on, where the device caches tables that it looks up.
+  std::function<std::vector<std::vector<Element>>(int runs)> later = {};
 };
 
 // One run from its beginning to its end, on this thread, against variables that are at hand; the

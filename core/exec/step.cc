@@ -63,6 +63,7 @@ Step::Next Step::next() {
 
 Step::Next Step::finish() {
   if (outputs_.empty()) collect_outputs();
+  prepare_later();
   wait_for_copies();
   let_go();
   finished_ = true;

@@ -137,6 +137,10 @@ class Step {
   void serve_cached(DeviceRows::Held& held, std::size_t group);
   const std::byte* find_cached(DeviceRows::Held& held, std::int32_t variable, const TensorType& ids,
                                const std::byte* at);
+  bool has_only_batch(std::size_t wave, std::size_t group) const;
+  std::vector<Tensor> columns_of(const ReadGroup& group,
+                                 const std::vector<std::vector<Element>>& elements) const;
+  void prepare_later();
   const std::byte* places_of(BoundUpdate& update, DeviceRows::Held& held);
   static TensorType type_here(const DeviceRows::Held& held);
   bool stays_as_read(std::int32_t read) const;

@@ -22,7 +22,10 @@ void Step::serve_cached(DeviceRows::Held& held, std::size_t g) {
   held.batch = nullptr;
   const std::byte* places = nullptr;
   if (all.shape.rank() > 0) {
-    places = find_cached(held, group.variable, all, join_ids(group.nodes, here.joined_ids));
+    const std::vector<Tensor> columns = columns_of(group, inputs_.elements);
+    if (!columns.empty()) places = held.cache->use(columns);
+    if (places == nullptr)
+      places = find_cached(held, group.variable, all, join_ids(group.nodes, here.joined_ids));
     held.batch = &here;
     held.places = places;
   }
@@ -48,6 +51,69 @@ const std::byte* Step::find_cached(DeviceRows::Held& held, std::int32_t variable
   const bool changed = plan_->variable_uses[static_cast<std::size_t>(variable)].changed;
   return held.cache->find(ids, at,
                           changed ? CachedRows::Access::kChanges : CachedRows::Access::kReads);
+}
+
+// The group's ids, if they are columns of elements; otherwise empty.
+std::vector<Tensor> Step::columns_of(const ReadGroup& group,
+                                     const std::vector<std::vector<Element>>& elements) const {
+  std::vector<Tensor> columns;
+  for (const std::int32_t read : group.nodes) {
+    const std::int32_t value = bound_->root(input(read, 0));
+    const auto producer =
+        static_cast<std::size_t>(plan_->producer[static_cast<std::size_t>(value)]);
+    const Node& n = plan_->graph.nodes[producer];
+    if (n.op->effect != Effect::kAdvance) return {};
+    const auto iterator = static_cast<std::size_t>(n.attributes.get<std::int64_t>("iterator"));
+    const auto element = static_cast<std::size_t>(plan_->advance_number[producer]);
+    columns.push_back(
+        elements[iterator][element][static_cast<std::size_t>(value - plan_->value_base[producer])]);
+  }
+  return columns;
+}
+
+// Whether a run finds rows of the variable for this group alone.
+bool Step::has_only_batch(std::size_t wave, std::size_t group) const {
+  const std::int32_t variable = plan_->waves[wave].reads[group].variable;
+  for (std::size_t w = 0; w < plan_->waves.size(); ++w) {
+    const std::vector<ReadGroup>& reads = plan_->waves[w].reads;
+    for (std::size_t g = 0; g < reads.size(); ++g)
+      if (reads[g].variable == variable && (w != wave || g != group)) return false;
+    for (const std::int32_t update : plan_->waves[w].updates) {
+      const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update)];
+      if (variable_number(node(update)) == variable &&
+          (source.wave != static_cast<std::int32_t>(wave) ||
+           source.group != static_cast<std::int32_t>(group)))
+        return false;
+    }
+  }
+  return true;
+}
+
+// What this run does is enqueued: rows of later ones may move beside it.
+void Step::prepare_later() {
+  if (!inputs_.later || lender_ == nullptr) return;
+  std::vector<std::vector<std::vector<Element>>> later;  // by runs, from 1 on
+  for (std::size_t w = 0; w < plan_->waves.size(); ++w)
+    for (std::size_t g = 0; g < plan_->waves[w].reads.size(); ++g) {
+      const ReadGroup& group = plan_->waves[w].reads[g];
+      const ReadHere& here = bound_->waves[w].here[g];
+      if (!here.served || !here.cached || !has_only_batch(w, g)) continue;
+      const auto variable = static_cast<std::size_t>(group.variable);
+      // The store may have taken it back since.
+      const DeviceRows::Held* const held = hold(variable);
+      if (held == nullptr || held->cache == nullptr) continue;
+      CachedRows& cache = *held->cache;
+      if (columns_of(group, inputs_.elements).empty()) continue;
+      const auto access = plan_->variable_uses[variable].changed ? CachedRows::Access::kChanges
+                                                                 : CachedRows::Access::kReads;
+      while (cache.room() > 0) {
+        const auto runs = static_cast<std::size_t>(cache.prepared()) + 1;
+        while (later.size() < runs)
+          later.push_back(inputs_.later(static_cast<int>(later.size()) + 1));
+        if (later[runs - 1].empty() || !cache.prepare(columns_of(group, later[runs - 1]), access))
+          break;
+      }
+    }
 }
 
 // The places of an update's rows.

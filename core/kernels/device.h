@@ -43,6 +43,15 @@ class CachedRows {
   //   Errors  ResourceExhausted: no memory on the device. As kernels report what they find: an id
   //           out of range, or more different rows than there are places; both name the table.
   virtual const std::byte* find(const TensorType& ids, const std::byte* at, Access access) = 0;
+  // Begins to bring in the rows of a batch that comes after those that are prepared so far, beside
+  // what the device computes. `ids`, in the host's memory, follow one another as in find().
+  //   Result  whether it did: not if an id is out of range, or there is no room.
+  virtual bool prepare(std::span<const Tensor> ids, Access access) = 0;
+  virtual int prepared() const = 0;  // batches
+  virtual int room() const = 0;      // how many more may be
+  // As find(), of the batch that was prepared first, if it was of these very tensors. If not,
+  // nullptr: find() then, which forgets all that was prepared.
+  virtual const std::byte* use(std::span<const Tensor> ids) = 0;
   // All places. Its number of rows is known after the first find().
   virtual RowBlock block() const = 0;
   // Waits for the device, and brings what changed home.
@@ -110,12 +119,17 @@ class RowKernels {
   using Updates = std::function<void(std::span<const UpdateRun>)>;
   virtual Updates prepare_updates(std::span<const UpdateOf> all) = 0;
   virtual void fill_zero(std::byte* rows, std::size_t bytes) = 0;
-  // The table at `home`, with at most `bytes` of the device's memory for what of it lies there;
-  // `name` is for errors. The host's memory is pinned meanwhile. nullptr: the device has no cache.
-  //   Errors  InvalidArgument: rows that cannot be cached, or not in so little memory.
-  //           ResourceExhausted: the host's memory cannot be pinned.
-  virtual std::unique_ptr<CachedRows> cache_rows(const RowBlock& /*home*/, std::size_t /*bytes*/,
-                                                 const std::string& /*name*/) {
+  struct CacheOptions {
+    std::string name;       // of the table, for errors
+    std::size_t bytes = 0;  // that it may take of the device's memory
+    int lookahead = 0;      // batches that may be prepared, at most
+  };
+  // The table at `home`, of which some rows then lie in the device's memory. The host's is pinned
+  // meanwhile. Rows have their slots beside them, and lie a multiple of CachedRows::kAlignment
+  // apart. nullptr: the device has no cache.
+  //   Errors  ResourceExhausted: the host's memory cannot be pinned, or `bytes` are too few.
+  virtual std::unique_ptr<CachedRows> cache_rows(const RowBlock& /*home*/,
+                                                 const CacheOptions& /*options*/) {
     return nullptr;
   }
   // Updates of different variables may run at the same time. Whatever is enqueued after this comes

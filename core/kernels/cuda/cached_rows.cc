@@ -1,11 +1,15 @@
 #include "core/kernels/cuda/cached_rows.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/kernels/cuda/row_cache.h"
+#include "core/kernels/cuda/staging.h"
 
 namespace cairn::cuda {
 namespace {
@@ -38,13 +42,24 @@ RowBlock beside(RowBlock home) {
   return home;
 }
 
+template <typename Id>
+bool all_within(const Tensor& ids, std::int64_t rows) {
+  bool within = true;
+  for (const Id id : ids.values<Id>()) within &= id >= 0 && static_cast<std::int64_t>(id) < rows;
+  return within;
+}
+
+bool all_within(const Tensor& ids, std::int64_t rows) {
+  return ids.dtype() == DType::kInt32 ? all_within<std::int32_t>(ids, rows)
+                                      : all_within<std::int64_t>(ids, rows);
+}
+
 class CudaCachedRows final : public CachedRows {
  public:
-  CudaCachedRows(Queue& queue, const RowBlock& home, std::size_t bytes, std::string name)
+  CudaCachedRows(Queue& queue, const RowBlock& home, RowKernels::CacheOptions options)
       : queue_(queue),
         home_(beside(home)),
-        bytes_(bytes),
-        name_(std::move(name)),
+        options_(std::move(options)),
         pinned_(queue.driver(), home_),
         first_lookup_(queue.memory(2 * sizeof(std::int64_t), Use::kCache)) {
     verify_size(1);
@@ -58,88 +73,148 @@ class CudaCachedRows final : public CachedRows {
   }
 
   const std::byte* find(const TensorType& ids, const std::byte* at, Access access) override {
-    const std::int64_t count = ids.shape.elements();
-    if (cache_ && in_use_) cache_->release();
-    in_use_ = false;
-    make_room(count);
+    while (!prepared_.empty()) use_next();
+    release();
+    make_room(ids.shape.elements());
     // The ids are made by the queue, and the cache reads them on a stream of its own.
     Driver& driver = queue_.driver();
     driver.record(ready_, queue_.stream());
     driver.wait_for(cache_->stream(), ready_);
-    cache_->prepare(
-        {at, ids.dtype == DType::kInt32 ? IdType::kInt32 : IdType::kInt64,
-         first_lookup_->as<std::int64_t>(), count},
-        access == Access::kChanges ? RowCache::Access::kChanges : RowCache::Access::kReads);
-    const std::int32_t* const places = cache_->use();
-    in_use_ = true;
-    return reinterpret_cast<const std::byte*>(places);
+    prepare(ids.dtype, at, ids.shape.elements(), access);
+    prepared_.emplace_back();
+    return use_next();
   }
+
+  bool prepare(std::span<const Tensor> ids, Access access) override {
+    if (room() == 0) return false;
+    std::int64_t count = 0;
+    for (const Tensor& one : ids) {
+      count += one.elements();
+      if (one.dtype() != ids[0].dtype() || !all_within(one, home_.rows)) return false;
+    }
+    if (count > lookups_max_) return false;
+    // The stream reads them before it gets those of the next batch.
+    std::byte* to = ids_->data();
+    for (const Tensor& one : ids) {
+      staging_->send(cache_->stream(), to, one.raw(), one.bytes());
+      to += one.bytes();
+    }
+    prepare(ids[0].dtype(), ids_->data(), count, access);
+    prepared_.emplace_back(ids.begin(), ids.end());
+    return true;
+  }
+  int prepared() const override { return static_cast<int>(prepared_.size()); }
+  int room() const override { return cache_ ? lookahead_ - prepared() : 0; }
+  const std::byte* use(std::span<const Tensor> ids) override {
+    const auto same = [](const Tensor& a, const Tensor& b) {
+      return a.raw() == b.raw() && a.type() == b.type();
+    };
+    if (prepared_.empty() || !std::ranges::equal(prepared_.front(), ids, same)) return nullptr;
+    return use_next();
+  }
+
   RowBlock block() const override { return cache_ ? cache_->block() : RowBlock{}; }
   void flush() override {
     if (cache_) cache_->flush();
   }
-  std::size_t bytes() const override { return cache_ ? bytes_ : 0; }
+  std::size_t bytes() const override { return cache_ ? options_.bytes : 0; }
 
  private:
-  // What a row of the table and a lookup of a batch take on the device, wherever they lie
-  // (row_cache.h): a window of candidates for victims is four batches of lookups wide.
-  static constexpr std::int64_t kBytesPerRow = 4, kBytesPerLookup = 84 + 4 * 50,
-                                kBytesPerPlace = 16;
+  // What a row of the table takes on the device wherever it lies, and a place besides its row; see
+  // row_cache.h.
+  static constexpr std::int64_t kBytesPerRow = 4, kBytesPerPlace = 16;
+  // Of a batch: besides what the cache has for it, a candidate for a victim in each of `lookahead`
+  // + 4 batches, and a copy of its id.
+  static std::int64_t bytes_per_lookup(int lookahead) {
+    return 80 + 4 * (lookahead + 1) + 50 * (lookahead + 4) + 8;
+  }
 
   std::int64_t row_bytes() const {
     return home_.row_stride * static_cast<std::int64_t>(dtype_bytes(home_.dtype));
   }
-  std::int64_t places_for(std::int64_t lookups) const {
-    const std::int64_t left =
-        static_cast<std::int64_t>(bytes_) - kBytesPerRow * home_.rows - kBytesPerLookup * lookups;
+  std::int64_t places_for(std::int64_t lookups, int lookahead) const {
+    const std::int64_t left = static_cast<std::int64_t>(options_.bytes) -
+                              kBytesPerRow * home_.rows - bytes_per_lookup(lookahead) * lookups;
     return std::min(left / (row_bytes() + kBytesPerPlace), home_.rows);
   }
   void verify_size(std::int64_t lookups) const {
-    if (places_for(lookups) >= 1) return;
-    const std::int64_t least = kBytesPerRow * home_.rows + kBytesPerLookup * lookups;
+    if (places_for(lookups, 0) >= 1) return;
+    const std::int64_t least = kBytesPerRow * home_.rows + bytes_per_lookup(0) * lookups;
     throw ResourceExhaustedError(
-        str("the table \"", name_, "\" may take ", bytes_text(bytes_),
+        str("the table \"", options_.name, "\" may take ", bytes_text(options_.bytes),
             " of the GPU's memory for a cache, and ", bytes_text(static_cast<std::size_t>(least)),
             " go into numbers of its ", home_.rows, " rows and of a batch's ", lookups,
             " lookups alone: give tables more (device_cache), or run smaller batches"));
   }
 
+  // As many batches ahead as always find room.
+  void choose_size() {
+    const auto fits = [&](int lookahead) {
+      return places_for(lookups_max_, lookahead) >= lookups_max_ * (lookahead + 1);
+    };
+    lookahead_ = options_.lookahead;
+    while (lookahead_ > 0 && !fits(lookahead_)) --lookahead_;
+    verify_size(lookups_max_);
+    places_ = places_for(lookups_max_, lookahead_);
+  }
   // Batches are mostly of one size. A larger one makes the cache anew, and empty.
   void make_room(std::int64_t count) {
     if (cache_ && count <= lookups_max_) return;
-    if (cache_) cache_->flush();
     const bool grows = cache_.has_value();
+    if (grows) cache_->flush();
     cache_.reset();
+    staging_ = std::make_unique<Staging>(queue_.driver());
     lookups_max_ = std::max<std::int64_t>({count, 1, grows ? lookups_max_ + lookups_max_ / 2 : 0});
-    if (places_ == 0) {
-      verify_size(lookups_max_);
-      places_ = places_for(lookups_max_);
-    }
+    choose_size();
     RowCacheOptions options;
     options.places = places_;
     options.lookups_max = lookups_max_;
-    options.lookahead = 0;
-    options.table = name_;
+    options.lookahead = lookahead_;
+    options.table = options_.name;
+    ids_ =
+        queue_.memory(static_cast<std::size_t>(lookups_max_) * sizeof(std::int64_t), Use::kCache);
     cache_.emplace(queue_, home_, std::vector<std::int64_t>{0, home_.rows}, options);
+  }
+
+  void prepare(DType dtype, const std::byte* ids, std::int64_t count, Access access) {
+    cache_->prepare(
+        {ids, dtype == DType::kInt32 ? IdType::kInt32 : IdType::kInt64,
+         first_lookup_->as<std::int64_t>(), count},
+        access == Access::kChanges ? RowCache::Access::kChanges : RowCache::Access::kReads);
+  }
+  const std::byte* use_next() {
+    release();
+    const std::int32_t* const places = cache_->use();
+    in_use_ = true;
+    prepared_.pop_front();
+    return reinterpret_cast<const std::byte*>(places);
+  }
+  void release() {
+    if (in_use_) cache_->release();
+    in_use_ = false;
   }
 
   Queue& queue_;
   const RowBlock home_;
-  const std::size_t bytes_;
-  const std::string name_;
+  const RowKernels::CacheOptions options_;
   const Pinned pinned_;
   std::shared_ptr<Memory> first_lookup_;  // of one table: [2]
+  std::shared_ptr<Memory> ids_;           // of the batch that was prepared last
+  std::unique_ptr<Staging> staging_;      // on their way there, over the stream of the cache
   Event ready_ = nullptr;
   std::int64_t places_ = 0, lookups_max_ = 0;
+  int lookahead_ = 0;
+  std::deque<std::vector<Tensor>>
+      prepared_;  // their ids, which nobody else can then lie in place of
   bool in_use_ = false;
   std::optional<RowCache> cache_;
 };
 
 }  // namespace
 
-std::unique_ptr<CachedRows> make_cached_rows(Queue& queue, const RowBlock& home, std::size_t bytes,
-                                             const std::string& name) {
-  return std::make_unique<CudaCachedRows>(queue, home, bytes, name);
+std::unique_ptr<CachedRows> make_cached_rows(Queue& queue, const RowBlock& home,
+                                             const RowKernels::CacheOptions& options) {
+  return std::make_unique<CudaCachedRows>(queue, home, options);
 }
 
 }  // namespace cairn::cuda

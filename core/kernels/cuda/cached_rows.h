@@ -1,8 +1,6 @@
 // A variable of a workspace behind a RowCache of its own.
 #pragma once
-#include <cstddef>
 #include <memory>
-#include <string>
 
 #include "core/kernels/cuda/queue.h"
 #include "core/kernels/device.h"
@@ -10,7 +8,7 @@
 namespace cairn::cuda {
 
 // See RowKernels::cache_rows(). The queue outlives it.
-std::unique_ptr<CachedRows> make_cached_rows(Queue& queue, const RowBlock& home, std::size_t bytes,
-                                             const std::string& name);
+std::unique_ptr<CachedRows> make_cached_rows(Queue& queue, const RowBlock& home,
+                                             const RowKernels::CacheOptions& options);
 
 }  // namespace cairn::cuda

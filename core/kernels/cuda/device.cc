@@ -226,9 +226,9 @@ class QueueDevice final : public Device, public QueueOwner {
       device_.during("zeros", [&] { device_.rows_->fill_zero(rows, bytes); });
     }
     void finish_updates() override { device_.rows_->finish_updates(); }
-    std::unique_ptr<CachedRows> cache_rows(const RowBlock& home, std::size_t bytes,
-                                           const std::string& name) override {
-      return device_.rows_->cache_rows(home, bytes, name);
+    std::unique_ptr<CachedRows> cache_rows(const RowBlock& home,
+                                           const CacheOptions& options) override {
+      return device_.rows_->cache_rows(home, options);
     }
 
    private:

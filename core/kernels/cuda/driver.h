@@ -198,6 +198,8 @@ class Driver {
   virtual bool watches() const { return false; }
   virtual void announce(Stream, std::span<const Range> /*reads*/,
                         std::span<const Range> /*writes*/) {}
+  // Of this block only what is announced row by row counts.
+  virtual void watch_rows(const std::byte* /*block*/, std::size_t /*row_bytes*/) {}
 
  private:
   MemoryUse use_;

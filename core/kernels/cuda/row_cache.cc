@@ -122,6 +122,9 @@ RowCache::RowCache(Queue& queue, const RowBlock& home, const std::vector<std::in
                "make the cache larger");
   });
   if (queue.driver().watches()) queue.driver().announce(stream(), {}, parts_->scratch);
+  // Steps and the batches ahead of them share the cache, but no rows.
+  if (options.lookahead > 0)
+    queue.driver().watch_rows(block().base, static_cast<std::size_t>(row_bytes(home)));
   clear_cache(ahead_, parts_->view);
   ahead_.wait();
 }

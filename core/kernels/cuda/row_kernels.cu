@@ -120,9 +120,9 @@ class CudaRowKernels final : public RowKernels {
     queue_.written(rows, bytes);
   }
   void finish_updates() override { queue_.join(); }
-  std::unique_ptr<CachedRows> cache_rows(const RowBlock& home, std::size_t bytes,
-                                         const std::string& name) override {
-    return make_cached_rows(queue_, home, bytes, name);
+  std::unique_ptr<CachedRows> cache_rows(const RowBlock& home,
+                                         const CacheOptions& options) override {
+    return make_cached_rows(queue_, home, options);
   }
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {

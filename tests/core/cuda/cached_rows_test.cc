@@ -279,7 +279,7 @@ TEST_F(CachedRowsTest, VariablesThatNoCacheTakesLieWhole) {
 TEST_F(CachedRowsTest, ABatchOfMoreRowsThanTheCacheHoldsIsAnErrorWithTheTableAndTheCure) {
   const Variable table = variable("table", {kRows, 4}, kSgd);
   const auto train = plan_of(training(table, kSgd));
-  cache_in(kRows, 284 * 300 + 32 * 100);  // for batches of 300 lookups, 100 rows
+  cache_in(kRows, 292 * 300 + 32 * 100);  // for batches of 300 lookups, 100 rows
   std::vector<std::int64_t> ids(300);
   for (std::int64_t i = 0; i < 300; ++i) ids[static_cast<std::size_t>(i)] = i % 100;
   run_both(train, {ids_of(ids)});

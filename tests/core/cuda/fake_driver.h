@@ -261,7 +261,7 @@ class FakeDriver final : public cuda::Driver {
 
   // Work on this block is announced row by row, by whoever knows the rows: announcements of more
   // than `row_bytes` of it are left out.
-  void watch_rows(const std::byte* block, std::size_t row_bytes) {
+  void watch_rows(const std::byte* block, std::size_t row_bytes) override {
     order_.watch_rows(block, row_bytes);
   }
 
