@@ -63,6 +63,7 @@ std::string gpu_text(const GpuSeen& gpu) {
                 gib(f.variables_bytes)),
       f.cache_bytes > 0 ? formatted("caches of tables %.1f, ", gib(f.cache_bytes)) : "",
       formatted("values of steps %.1f, scratch %.1f)", gib(f.values_bytes), gib(f.scratch_bytes)),
+      f.cache_found ? formatted(", %.0f %% of the rows found in caches", 100 * *f.cache_found) : "",
       f.busy_percent ? str(", ", *f.busy_percent, " % busy") : "");
 }
 

@@ -14,8 +14,11 @@ struct DeviceFigures {
   // some hundred megabytes, is not in it.
   std::size_t variables_bytes = 0;  // of rows and slots
   std::size_t cache_bytes = 0;      // of rows of tables that lie in the host's memory
-  std::size_t values_bytes = 0;     // of steps: arenas, constants
-  std::size_t scratch_bytes = 0;    // that kernels keep
+  // Of the different rows of each batch that caches of tables were asked for, the share that lay
+  // there already, since the process began; nullopt: nothing was cached.
+  std::optional<double> cache_found;
+  std::size_t values_bytes = 0;   // of steps: arenas, constants
+  std::size_t scratch_bytes = 0;  // that kernels keep
   // The share of the last moments in which the device computed for any process, as the driver
   // samples it; nullopt: the driver does not say.
   std::optional<int> busy_percent;

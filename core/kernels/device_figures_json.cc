@@ -17,6 +17,7 @@ Json figures_json(std::string_view name, const DeviceFigures& figures) {
           {"used_bytes", figures.used_bytes()},
           {"variables_bytes", figures.variables_bytes},
           {"cache_bytes", figures.cache_bytes},
+          {"cache_found", figures.cache_found ? Json(*figures.cache_found) : Json(nullptr)},
           {"values_bytes", figures.values_bytes},
           {"scratch_bytes", figures.scratch_bytes},
           {"busy_percent", figures.busy_percent ? Json(*figures.busy_percent) : Json(nullptr)}};
@@ -30,6 +31,8 @@ DeviceFigures figures_of(const Json& json) {
   figures.memory_bytes = bytes_in(json, "memory_bytes");
   figures.variables_bytes = bytes_in(json, "variables_bytes");
   figures.cache_bytes = bytes_in(json, "cache_bytes");
+  if (const auto found = json.find("cache_found"); found != json.end() && found->is_number())
+    figures.cache_found = found->get<double>();
   figures.values_bytes = bytes_in(json, "values_bytes");
   figures.scratch_bytes = bytes_in(json, "scratch_bytes");
   if (const auto busy = json.find("busy_percent"); busy != json.end() && busy->is_number_integer())

@@ -58,6 +58,7 @@ TEST_F(RunOnAGpu, WithATableBehindACacheLearnsTheSame) {
   EXPECT_EQ(whole["gpus"][0]["cache_bytes"], 0);
   const Json cached = train({"--epochs", "3", "--dir", path("cached"), cache[0], cache[1]});
   EXPECT_GT(cached["gpus"][0]["cache_bytes"].get<int>(), 100'000);
+  EXPECT_GT(cached["gpus"][0]["cache_found"].get<double>(), 0);
   EXPECT_LT(cached["gpus"][0]["used_bytes"], whole["gpus"][0]["used_bytes"]);
   EXPECT_EQ(cached["metrics"], whole["metrics"]);
   train({"--epochs", "1", "--dir", path("begun"), cache[0], cache[1]});

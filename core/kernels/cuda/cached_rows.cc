@@ -173,6 +173,7 @@ class CudaCachedRows final : public CachedRows {
     options.table = options_.name;
     ids_ =
         queue_.memory(static_cast<std::size_t>(lookups_max_) * sizeof(std::int64_t), Use::kCache);
+    told_ = {};
     cache_.emplace(queue_, home_, std::vector<std::int64_t>{0, home_.rows}, options);
   }
 
@@ -181,6 +182,11 @@ class CudaCachedRows final : public CachedRows {
         {ids, dtype == DType::kInt32 ? IdType::kInt32 : IdType::kInt64,
          first_lookup_->as<std::int64_t>(), count},
         access == Access::kChanges ? RowCache::Access::kChanges : RowCache::Access::kReads);
+    const RowCache::Counts now = cache_->counts_lately();
+    Driver::CachedLookups& sums = queue_.driver().cached_lookups();
+    sums.found += now.found - told_.found;
+    sums.read += now.read - told_.read;
+    told_ = now;
   }
   const std::byte* use_next() {
     release();
@@ -207,6 +213,7 @@ class CudaCachedRows final : public CachedRows {
   std::deque<std::vector<Tensor>>
       prepared_;  // their ids, which nobody else can then lie in place of
   bool in_use_ = false;
+  RowCache::Counts told_;
   std::optional<RowCache> cache_;
 };
 

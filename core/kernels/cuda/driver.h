@@ -9,6 +9,7 @@
 //           fails as well: the process has to be started again.
 //   Thread  any; one stream is used by one thread at a time.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -131,13 +132,18 @@ class Driver {
   virtual Device::Room room() const = 0;
   // By what it is for; kept by those who allocate.
   MemoryUse& use() { return use_; }
+  // Different rows of batches that caches of tables had already, and that came in; kept by those.
+  struct CachedLookups {
+    std::atomic<std::uint64_t> found{0}, read{0};
+  };
+  CachedLookups& cached_lookups() { return cached_lookups_; }
   // Of the last moments, all processes together; nullopt: the driver does not say.
   virtual std::optional<int> busy_percent() { return std::nullopt; }
   // Host memory that the device reads and writes at its address, and copies without a detour.
   virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(std::byte* memory) noexcept = 0;
-  // Makes memory that the host has already pinned where it lies, until unpin(), which takes its
-  // beginning. Pages must not be shared with other memory that is pinned.
+  // Pins host memory where it lies, until unpin(), which is given its beginning. No page of it may
+  // hold other memory that is pinned so.
   //   Errors  ResourceExhausted: the system does not allow it.
   //   Cost    a look at each page.
   virtual void pin(std::byte* memory, std::size_t bytes) = 0;
@@ -203,6 +209,7 @@ class Driver {
 
  private:
   MemoryUse use_;
+  CachedLookups cached_lookups_;
 };
 
 }  // namespace cairn::cuda

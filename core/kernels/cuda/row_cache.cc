@@ -55,6 +55,11 @@ struct RowCache::Parts {
   // By batch, modulo lookahead + 1.
   std::vector<std::int32_t*> places;
   std::vector<Event> ready, released;
+  // A copy of the sums that is on its way to pinned memory, and those that came last.
+  CacheSums* coming = nullptr;
+  Event came = nullptr;
+  bool under_way = false;
+  CacheSums lately{};
 };
 
 RowCache::Parts::Parts(Queue& ahead, const RowBlock& home,
@@ -121,6 +126,8 @@ RowCache::RowCache(Queue& queue, const RowBlock& home, const std::vector<std::in
                " ahead of the one in use, look up too many different rows. Prepare fewer ahead, or "
                "make the cache larger");
   });
+  parts_->coming = reinterpret_cast<CacheSums*>(queue.driver().allocate_pinned(sizeof(CacheSums)));
+  parts_->came = queue.driver().make_event();
   if (queue.driver().watches()) queue.driver().announce(stream(), {}, parts_->scratch);
   // Steps and the batches ahead of them share the cache, but no rows.
   if (options.lookahead > 0)
@@ -140,6 +147,8 @@ RowCache::~RowCache() {
   }
   for (const Event event : parts_->ready) driver.destroy(event);
   for (const Event event : parts_->released) driver.destroy(event);
+  driver.destroy(parts_->came);
+  driver.release_pinned(reinterpret_cast<std::byte*>(parts_->coming));
 }
 
 RowBlock RowCache::block() const {
@@ -171,6 +180,26 @@ void RowCache::prepare(const Lookups& lookups, Access access) {
   write_places(ahead_, p.view, p.places[slot]);
   driver.record(p.ready[slot], stream());
   ++prepared_;
+  look_at_sums();
+}
+
+// One copy is under way at a time.
+void RowCache::look_at_sums() {
+  Parts& p = *parts_;
+  Driver& driver = queue_.driver();
+  if (p.under_way) {
+    if (!driver.reached(p.came)) return;
+    p.lately = *p.coming;
+  }
+  driver.copy(stream(), Device::Direction::kOut, reinterpret_cast<std::byte*>(p.coming),
+              reinterpret_cast<const std::byte*>(p.view.sums), sizeof *p.coming);
+  driver.record(p.came, stream());
+  p.under_way = true;
+}
+
+RowCache::Counts RowCache::counts_lately() const {
+  const CacheSums& sums = parts_->lately;
+  return {sums.found, sums.read, sums.written};
 }
 
 void RowCache::announce(const Lookups& lookups, const std::int32_t* places) {

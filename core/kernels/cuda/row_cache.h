@@ -98,10 +98,13 @@ class RowCache {
   void flush();
   // Of all batches that have been prepared; waits until they are.
   Counts counts();
+  // As they were some batches ago; waits for nothing.
+  Counts counts_lately() const;
 
  private:
   struct Parts;
   void announce(const Lookups& lookups, const std::int32_t* places);
+  void look_at_sums();
 
   Queue& queue_;
   const RowBlock home_;

@@ -109,6 +109,8 @@ TEST_F(CachedAhead, StepsHaveTheBitsOfStepsOnAWholeTable) {
       }
     }
     EXPECT_GT(gpu->figures()->cache_bytes, 0u);
+    // A third of a batch's rows come again each time.
+    EXPECT_NEAR(gpu->figures()->cache_found.value(), 0.35, 0.1);
     EXPECT_TRUE(cached.rows() == whole.rows()) << "lookahead " << lookahead;
     EXPECT_THROW(cached.run(cached.train, data), OutOfRangeError);
   }
