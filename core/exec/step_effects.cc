@@ -154,11 +154,11 @@ void Step::expand(std::size_t g) {
 // Updates that a failed check stops are left out; the others are made, and the error follows.
 std::span<Update> Step::updates() {
   space_.updates.clear();
-  space_.here.clear();
+  space_.made.updates.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates) {
     if (stops(update.node)) continue;
     const bool here = made_here(update);
-    if (here) space_.here.push_back(&update);
+    if (here) space_.made.updates.push_back(&update);
     if (!here || places_.wants_told())
       space_.updates.push_back(here ? told_update(update) : make_update(update));
   }

@@ -96,7 +96,7 @@ void Step::prepare_sums(std::span<BoundUpdate* const> updates) {
 // Begins to bring the sums to where the store wants them.
 void Step::begin_sums() {
   BoundWave& wave = bound_->waves[wave_];
-  std::vector<BoundUpdate*>& updates = space_.together;
+  std::vector<BoundUpdate*>& updates = space_.made.together;
   updates.clear();
   for (BoundUpdate& update : wave.updates) {
     update.summed = !stops(update.node) && !made_here(update) && sums_here(update);
@@ -107,7 +107,7 @@ void Step::begin_sums() {
   SumsTogether& sums = wave.sums;
   RowKernels& kernels = *space_.device.row_kernels();
   kernels.fill_zero(sums.memory.get(), sums.bytes);
-  space_.update_runs.clear();
+  space_.made.runs.clear();
   for (std::size_t k = 0; k < updates.size(); ++k) {
     const ReadHere& from = source_of(*updates[k]);
     const std::int64_t dim = variable_of(updates[k]->node).type.shape.row_elements();
@@ -115,9 +115,9 @@ void Step::begin_sums() {
     run.block = {DType::kFloat32, sums.memory.get() + sums.offsets[k], from.most, dim, dim};
     run.rates = reinterpret_cast<const RuleRates*>(sums.rates.get());
     run.ids = from.places.get();
-    space_.update_runs.push_back(run);
+    space_.made.runs.push_back(run);
   }
-  sums.run(space_.update_runs);
+  sums.run(space_.made.runs);
   kernels.finish_updates();
   for (std::size_t k = 0; k < updates.size(); ++k) {
     TensorType type = variable_of(updates[k]->node).type;

@@ -48,9 +48,9 @@ void Step::enqueue_all() {
     compute();
     for (std::size_t g = 0; g < plan_->waves[wave_].reads.size(); ++g) serve(g);
     enqueue_lookups(bound_->waves[wave_].lookups);
-    space_.here.clear();
-    for (BoundUpdate& update : bound_->waves[wave_].updates) space_.here.push_back(&update);
-    enqueue_updates(space_.here);
+    space_.made.updates.clear();
+    for (BoundUpdate& update : bound_->waves[wave_].updates) space_.made.updates.push_back(&update);
+    enqueue_updates(space_.made.updates);
     space_.device.row_kernels()->finish_updates();
   }
 }

@@ -69,8 +69,8 @@ RowKernels::GatherRun Step::run_of_lookup(std::int32_t read, const RowBlock& blo
 
 // Only notes it: lookups go to the device together, see enqueue_lookups().
 void Step::look_up(std::int32_t read, const RowKernels::GatherRun& run) {
-  space_.lookups.push_back(read);
-  space_.gather_runs.push_back(run);
+  space_.made.lookups.push_back(read);
+  space_.made.gathers.push_back(run);
 }
 
 // As it lies in memory.
@@ -81,10 +81,10 @@ DType Step::dtype_of_rows(std::int32_t read) const {
 }
 
 void Step::enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids) {
-  if (space_.lookups.empty()) return;
-  if (prepared.members != space_.lookups) {
+  if (space_.made.lookups.empty()) return;
+  if (prepared.members != space_.made.lookups) {
     std::vector<RowKernels::GatherOf> all;
-    for (std::int32_t i : space_.lookups) {
+    for (std::int32_t i : space_.made.lookups) {
       RowKernels::GatherOf one{variable_of(i).type, std::nullopt, dtype_of_rows(i)};
       if (!node(i).inputs.empty()) {
         const TensorType& type = bound_->type(input(i, 0));
@@ -93,11 +93,11 @@ void Step::enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids) 
       all.push_back(std::move(one));
     }
     prepared.run = space_.device.row_kernels()->prepare_gathers(all);
-    prepared.members = space_.lookups;
+    prepared.members = space_.made.lookups;
   }
-  prepared.run(space_.gather_runs);
-  space_.lookups.clear();
-  space_.gather_runs.clear();
+  prepared.run(space_.made.gathers);
+  space_.made.lookups.clear();
+  space_.made.gathers.clear();
 }
 
 // Whether a value that was read may be the variable's own memory: nothing that uses it comes after
@@ -147,7 +147,7 @@ bool Step::is_value_read(std::int32_t update) const {
 // whose variable has no other update in the wave. One whose values are a variable as it was read
 // goes alone, before them: the values may be that variable's memory, which they change.
 void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
-  std::vector<BoundUpdate*>& together = space_.together;
+  std::vector<BoundUpdate*>& together = space_.made.together;
   together.clear();
   for (BoundUpdate* update : updates) {
     const auto of_same = [&](const BoundUpdate* other) {
@@ -177,20 +177,20 @@ Update Step::told_update(const BoundUpdate& update) {
 // Those of the list of the device's updates that no store has left out, in the order in which it
 // was told of them.
 void Step::after_push() {
-  auto here = space_.here.begin();
+  auto here = space_.made.updates.begin();
   for (const Update& told : space_.updates) {
     if (!told.on_device) continue;
-    here = told.left_out ? space_.here.erase(here) : here + 1;
+    here = told.left_out ? space_.made.updates.erase(here) : here + 1;
   }
   make_updates_here();
 }
 
 void Step::make_updates_here() {
-  if (space_.here.empty()) return;
-  for (BoundUpdate* update : space_.here) send_rates({update, 1});
-  enqueue_updates(space_.here);
+  if (space_.made.updates.empty()) return;
+  for (BoundUpdate* update : space_.made.updates) send_rates({update, 1});
+  enqueue_updates(space_.made.updates);
   space_.device.row_kernels()->finish_updates();
-  space_.here.clear();
+  space_.made.updates.clear();
 }
 
 RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
@@ -243,8 +243,8 @@ void Step::enqueue_update(BoundUpdate& update) {
   const RowKernels::UpdateRun run = update_run(update);
   if (const std::int64_t rows = rows_here(update); !update.here || update.rows_here != rows) {
     const RowKernels::UpdateOf of = update_of(update);
-    update.here = space_.device.row_kernels()->prepare_update(of.rule, of.table,
-                                                              of.ids ? &*of.ids : nullptr);
+    update.here =
+        space_.device.row_kernels()->prepare_update(of.rule, of.table, of.ids ? &*of.ids : nullptr);
     update.rows_here = rows;
   }
   // Updates of one variable come in their order.
@@ -260,8 +260,8 @@ void Step::enqueue_update(BoundUpdate& update) {
 
 void Step::enqueue_together(std::span<BoundUpdate* const> updates) {
   UpdatesTogether& prepared = bound_->waves[wave_].together;
-  space_.update_runs.clear();
-  for (BoundUpdate* update : updates) space_.update_runs.push_back(update_run(*update));
+  space_.made.runs.clear();
+  for (BoundUpdate* update : updates) space_.made.runs.push_back(update_run(*update));
   const auto as_prepared = [&](const UpdatesTogether::Member& member, const BoundUpdate* update) {
     return member.update == update && member.rows == rows_here(*update);
   };
@@ -274,7 +274,7 @@ void Step::enqueue_together(std::span<BoundUpdate* const> updates) {
     }
     prepared.run = space_.device.row_kernels()->prepare_updates(all);
   }
-  prepared.run(space_.update_runs);
+  prepared.run(space_.made.runs);
 }
 
 // Counts the updates, and brings their rates to the device, if they are not those that lie there.

@@ -35,8 +35,8 @@ void Step::bind() {
   if (space_.on_host) place_updates();
   if (space_.rows != nullptr) lender_ = places_.lender();
   // A run that failed may have left some.
-  space_.lookups.clear();
-  space_.gather_runs.clear();
+  space_.made.lookups.clear();
+  space_.made.gathers.clear();
   if (lender_ != nullptr && !std::exchange(bound_->announced, true))
     space_.rows->announce(*lender_, plan_->bound, plan_->variable_uses);
   set_outside_values();

@@ -44,10 +44,14 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
-  std::vector<std::int32_t> lookups;               // reads that the device makes: nodes
-  std::vector<RowKernels::GatherRun> gather_runs;  // beside `lookups`
-  std::vector<BoundUpdate*> here, together;        // updates that the device makes
-  std::vector<RowKernels::UpdateRun> update_runs;
+  // Of variables that lie on the device.
+  struct Rows {
+    std::vector<std::int32_t> lookups;            // reads that the device makes: nodes
+    std::vector<RowKernels::GatherRun> gathers;   // beside `lookups`
+    std::vector<BoundUpdate*> updates, together;  // those that the device makes
+    std::vector<RowKernels::UpdateRun> runs;      // beside `together`
+  };
+  Rows made;
   // What is asked of the store where the device serves the rest, and the groups that asked.
   std::vector<Read> asked;
   std::vector<std::size_t> asked_by;
