@@ -6,13 +6,6 @@
 #include "core/graph/op_def.h"
 
 namespace cairn {
-namespace {
-
-std::int32_t number(const Node& node, std::string_view name) {
-  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
-}
-
-}  // namespace
 
 void Binder::bind() {
   infer_all();

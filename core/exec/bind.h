@@ -8,6 +8,11 @@
 
 namespace cairn {
 
+// An attribute that is a number.
+inline std::int32_t number(const Node& node, std::string_view name) {
+  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
+}
+
 class Binder {
  public:
   Binder(BoundPlan& bound, const RunInputs& inputs, Device& device)

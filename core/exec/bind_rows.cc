@@ -10,10 +10,6 @@ namespace {
 // In bytes. A device reads rows in vectors of this size, so they have to begin at multiples of it.
 constexpr std::int64_t kRowAlignment = 16;
 
-std::int32_t number(const Node& node, std::string_view name) {
-  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
-}
-
 // How many elements stand before one another along the axes from `axis` on.
 std::int64_t run_of(const Shape& shape, int axis) {
   std::int64_t elements = 1;

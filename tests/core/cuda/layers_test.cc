@@ -7,6 +7,13 @@ namespace {
 
 using namespace testing;  // NOLINT: ours and gmock's
 
+// On a GPU nothing is counted.
+void expect_pieces(int wanted, int counted) {
+  if (SomeGpu::kCounted) {
+    EXPECT_EQ(counted, wanted);
+  }
+}
+
 struct LayersTest : DeviceRowsTest {
   static constexpr std::int64_t kBatch = 16, kLayers = 4;
   std::int64_t width = 32;
@@ -52,7 +59,9 @@ struct LayersTest : DeviceRowsTest {
       run(plan, device.workspace, device.store, {}, {}, {});
       pieces = driver.counts().pieces - before;
     }
-    EXPECT_EQ(driver.counts().replays, 3);
+    if (kCounted) {
+      EXPECT_EQ(driver.counts().replays, 3);
+    }
     for (VariableId id = 0; id < variables.size(); ++id) {
       const Tensor here = read(device, id), there = read(host, id);
       for (std::size_t i = 0; i < here.values<float>().size(); ++i)
@@ -64,33 +73,35 @@ struct LayersTest : DeviceRowsTest {
 };
 
 TEST_F(LayersTest, AStepUnderMixedBfloat16TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 22);
+  expect_pieces(16, pieces_of(Arithmetic::kMixedBfloat16, 1e-2f));
 }
 
 TEST_F(LayersTest, AStepUnderBfloat16TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kBfloat16, 1e-2f), 30);
+  expect_pieces(30, pieces_of(Arithmetic::kBfloat16, 1e-2f));
 }
 
 TEST_F(LayersTest, AStepInFloat32TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kFloat32, 1e-4f), 21);
+  expect_pieces(21, pieces_of(Arithmetic::kFloat32, 1e-4f));
 }
 
+#ifndef CAIRN_ON_GPU
 // Without the product that makes the masks, or the one that reads them, gradients of relus are
 // passes of their own.
 TEST_F(LayersTest, WhereTheLibraryMakesNoMasksGradientsReadTheResultsOfRelus) {
   driver.refuse(cuda::ProductShape::Mask::kMade);
-  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 25);
+  expect_pieces(19, pieces_of(Arithmetic::kMixedBfloat16, 1e-2f));
 }
 
 TEST_F(LayersTest, WhereTheLibraryReadsNoMasksGradientsReadTheResultsOfRelus) {
   driver.refuse(cuda::ProductShape::Mask::kApplied);
-  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 25);
+  expect_pieces(19, pieces_of(Arithmetic::kMixedBfloat16, 1e-2f));
 }
 
 TEST_F(LayersTest, WhereTheLibrarySumsNothingBesideProductsThatIsAPassOfItsOwn) {
   driver.refuse_sums();
-  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 26);
+  expect_pieces(20, pieces_of(Arithmetic::kMixedBfloat16, 1e-2f));
 }
+#endif
 
 struct UpdatesTest : DeviceRowsTest {
   // Runs on both sides, after which variables are equal. Returns of how many pieces the last is.
@@ -125,8 +136,8 @@ TEST_F(UpdatesTest, UpdatesOfWholeVariablesOfOneRuleGoTogether) {
       if (both || i < 35) v.update(i < 35 ? adam : kSgd, gradient, 0.1f);
     }
   };
-  EXPECT_EQ(pieces_of([&] { update(false); }), 2);
-  EXPECT_EQ(pieces_of([&] { update(true); }), 3);
+  expect_pieces(2, pieces_of([&] { update(false); }));
+  expect_pieces(3, pieces_of([&] { update(true); }));
 }
 
 // What is assigned lies in the other variable's own memory, which the same step updates.
