@@ -76,13 +76,9 @@ class Fusion {
 class RowKernels {
  public:
   virtual ~RowKernels() = default;
-  // rows[i] = the block's row ids[i]; without ids every row in order.
-  using Gather = std::function<void(const RowBlock& block, const std::byte* ids, std::byte* rows)>;
-  // `ids` null: none.
-  virtual Gather prepare_gather(const TensorType& table, const TensorType* ids) = 0;
-  // Several lookups, in the order of `all`: what each would do alone, in as few pieces of work as
-  // the device can make of them. `rows` is how what is looked up is to lie: the table's dtype, or
-  // bfloat16 of a table of float32.
+  // Lookups, in the order of `all`: rows[i] = the block's row ids[i], or without ids every row in
+  // order; in as few pieces of work as the device can make of them. `rows` is how what is looked up
+  // is to lie: the table's dtype, or bfloat16 of a table of float32.
   struct GatherOf {
     TensorType table;
     std::optional<TensorType> ids;  // none: every row in order

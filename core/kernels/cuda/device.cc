@@ -183,13 +183,6 @@ class QueueDevice final : public Device, public QueueOwner {
   class SeenRows final : public RowKernels {
    public:
     explicit SeenRows(QueueDevice& device) : device_(device) {}
-    Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
-      return [this, what = "rows of " + table.to_string(),
-              run = device_.rows_->prepare_gather(table, ids)](
-                 const RowBlock& block, const std::byte* at, std::byte* rows) {
-        device_.during(what, [&] { run(block, at, rows); });
-      };
-    }
     Gathers prepare_gathers(std::span<const GatherOf> all) override {
       return [this,
               what = all.size() == 1 ? "rows of " + all[0].table.to_string()

@@ -249,14 +249,4 @@ RowKernels::Gathers prepare_gathers(Queue& queue, std::span<const GatherOf> all)
   };
 }
 
-RowKernels::Gather prepare_gather(Queue& queue, const TensorType& table, const TensorType* ids) {
-  GatherOf one{table, std::nullopt, table.dtype};
-  if (ids != nullptr) one.ids = *ids;
-  return [run = prepare_gathers(queue, {&one, 1})](const RowBlock& block, const std::byte* at,
-                                                   std::byte* rows) {
-    const GatherRun made{block, at, rows, block.dim};
-    run({&made, 1});
-  };
-}
-
 }  // namespace cairn::cuda

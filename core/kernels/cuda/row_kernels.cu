@@ -108,9 +108,6 @@ class CudaRowKernels final : public RowKernels {
  public:
   explicit CudaRowKernels(Queue& queue) : queue_(queue) {}
 
-  Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
-    return cuda::prepare_gather(queue_, table, ids);
-  }
   Gathers prepare_gathers(std::span<const GatherOf> all) override {
     return cuda::prepare_gathers(queue_, all);
   }

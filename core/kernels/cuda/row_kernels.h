@@ -14,7 +14,6 @@ namespace cairn::cuda {
 std::unique_ptr<RowKernels> make_row_kernels(Queue& queue);
 
 // Its lookups (row_gathers.cu).
-RowKernels::Gather prepare_gather(Queue& queue, const TensorType& table, const TensorType* ids);
 RowKernels::Gathers prepare_gathers(Queue& queue, std::span<const RowKernels::GatherOf> all);
 
 // The fastest updates by ids that there are, for float rows under SGD and lazy Adam (embedding/):

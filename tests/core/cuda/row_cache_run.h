@@ -62,8 +62,8 @@ class RowCacheRun {
   void gather(int step, const std::int32_t* places) {
     announce(places, false);
     const auto at = static_cast<std::size_t>(step);
-    cached_.gather(cache->block(), reinterpret_cast<const std::byte*>(places), out_[at]->data());
-    uncached_.gather(block_at(whole_->data()), row_ids_[at]->data(), want_[at]->data());
+    look_up(cached_.gather, cache->block(), reinterpret_cast<const std::byte*>(places), *out_[at]);
+    look_up(uncached_.gather, block_at(whole_->data()), row_ids_[at]->data(), *want_[at]);
   }
   void update(int step, const std::int32_t* places) {
     announce(places, true);
@@ -166,13 +166,21 @@ class RowCacheRun {
     want_.push_back(queue.memory(size * sizeof(float)));
     host_ids_.push_back(rows);
   }
+  RowKernels::Gathers prepared(const RowKernels::GatherOf& one) {
+    return kernels_->prepare_gathers({&one, 1});
+  }
+  static void look_up(const RowKernels::Gathers& gather, const RowBlock& block,
+                      const std::byte* ids, const cuda::Memory& to) {
+    const RowKernels::GatherRun run{block, ids, to.data(), block.dim};
+    gather({&run, 1});
+  }
   void prepare_kernels() {
     kernels_ = cuda::make_row_kernels(queue);
     const TensorType cached{DType::kFloat32, {job_.places, job_.dim}},
         whole{DType::kFloat32, {rows(), job_.dim}}, places{DType::kInt32, {job_.lookups}},
         ids{DType::kInt64, {job_.lookups}};
-    cached_.gather = kernels_->prepare_gather(cached, &places);
-    uncached_.gather = kernels_->prepare_gather(whole, &ids);
+    cached_.gather = prepared({cached, places, cached.dtype});
+    uncached_.gather = prepared({whole, ids, whole.dtype});
     cached_.update = kernels_->prepare_update(job_.rule, cached, &places);
     uncached_.update = kernels_->prepare_update(job_.rule, whole, &ids);
   }
@@ -197,7 +205,7 @@ class RowCacheRun {
   std::vector<std::vector<std::int64_t>> host_ids_;
   std::unique_ptr<RowKernels> kernels_;
   struct OfRows {
-    RowKernels::Gather gather;
+    RowKernels::Gathers gather;
     RowKernels::Update update;
   };
   OfRows cached_, uncached_;
