@@ -14,7 +14,21 @@ void expect_pieces(int wanted, int counted) {
   }
 }
 
-struct LayersTest : DeviceRowsTest {
+struct PiecesTest : DeviceRowsTest {
+  // Four runs on both sides. Returns of how many pieces the device's last one was.
+  int run_on_both(const std::shared_ptr<const Plan>& plan) {
+    int pieces = 0;
+    for (int i = 0; i < 4; ++i) {
+      run(plan, host.workspace, host.store, {}, {}, {});
+      const int before = driver.counts().pieces;
+      run(plan, device.workspace, device.store, {}, {}, {});
+      pieces = driver.counts().pieces - before;
+    }
+    return pieces;
+  }
+};
+
+struct LayersTest : PiecesTest {
   static constexpr std::int64_t kBatch = 16, kLayers = 4;
   std::int64_t width = 32;
 
@@ -52,13 +66,7 @@ struct LayersTest : DeviceRowsTest {
   int pieces_of(Arithmetic arithmetic, float error, const UpdateRule& rule = kSgd) {
     const ConcreteFunction function = step(rule);
     const auto plan = plan_of(function, {.products = arithmetic});
-    int pieces = 0;
-    for (int i = 0; i < 4; ++i) {
-      run(plan, host.workspace, host.store, {}, {}, {});
-      const int before = driver.counts().pieces;
-      run(plan, device.workspace, device.store, {}, {}, {});
-      pieces = driver.counts().pieces - before;
-    }
+    const int pieces = run_on_both(plan);
     if (kCounted) {
       EXPECT_EQ(driver.counts().replays, 3);
     }
@@ -103,7 +111,7 @@ TEST_F(LayersTest, WhereTheLibrarySumsNothingBesideProductsThatIsAPassOfItsOwn) 
 }
 #endif
 
-struct UpdatesTest : DeviceRowsTest {
+struct UpdatesTest : PiecesTest {
   // Runs on both sides, after which variables are equal. Returns of how many pieces the last is.
   int pieces_of(const std::function<void()>& body) {
     const auto function = trace_function({}, [&](const auto&) {
@@ -111,13 +119,7 @@ struct UpdatesTest : DeviceRowsTest {
       return std::vector<Array>{};
     });
     const auto plan = plan_of(function);
-    int pieces = 0;
-    for (int i = 0; i < 4; ++i) {
-      run(plan, host.workspace, host.store, {}, {}, {});
-      const int before = driver.counts().pieces;
-      run(plan, device.workspace, device.store, {}, {}, {});
-      pieces = driver.counts().pieces - before;
-    }
+    const int pieces = run_on_both(plan);
     expect_equal_stores();
     return pieces;
   }
