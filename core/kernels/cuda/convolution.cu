@@ -143,13 +143,13 @@ class Patches {
   std::shared_ptr<Memory> memory_;
 };
 
-// What the products of all parts have in common; `of_places` gives the sizes of one of so many
-// places. The last part may be smaller than the others.
-template <typename OfPlaces>
+// The products of all parts; `of_part` gives the sizes of one. The last part may be smaller than
+// the others, which are alike.
+template <typename OfPart>
 std::vector<Multiply> plan_products(Queue& queue, const KernelTypes& types, std::int64_t parts,
-                                    std::array<DType, 2> factors, const OfPlaces& of_places) {
+                                    std::array<DType, 2> factors, const OfPart& of_part) {
   const auto plan = [&](std::int64_t part) {
-    ProductShape shape{of_places(part)};
+    ProductShape shape{of_part(part)};
     shape.arithmetic = types.products;
     shape.deterministic = types.deterministic;
     return plan_multiply(queue, shape, factors);
@@ -160,8 +160,8 @@ std::vector<Multiply> plan_products(Queue& queue, const KernelTypes& types, std:
   return all;
 }
 
-// results [places, outputs] = patches x matrix [width, outputs]. `matrix` gives, part for part,
-// where that lies.
+// results [places, outputs] = patches x matrix [width, outputs]. `matrix`, given the filter, makes
+// the matrix of it and says where it lies.
 template <typename Side>
 KernelRun multiply_patches(Queue& queue, const KernelTypes& types, const Patches<Side>& patches,
                            std::int64_t outputs,
