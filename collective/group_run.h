@@ -13,8 +13,8 @@ class DeviceMember;  // core/kernels/device_group.h
 // Runs the plan to its end on this thread and returns its outputs. The plan is one for group.size()
 // replicas. `store` exchanges the updates with the other members itself (GroupStore).
 //   devices  this replica's member of a group of the devices that the replicas compute on, which
-//            then sum what the plan all-reduces; the members of `group` only meet for it. Null: it
-//            is summed in the host's memory. After an error it is of no more use.
+//            then sum what the plan all-reduces; in `group` the members only wait for one another.
+//            Null: it is summed in the host's memory. After an error it is of no more use.
 //   Errors  those of the operations, of the store and of the group. The other members' runs go on
 //           until they need this one, so a member that failed must leave the group.
 std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,

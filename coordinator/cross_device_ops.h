@@ -68,9 +68,9 @@ class ThreadOps final : public CrossDeviceOps {
   MeetingPlace meeting_place() const override { return MeetingPlace::kDevicesIfTheyCan; }
 };
 
-// The devices sum values where they lie, by NVIDIA's NCCL; the strategy's constructor raises
-// FailedPrecondition where they cannot, and says why. What does not lie on a device is summed as by
-// ThreadOps.
+// The devices sum values where they lie, using NVIDIA's NCCL. If they cannot, the strategy's
+// constructor raises FailedPrecondition and says why. Values that are not on a device are summed as
+// ThreadOps sums them.
 class NcclAllReduce final : public CrossDeviceOps {
  public:
   std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;

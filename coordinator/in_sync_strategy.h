@@ -76,7 +76,7 @@ class InSyncStrategy : public LocalStrategy {
   // one replica in all, which meets nobody. To ask between steps.
   std::vector<CollectiveCounts> collective_counts() const;
 
-  // Where values of replicas on GPUs become one: "replicas' values are summed on their GPUs, by
+  // Where the values of replicas on GPUs are summed: "replicas' values are summed on their GPUs, by
   // NCCL 2.28.3", or in the host's memory, and why. Empty: no replica computes on a GPU.
   std::string sums_text() const;
 

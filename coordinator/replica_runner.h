@@ -24,8 +24,8 @@ class ReplicaRunner {
   //   Errors  the first that a replica met. What one replica pushed, all have pushed; of a push
   //           that not all came to, nobody has applied anything.
   virtual std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) = 0;
-  // Whether the replicas' devices sum what the plans all-reduce. If so, the plans are to be made
-  // with PlanOptions::reduces_shares.
+  // Whether the replicas' devices sum what the plans all-reduce. If so, make the plans with
+  // PlanOptions::reduces_shares.
   virtual bool sums_on_devices() const { return false; }
   // Where that is done, for people to read; empty: there is nothing to say.
   virtual std::string sums_text() const { return {}; }

@@ -9,12 +9,12 @@
 namespace cairn {
 
 bool Plan::shares_variable(const Wave& wave, std::int32_t update) const {
-  const auto variable_of = [&](std::int32_t i) {
-    return graph.nodes[static_cast<std::size_t>(i)].attributes.get<std::int64_t>("variable");
+  const auto node = [&](std::int32_t i) -> const Node& {
+    return graph.nodes[static_cast<std::size_t>(i)];
   };
   return std::ranges::any_of(wave.updates, [&](std::int32_t i) {
-    return graph.nodes[static_cast<std::size_t>(i)].op->name == "update_shared" &&
-           variable_of(i) == variable_of(update);
+    return node(i).op->name == "update_shared" &&
+           variable_number(node(i)) == variable_number(node(update));
   });
 }
 

@@ -71,8 +71,8 @@ class Queue {
   std::shared_ptr<Memory> memory(std::size_t bytes, Use use = Use::kScratch) {
     return std::make_shared<Memory>(driver_, stream_, bytes, use);
   }
-  // Scratch that kernels share, since they run one after another: of any contents at the start of a
-  // run, and at least so large. Not for work on a Side.
+  // At least `bytes` of scratch memory that several kernels may share, since they run one after
+  // another. A run must not expect anything of what it finds there. Not for work on a Side.
   std::shared_ptr<Memory> shared_scratch(std::size_t bytes);
 
   // A place where a kernel may find a fault; the kernel keeps it for as long as it lives.

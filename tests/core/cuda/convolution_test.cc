@@ -14,7 +14,7 @@ struct Images {
   Conv2dOptions options = {};
 };
 
-// Numbers that bfloat16 has, so that rounding to it changes nothing.
+// Numbers that bfloat16 represents exactly, so that rounding to it changes nothing.
 Tensor rounded_noise(const Shape& shape, std::uint64_t seed) {
   Tensor made = testing::noise(shape, seed);
   for (float& x : made.mutable_values<float>()) x = from_bfloat16(to_bfloat16(x));
