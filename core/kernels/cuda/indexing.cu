@@ -8,6 +8,7 @@
 #include "core/kernels/cuda/launch.h"
 #include "core/kernels/cuda/ordered_ids.h"
 #include "core/kernels/cuda/row_splits.h"
+#include "core/kernels/cuda/words.h"
 #include "core/kernels/picks.h"
 
 namespace cairn::cuda {
@@ -25,10 +26,6 @@ std::shared_ptr<const FaultSite> id_fault(Queue& queue, std::string_view op,
             op, inputs, str("id ", id, " at position ", position, " is outside [0, ", bound, ")"));
       });
 }
-
-struct alignas(16) Word16 {
-  std::uint64_t half[2];
-};
 
 template <typename Id, typename Word>
 void gather_words(Queue& queue, Picks p, const Id* ids, const std::byte* from, std::byte* to,
@@ -56,21 +53,13 @@ KernelRun gather(Queue& queue, Picks p, std::size_t width, std::shared_ptr<const
   const auto run = static_cast<std::uint64_t>(p.inner) * width;
   return [&queue, p, run, fault](const KernelCall& call) {
     const Id* const ids = input_of<Id>(call, 1);
-    const std::uint64_t places = reinterpret_cast<std::uintptr_t>(call.inputs[0]) |
-                                 reinterpret_cast<std::uintptr_t>(call.outputs[0]) | run | 16;
-    const std::uint64_t word = places & (~places + 1);
+    const std::int64_t word = widest_word(reinterpret_cast<std::uintptr_t>(call.inputs[0]) |
+                                          reinterpret_cast<std::uintptr_t>(call.outputs[0]) | run);
     Picks words = p;
-    words.inner = static_cast<std::int64_t>(run / word);
-    const auto copy = [&](auto one) {
+    words.inner = static_cast<std::int64_t>(run) / word;
+    with_word(word, [&](auto one) {
       gather_words<Id, decltype(one)>(queue, words, ids, call.inputs[0], call.outputs[0], *fault);
-    };
-    switch (word) {
-      case 16: return copy(Word16{});
-      case 8: return copy(std::uint64_t{});
-      case 4: return copy(std::uint32_t{});
-      case 2: return copy(std::uint16_t{});
-      default: return copy(std::uint8_t{});
-    }
+    });
   };
 }
 
