@@ -31,8 +31,8 @@ struct Axis {
 };
 struct Forward {  // from a position to the elements under its window
   Axis axis;
-  CAIRN_DEVICE std::int64_t places() const { return axis.y; }
-  CAIRN_DEVICE std::int64_t elements() const { return axis.x; }
+  CAIRN_ANYWHERE std::int64_t places() const { return axis.y; }
+  CAIRN_ANYWHERE std::int64_t elements() const { return axis.x; }
   CAIRN_DEVICE std::int64_t element(std::int64_t place, std::int64_t tap) const {
     const std::int64_t x = place * axis.stride + tap * axis.dilation - axis.before;
     return x >= 0 && x < axis.x ? x : -1;
@@ -40,8 +40,8 @@ struct Forward {  // from a position to the elements under its window
 };
 struct Backward {  // from an element to the positions whose windows it lies under
   Axis axis;
-  CAIRN_DEVICE std::int64_t places() const { return axis.x; }
-  CAIRN_DEVICE std::int64_t elements() const { return axis.y; }
+  CAIRN_ANYWHERE std::int64_t places() const { return axis.x; }
+  CAIRN_ANYWHERE std::int64_t elements() const { return axis.y; }
   CAIRN_DEVICE std::int64_t element(std::int64_t place, std::int64_t tap) const {
     const std::int64_t from = place + axis.before - tap * axis.dilation;
     if (from < 0) return -1;

@@ -2,16 +2,19 @@
 //
 // A kernel body is written once for all three: it walks its data from rank() in steps of size(),
 // and combines what the threads found. Compiled for the host it runs as plain loops, which is how
-// machines without a GPU test it.
+// machines without a GPU test it. What the host's own code calls too is CAIRN_ANYWHERE: nvcc makes
+// of a host's call to a CAIRN_DEVICE function, without a word in templates, one to exit().
 #pragma once
 #include <cstdint>
 
 #ifdef __CUDACC__
 #define CAIRN_DEVICE __device__ __forceinline__
+#define CAIRN_ANYWHERE __host__ __device__ __forceinline__
 #define CAIRN_KERNEL_BODY __device__
 #define CAIRN_UNROLL _Pragma("unroll")
 #else
 #define CAIRN_DEVICE inline
+#define CAIRN_ANYWHERE inline
 #define CAIRN_KERNEL_BODY
 #define CAIRN_UNROLL
 #endif
