@@ -18,7 +18,6 @@ void Binder::bind() {
   for (const Wave& wave : plan_.waves) mark_absorbed(wave);
   find_narrow();
   find_rows_into();
-  find_masks();
   for (const Wave& wave : plan_.waves) find_sums(wave);
   for (const Wave& wave : plan_.waves) emit_wave(wave);
   place();

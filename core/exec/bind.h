@@ -46,11 +46,8 @@ class Binder {
   bool reads_rounded(const Node& n) const;
   bool is_rounded_bias(std::int32_t i, std::size_t k) const;
   void find_narrow();
-  void find_masks();
   void find_sums(const Wave& wave);
   std::int32_t product_for_sum(std::int32_t sum, const Wave& wave) const;
-  std::int32_t relu_of_gradient(std::int32_t i) const;
-  bool is_zero(ValueRef value) const;
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
@@ -93,8 +90,6 @@ class Binder {
   std::vector<bool> in_wave_;
   // by node: of a product, the node whose sums it makes beside it, and the other way round
   std::map<std::int32_t, std::int32_t> sum_of_product_, product_of_sum_;
-  // by node: of a relu whose gradient is computed behind a product, and of that gradient
-  std::map<std::int32_t, std::shared_ptr<ReluMask>> made_masks_, read_masks_;
 };
 
 }  // namespace cairn

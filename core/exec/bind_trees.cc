@@ -76,45 +76,6 @@ void Binder::mark_absorbed(const Wave& wave) {
   }
 }
 
-bool Binder::is_zero(ValueRef value) const {
-  const Node& n = node(value.node);
-  if (!n.op->has(OpFlags::kConstant)) return false;
-  const auto& constant = n.attributes.get<Tensor>("value");
-  return constant.dtype() == DType::kFloat32 && constant.elements() == 1 &&
-         constant.values<float>()[0] == 0;
-}
-
-// The relu whose gradient, as it is recorded, node `i` makes of a product: where(y > 0, product, 0)
-// with y the relu's result behind another product. -1: the node is something else.
-std::int32_t Binder::relu_of_gradient(std::int32_t i) const {
-  const Node& n = node(i);
-  const auto is_inside = [&](ValueRef in) {
-    return absorbed_into_[static_cast<std::size_t>(in.node)] == i;
-  };
-  if (n.op->name != "where" || absorbed_into_[static_cast<std::size_t>(i)] >= 0) return -1;
-  if (!is_inside(n.inputs[1]) || !is_product_by_rows(node(n.inputs[1].node))) return -1;
-  const Node& condition = node(n.inputs[0].node);
-  if (!is_inside(n.inputs[0]) || condition.op->name != "greater") return -1;
-  if (!is_zero(condition.inputs[1]) || !is_zero(n.inputs[2])) return -1;
-  const ValueRef result = condition.inputs[0];
-  const bool behind_product = node(result.node).op->name == "relu" &&
-                              product_of_[static_cast<std::size_t>(result.node)] >= 0 &&
-                              absorbed_into_[static_cast<std::size_t>(result.node)] < 0;
-  const Shape& shape = bound_.type(plan_.value(result)).shape;
-  return behind_product && shape == bound_.type(plan_.value({i, 0})).shape ? result.node : -1;
-}
-
-void Binder::find_masks() {
-  if (fusion_ == nullptr) return;
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const std::int32_t relu = runs_[i] ? relu_of_gradient(static_cast<std::int32_t>(i)) : -1;
-    if (relu < 0) continue;
-    auto& mask = made_masks_[relu];
-    if (mask == nullptr) mask = fusion_->make_mask();
-    read_masks_[static_cast<std::int32_t>(i)] = mask;
-  }
-}
-
 // The product of this wave that may make the sums of `sum`, those of a matrix's columns: it reads
 // the matrix as it lies, and nothing needs the sums before it. -1: none.
 std::int32_t Binder::product_for_sum(std::int32_t sum, const Wave& wave) const {
@@ -182,10 +143,6 @@ void Binder::emit_fused(std::int32_t top) {
   tree.result = bound_.stored_type(value);
   tree.products = plan_.options.products;
   tree.deterministic = plan_.options.deterministic;
-  if (const auto made = made_masks_.find(top); made != made_masks_.end())
-    tree.made_mask = made->second;
-  if (const auto read = read_masks_.find(top); read != read_masks_.end())
-    tree.read_mask = read->second;
   Instruction made{top, {}, {}, {value}};
   add_to_tree(top, tree, made);
   if (product >= 0) {

@@ -66,9 +66,6 @@ class Fusion {
   // Errors  InvalidArgument: an operation of the tree has no kernel for its dtypes.
   // Cost    as KernelRun has it: prepared once, run many times.
   virtual KernelRun prepare(const FusedTree& tree) = 0;
-  // For FusedTree::made_mask; whether it is filled is found out when that tree is prepared, which
-  // must come first. nullptr: the device has no use for one.
-  virtual std::shared_ptr<ReluMask> make_mask() { return nullptr; }
 };
 
 // What a device can do with variables whose rows lie in its memory. All pointers are to that

@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,13 +12,6 @@
 #include "core/kernels/kernel.h"
 
 namespace cairn {
-
-// Where the result of a relu behind a product is above zero. The device keeps it, in a form of its
-// own, from the tree that ends in the relu to trees that compute the relu's gradient.
-class ReluMask {
- public:
-  virtual ~ReluMask() = default;
-};
 
 struct FusedTree {
   enum class Kind : std::uint8_t { kLeaf, kProduct, kNode };
@@ -47,12 +39,6 @@ struct FusedTree {
   std::array<DType, 2> factors{DType::kFloat32, DType::kFloat32};  // as they lie in memory
   Arithmetic products = Arithmetic::kFloat32;
   bool deterministic = false;  // as KernelTypes has it
-  // The tree ends in a relu, of which others compute the gradient: they may be spared reading the
-  // result if the device fills this.
-  std::shared_ptr<ReluMask> made_mask;
-  // The tree is where(greater(leaf, 0), product, 0), and the leaf is the result of the relu that
-  // this is of. A run comes behind one of the tree that makes the mask.
-  std::shared_ptr<ReluMask> read_mask;
 
   // Of one operation over its inputs.
   static FusedTree of(const OpDef& op, const KernelTypes& types) {

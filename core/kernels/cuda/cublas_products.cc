@@ -1,8 +1,7 @@
 // cuBLASLt computes on column-major matrices. A row-major matrix read as column-major is its
 // transpose, and (a x b)^T = b^T x a^T: so b is its first factor, a its second, and c comes out
-// row-major. Its bias runs along the rows of its result, which are our columns, and so do the bits
-// of a mask: those of one row of ours lie together. Sums of its first factor over the inner
-// dimension are sums of b's columns.
+// row-major. Its bias runs along the rows of its result, which are our columns. Sums of its first
+// factor over the inner dimension are sums of b's columns.
 #include "core/kernels/cuda/cublas_products.h"
 
 #include <array>
@@ -24,7 +23,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 std::string key_of(const ProductShape& s) {
   return str(s.gemm.m, ' ', s.gemm.n, ' ', s.gemm.k, ' ', s.gemm.transpose_a, ' ',
              s.gemm.transpose_b, ' ', s.batch, ' ', static_cast<int>(s.arithmetic), ' ', s.bias,
-             ' ', s.relu, ' ', s.narrow_result, ' ', static_cast<int>(s.mask), ' ', s.sums);
+             ' ', s.relu, ' ', s.narrow_result, ' ', s.sums);
 }
 
 cublasComputeType_t compute_type(const ProductShape& s) {
@@ -64,12 +63,6 @@ class Layout {
 };
 
 cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
-  switch (s.mask) {
-    case ProductShape::Mask::kMade:
-      return s.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
-    case ProductShape::Mask::kApplied: return CUBLASLT_EPILOGUE_DRELU;
-    case ProductShape::Mask::kNone: break;
-  }
   if (s.sums) return CUBLASLT_EPILOGUE_BGRADA;
   if (s.bias) return s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return s.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
@@ -87,16 +80,11 @@ class Operation {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape));
     if (shape.bias || shape.sums) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
     if (shape.sums) set_bias(memory);
-    if (shape.mask == ProductShape::Mask::kNone) return;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.mask_stride());
-    set_mask(memory);
-    if (shape.bias) set_bias(memory);
   }
   ~Operation() { cublasLtMatmulDescDestroy(desc_); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
-  void set_mask(void* mask) { set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, mask); }
   cublasLtMatmulDesc_t get() const { return desc_; }
 
  private:
@@ -151,7 +139,7 @@ class Products::Planned {
     for (int i = 0; i < count; ++i)
       if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
         made.push_back(found[static_cast<std::size_t>(i)].algo);
-    if (made.empty() && shape_.is_plain())
+    if (made.empty() && !shape_.sums)
       throw UnimplementedError(str("cuBLASLt has no product of [", shape_.gemm.m, ", ",
                                    shape_.gemm.k, "] and [", shape_.gemm.k, ", ", shape_.gemm.n,
                                    "]"));
@@ -173,7 +161,6 @@ class Products::Planned {
     static constexpr float kOne = 1, kZero = 0;
     if (shape_.bias) operation_.set_bias(at.bias);
     if (shape_.sums) operation_.set_bias(at.sums);
-    if (shape_.mask != ProductShape::Mask::kNone) operation_.set_mask(at.mask);
     return cublasLtMatmul(handle_, operation_.get(), &kOne, at.b, b_.get(), at.a, a_.get(), &kZero,
                           at.c, c_.get(), at.c, c_.get(), &algorithm_, workspace_, kWorkspaceBytes,
                           stream);
@@ -204,7 +191,7 @@ bool Products::tune(Planned& planned, Stream stream) {
   if (candidates.empty()) return false;
   planned.choose(candidates[0]);
   const bool given = candidates.size() == 1 || planned.shape().deterministic;
-  const bool plain = planned.shape().is_plain();
+  const bool plain = !planned.shape().sums;
   if (given && plain) return true;
   const std::string key = key_of(planned.shape());
   {
@@ -220,16 +207,14 @@ bool Products::tune(Planned& planned, Stream stream) {
       b(driver_, stream, bytes(planned.elements_b())),
       c(driver_, stream, bytes(planned.elements_c())),
       bias(driver_, stream, bytes(planned.shape().gemm.n)),
-      sums(driver_, stream, bytes(planned.shape().gemm.n)),
-      mask(driver_, stream, planned.shape().mask_bytes());
+      sums(driver_, stream, bytes(planned.shape().gemm.n));
   for (const Memory* one : {&a, &b}) {
     const std::int64_t n = one == &a ? planned.elements_a() : planned.elements_b();
     driver_.fill_zero(stream, one->data(), bytes(n));
   }
   driver_.fill_zero(stream, bias.data(), bytes(planned.shape().gemm.n));
-  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), mask.data(), sums.data()};
+  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), sums.data()};
   if (!plain) {
-    driver_.fill_zero(stream, mask.data(), planned.shape().mask_bytes());
     std::erase_if(candidates, [&](const cublasLtMatmulAlgo_t& one) {
       planned.choose(one);
       return !planned.can_run(stream, at);
@@ -268,7 +253,7 @@ bool Products::tune(Planned& planned, Stream stream) {
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
   const bool is_empty = g.m * g.n * shape.batch == 0 || g.k == 0;
-  if (is_empty && !shape.is_plain()) return {};
+  if (is_empty && shape.sums) return {};
   if (g.m * g.n * shape.batch == 0) return [](Stream, const ProductMemory&) {};
   const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) *
                       (shape.narrow_result ? sizeof(std::uint16_t) : sizeof(float));

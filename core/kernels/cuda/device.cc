@@ -159,8 +159,6 @@ class QueueDevice final : public Device, public QueueOwner {
           device_.watched(fuse(device_.queue_, tree), inputs, {&tree.result, 1}, tree.products));
     }
 
-    std::shared_ptr<ReluMask> make_mask() override { return make_relu_mask(); }
-
    private:
     QueueDevice& device_;
   };

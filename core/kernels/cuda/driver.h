@@ -43,13 +43,6 @@ struct Range {
 
 // c[i] = a[i] x b[i] for each of `batch` products, row-major, one behind another.
 struct ProductShape {
-  // A mask has a bit for each element of c: whether it was above zero before its relu.
-  enum class Mask : std::uint8_t {
-    kNone,
-    kMade,     // with `relu`
-    kApplied,  // elements of c whose bit is not set become zero
-  };
-
   Gemm gemm;
   std::int64_t batch = 1;
   Arithmetic arithmetic = Arithmetic::kFloat32;
@@ -60,15 +53,8 @@ struct ProductShape {
   // The algorithm is a function of the shape, the device and its library. Otherwise it is the
   // fastest, which may be another one in the next process, and sum in another order.
   bool deterministic = false;
-  Mask mask = Mask::kNone;
   // The sums of b's columns, float32, come with c, which is then float32 and has none of the above.
   bool sums = false;
-
-  bool is_plain() const { return mask == Mask::kNone && !sums; }
-  // Bits from a row of the mask to the next, and the bytes of it all. Its memory is laid out by the
-  // library, and is for products of the same m and n alone.
-  std::int64_t mask_stride() const { return (gemm.n + 127) / 128 * 128; }
-  std::size_t mask_bytes() const { return static_cast<std::size_t>(gemm.m * mask_stride() / 8); }
 };
 
 // Where a product's matrices lie. The factors are float32, or bfloat16 where the arithmetic rounds
@@ -76,7 +62,7 @@ struct ProductShape {
 struct ProductMemory {
   const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
   std::byte* c = nullptr;
-  std::byte *mask = nullptr, *sums = nullptr;
+  std::byte* sums = nullptr;
 };
 
 // A product prepared for one shape. Thread: one at a time.
@@ -167,8 +153,7 @@ class Driver {
                     const std::byte* from, std::size_t bytes) = 0;
   virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
 
-  // Empty: the library has no product of this shape with such a mask, or with sums. Of plain shapes
-  // it has all.
+  // Empty: the library makes no sums beside a product of this shape.
   virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
   // to[i] = from[i] rounded to bfloat16.
   virtual void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) = 0;

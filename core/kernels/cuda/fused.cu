@@ -169,60 +169,6 @@ std::shared_ptr<const FaultSite> division_fault(Queue& queue, const FusedTree& t
   });
 }
 
-class Mask final : public ReluMask {
- public:
-  std::shared_ptr<Memory> bits;  // null: the product that was to make them cannot
-};
-
-// A product with what it computes beside its matrix.
-struct PlannedProduct {
-  Multiply multiply;
-  std::shared_ptr<Memory> mask;
-  ProductShape::Mask mask_is = ProductShape::Mask::kNone;
-};
-
-void announce_mask(Queue& queue, const PlannedProduct& product, const ProductShape& shape) {
-  if (product.mask == nullptr || !queue.driver().watches()) return;
-  const Range all[] = {{product.mask->data(), shape.mask_bytes()}};
-  if (product.mask_is == ProductShape::Mask::kMade)
-    queue.driver().announce(queue.stream(), {}, all);
-  else
-    queue.driver().announce(queue.stream(), all, {});
-}
-
-// With a mask made or applied if the tree has a use for one and the library can; without it
-// otherwise: then the mask of a relu stays empty, and a gradient is left to the rest of the tree.
-PlannedProduct plan_with_mask(Queue& queue, const FusedTree& tree, ProductShape shape,
-                              Absorbed& absorbed) {
-  using Kind = ProductShape::Mask;
-  PlannedProduct made;
-  auto* const own = static_cast<Mask*>(tree.made_mask.get());
-  auto* const of_relu = static_cast<const Mask*>(tree.read_mask.get());
-  const bool rounds = rounds_to_bfloat16(shape.arithmetic);
-  const int leaf = absorbed.bias_leaf;
-  const DType bias =
-      leaf >= 0 ? tree.leaves[static_cast<std::size_t>(leaf)].dtype : DType::kFloat32;
-  if (rounds && own != nullptr && shape.relu && absorbed.rest.nodes.empty()) {
-    shape.mask = Kind::kMade;
-    made.multiply = plan_multiply(queue, shape, tree.factors, bias);
-    if (made.multiply) made.mask = own->bits = queue.memory(shape.mask_bytes());
-  } else if (rounds && of_relu != nullptr && of_relu->bits != nullptr && !shape.bias) {
-    shape.mask = Kind::kApplied;
-    made.multiply = plan_multiply(queue, shape, tree.factors, bias);
-    if (made.multiply) {
-      made.mask = of_relu->bits;
-      absorbed.rest.nodes.clear();
-    }
-  }
-  if (made.multiply) {
-    made.mask_is = shape.mask;
-    return made;
-  }
-  shape.mask = Kind::kNone;
-  made.multiply = plan_multiply(queue, shape, tree.factors, bias);
-  return made;
-}
-
 KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   Absorbed absorbed = absorb(tree);
   ProductShape shape;
@@ -232,13 +178,14 @@ KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   shape.relu = absorbed.relu;
   shape.deterministic = tree.deterministic;
   shape.narrow_result = is_rounded(tree) && !adds_to_product(absorbed.rest);
-  const PlannedProduct product = plan_with_mask(queue, tree, shape, absorbed);
-  auto multiply = [&queue, product, shape, leaves = tree.leaves.size(), bias = absorbed.bias_leaf](
-                      const KernelCall& call, std::byte* to) {
-    announce_mask(queue, product, shape);
-    product.multiply({call.inputs[leaves], call.inputs[leaves + 1],
-                      bias >= 0 ? call.inputs[bias] : nullptr, to,
-                      product.mask ? product.mask->data() : nullptr});
+  const int bias = absorbed.bias_leaf;
+  const Multiply product = plan_multiply(
+      queue, shape, tree.factors,
+      bias >= 0 ? tree.leaves[static_cast<std::size_t>(bias)].dtype : DType::kFloat32);
+  auto multiply = [product, leaves = tree.leaves.size(), bias](const KernelCall& call,
+                                                               std::byte* to) {
+    product({call.inputs[leaves], call.inputs[leaves + 1], bias >= 0 ? call.inputs[bias] : nullptr,
+             to});
   };
   if (absorbed.rest.nodes.empty())
     return [multiply](const KernelCall& call) { multiply(call, call.outputs[0]); };
@@ -270,7 +217,5 @@ KernelRun fuse(Queue& queue, const FusedTree& tree) {
   auto loaded = std::make_shared<Loaded>(queue, Program::of(tree), division_fault(queue, tree));
   return [loaded](const KernelCall& call) { loaded->run(call.inputs, call.outputs[0]); };
 }
-
-std::shared_ptr<ReluMask> make_relu_mask() { return std::make_shared<Mask>(); }
 
 }  // namespace cairn::cuda

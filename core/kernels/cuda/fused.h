@@ -9,10 +9,9 @@
 namespace cairn::cuda {
 
 // One launch, with a matrix product before it if the tree begins with one. A bias and a relu that
-// follow the product are computed inside it, and so is the gradient of a relu whose mask there is.
+// follow the product are computed inside it.
 //   Errors  InvalidArgument: an operation of the tree has no kernel for its dtypes. A run reports
 //           an integer that is divided by zero.
 KernelRun fuse(Queue& queue, const FusedTree& tree);
-std::shared_ptr<ReluMask> make_relu_mask();
 
 }  // namespace cairn::cuda

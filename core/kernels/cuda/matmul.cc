@@ -12,7 +12,7 @@ KernelRun prepare_with_sums(Queue& queue, ProductShape shape, const KernelTypes&
   shape.sums = true;
   if (Multiply both = plan_multiply(queue, shape, factors))
     return [both](const KernelCall& call) {
-      both({call.inputs[0], call.inputs[1], nullptr, call.outputs[0], nullptr, call.outputs[1]});
+      both({call.inputs[0], call.inputs[1], nullptr, call.outputs[0], call.outputs[1]});
     };
   shape.sums = false;
   const TensorType summed[] = {types.inputs[1], types.outputs[1]};

@@ -182,7 +182,6 @@ class FakeDriver final : public cuda::Driver {
     const Hold hold(mutex_);
     ++counts_.products;
     if (s.deterministic) ++counts_.deterministic_products;
-    if (s.mask != cuda::ProductShape::Mask::kNone && s.mask == refused_) return {};
     if (s.sums && sums_refused_) return {};
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const cuda::ProductMemory& at) { piece([=] { run_product(s, at); }); };
@@ -224,9 +223,8 @@ class FakeDriver final : public cuda::Driver {
   }
   void run_on_host(const std::function<void()>& work) override { piece(work); }
 
-  // From now on there are no products with such a mask.
-  void refuse(cuda::ProductShape::Mask mask) { refused_ = mask; }
-  void refuse_sums() { sums_refused_ = true; }  // likewise
+  // From now on there are no products with sums.
+  void refuse_sums() { sums_refused_ = true; }
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
   std::optional<int> busy_percent() override { return 93; }
@@ -380,7 +378,6 @@ class FakeDriver final : public cuda::Driver {
   const std::string name_;
   mutable std::recursive_mutex mutex_;  // guards all below; work on the host may call the driver
   Counts counts_;
-  cuda::ProductShape::Mask refused_ = cuda::ProductShape::Mask::kNone;
   std::vector<Gemm> gemms_;
   std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = std::size_t{1} << 50;

@@ -48,20 +48,6 @@ inline void sum_columns(const cuda::ProductShape& s, const std::vector<float>& b
     sums[j] = static_cast<float>(sum);
   }
 }
-// One bit per element, row by row.
-inline void use_mask(const cuda::ProductShape& s, std::byte* mask, std::vector<float>& c) {
-  using Mask = cuda::ProductShape::Mask;
-  if (s.mask == Mask::kMade) std::fill_n(mask, s.mask_bytes(), std::byte{0});
-  for (std::int64_t i = 0; s.mask != Mask::kNone && i < s.gemm.m; ++i)
-    for (std::int64_t j = 0; j < s.gemm.n; ++j) {
-      float& element = c[static_cast<std::size_t>(i * s.gemm.n + j)];
-      const std::int64_t bit = i * s.mask_stride() + j;
-      const auto within = std::byte{1} << (bit % 8);
-      if (s.mask == Mask::kMade && element > 0) mask[bit / 8] |= within;
-      if (s.mask == Mask::kApplied && (mask[bit / 8] & within) == std::byte{0}) element = 0;
-    }
-}
-
 // As a ProductRun of the shape has it.
 inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& at) {
   const bool rounds = rounds_to_bfloat16(s.arithmetic);
@@ -69,7 +55,6 @@ inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& 
   auto made = multiply(s, as_floats(at.a, s.batch * m * k, rounds),
                        as_floats(at.b, s.batch * k * n, rounds),
                        s.bias ? as_floats(at.bias, n, s.narrow_result) : std::vector<float>());
-  use_mask(s, at.mask, made);
   if (s.sums) sum_columns(s, as_floats(at.b, k * n, rounds), reinterpret_cast<float*>(at.sums));
   if (s.narrow_result)
     narrow_to_bfloat16(made.data(), made.size(), at.c);
