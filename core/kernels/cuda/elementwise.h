@@ -1,5 +1,5 @@
-// The elementwise operations as one interpreter computes them: their codes, and what each does to
-// four elements at a time.
+// The elementwise operations: their codes, what each does to an element, and to four at a time, as
+// the interpreter computes them.
 //
 // A register holds any dtype of at most its size. Semantics are those of the CPU's kernels
 // (core/kernels/cpu/elementwise.cc): integers wrap around, a NaN on either side comes through, a
@@ -161,27 +161,48 @@ CAIRN_DEVICE Word word_of(T value) {
   return word;
 }
 
+// Each operation over registers, by its name: operation::add_f(a, b).
+namespace operation {
+
+#define CAIRN_CUDA_OPERATION(NAME, IN, OUT, EXPRESSION)      \
+  template <typename Word>                                   \
+  CAIRN_DEVICE Word NAME(Word a) {                           \
+    const IN x = value_of<IN>(a);                            \
+    return word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \
+  }
+CAIRN_CUDA_UNARY(CAIRN_CUDA_OPERATION)
+#undef CAIRN_CUDA_OPERATION
+#define CAIRN_CUDA_OPERATION(NAME, IN, OUT, EXPRESSION)      \
+  template <typename Word>                                   \
+  CAIRN_DEVICE Word NAME(Word a, Word b) {                   \
+    const IN x = value_of<IN>(a), y = value_of<IN>(b);       \
+    return word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \
+  }
+CAIRN_CUDA_BINARY(CAIRN_CUDA_OPERATION)
+#undef CAIRN_CUDA_OPERATION
+
+template <typename Word>
+CAIRN_DEVICE Word where(Word condition, Word x, Word y) {
+  return value_of<Bool>(condition) != 0 ? x : y;
+}
+
+}  // namespace operation
+
 // out[l] = the operation over lane l of the operands. Not `where` and `cast`.
 template <typename Word>
 CAIRN_DEVICE void compute(Code code, const Word* a, const Word* b, Word* out) {
   switch (code) {
-#define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)               \
-  case Code::NAME:                                               \
-    CAIRN_UNROLL                                                 \
-    for (int l = 0; l < kLanes; ++l) {                           \
-      const IN x = value_of<IN>(a[l]);                           \
-      out[l] = word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \
-    }                                                            \
+#define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)                         \
+  case Code::NAME:                                                         \
+    CAIRN_UNROLL                                                           \
+    for (int l = 0; l < kLanes; ++l) out[l] = operation::NAME<Word>(a[l]); \
     return;
     CAIRN_CUDA_UNARY(CAIRN_CUDA_CASE)
 #undef CAIRN_CUDA_CASE
-#define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)               \
-  case Code::NAME:                                               \
-    CAIRN_UNROLL                                                 \
-    for (int l = 0; l < kLanes; ++l) {                           \
-      const IN x = value_of<IN>(a[l]), y = value_of<IN>(b[l]);   \
-      out[l] = word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \
-    }                                                            \
+#define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)                               \
+  case Code::NAME:                                                               \
+    CAIRN_UNROLL                                                                 \
+    for (int l = 0; l < kLanes; ++l) out[l] = operation::NAME<Word>(a[l], b[l]); \
     return;
     CAIRN_CUDA_BINARY(CAIRN_CUDA_CASE)
 #undef CAIRN_CUDA_CASE

@@ -161,8 +161,7 @@ struct ProgramRun {
     switch (step.code) {
       case Code::where:
         CAIRN_UNROLL
-        for (int l = 0; l < kLanes; ++l)
-          out[l] = value_of<Bool>(in[0][l]) != 0 ? in[1][l] : in[2][l];
+        for (int l = 0; l < kLanes; ++l) out[l] = operation::where(in[0][l], in[1][l], in[2][l]);
         return;
       case Code::cast:
         CAIRN_UNROLL
