@@ -75,6 +75,22 @@ class Recording {
   virtual void replay(Stream stream) = 0;
 };
 
+// A kernel as CUDA C++ source, which defines `extern "C" __global__ void NAME` with one parameter.
+// It may include what kernel_headers.h has.
+struct KernelSource {
+  std::string name, text;
+};
+
+// A kernel that was compiled while the process runs.   Thread  any.
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+  // Enqueues it, with blocks of kBlock threads each, which may be fewer than `blocks`: threads walk
+  // in steps of how many there are. The parameter's bytes are copied.
+  virtual void launch(Stream stream, std::int64_t blocks, const void* parameter,
+                      std::size_t bytes) = 0;
+};
+
 // One device of a group of devices that sum values, as core/kernels/device_group.h has it.
 //   Errors  Aborted: the group was aborted.
 //   Thread  one at a time; abort() any.
@@ -170,6 +186,13 @@ class Driver {
   virtual std::size_t sum_scratch(std::int64_t n) = 0;
   virtual void running_sums(Stream stream, std::int64_t n, const std::int32_t* values,
                             std::int32_t* sums, std::byte* scratch) = 0;
+
+  // nullptr: this driver has no compiler, or it failed; the caller has another way.
+  //   Errors  as all calls: of the device, which does not take what was compiled for it.
+  //   Cost    tenths of a second, or milliseconds where it was compiled before.
+  virtual std::shared_ptr<CompiledKernel> compile(const KernelSource& /*source*/) {
+    return nullptr;
+  }
 
   // What `enqueue` puts on the stream is kept instead of run.
   virtual std::unique_ptr<Recording> record_work(Stream stream,

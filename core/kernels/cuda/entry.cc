@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/kernels/cuda/build_id.h"
+#include "core/kernels/cuda/compiled_kernels.h"
 #include "core/kernels/cuda/cublas_products.h"
 #include "core/kernels/cuda/cuda_driver.h"
 #include "core/kernels/cuda/cuda_error.h"
@@ -19,7 +20,13 @@ namespace {
 
 class WholeDriver final : public CudaDriver {
  public:
-  explicit WholeDriver(int ordinal) : CudaDriver(ordinal), ordinal_(ordinal), products_(*this) {}
+  // `capability` is 90 for 9.0.
+  WholeDriver(int ordinal, int capability, CompiledKernels& kernels)
+      : CudaDriver(ordinal),
+        ordinal_(ordinal),
+        capability_(capability),
+        kernels_(kernels),
+        products_(*this) {}
 
   SumGroup join(std::span<Driver* const> drivers) override {
     std::vector<int> ordinals;
@@ -59,8 +66,15 @@ class WholeDriver final : public CudaDriver {
     return products_.plan(shape, stream, workspace);
   }
 
+  std::shared_ptr<CompiledKernel> compile(const KernelSource& source) override {
+    here();
+    return kernels_.get(source, capability_);
+  }
+
  private:
   const int ordinal_;  // as CUDA counts its devices
+  const int capability_;
+  CompiledKernels& kernels_;
   Products products_;
   std::mutex mutex_;  // guards workspaces_
   std::map<Stream, std::byte*> workspaces_;
@@ -76,6 +90,8 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
     return;
   }
   connect_nccl_at_once();
+  // They live as long as the process: streams may be in use while it ends.
+  auto* const kernels = new CompiledKernels(KernelFolder::of_environment());
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp found{};
     check(cudaGetDeviceProperties(&found, i), "asking what a device is");
@@ -86,13 +102,13 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
               found.major, ".", found.minor, ", and 8.0 is the least that is used");
       continue;
     }
-    // They live as long as the process: streams may be in use while it ends.
-    auto* const driver = new WholeDriver(i);
+    auto* const driver = new WholeDriver(i, capability, *kernels);
     opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu,
                                           {&trace, found.name, found.totalGlobalMem}),
                               found.name, found.totalGlobalMem, capability});
   }
   if (opened.devices.size() > 1) opened.sums = nccl().text;
+  if (!opened.devices.empty()) opened.compiled = [kernels] { return kernels->figures(); };
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // before.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,15 @@ struct OpenedDevice {
   int compute_capability = 0;  // 90 for 9.0
 };
 
+// Kernels of elementwise trees that were compiled while the process runs.
+struct CompiledFigures {
+  std::string text;  // "by NVRTC 13.0", or why there are none and trees are interpreted
+  int trees = 0;     // that were given a kernel
+  int kernels = 0;   // different ones of those
+  int found = 0;     // of the kernels: not compiled but found on disk
+  int failed = 0;    // could not be made
+};
+
 // What open_devices() found. `absent` says in words why there is none, or none more.
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
@@ -29,6 +39,8 @@ struct OpenedDevices {
   // How several of them sum values where they lie, "by NCCL 2.28.3", or why they cannot; empty with
   // fewer than two.
   std::string sums;
+  // Empty: there are no devices that compile kernels. The first call loads the compiler.
+  std::function<CompiledFigures()> compiled;
 };
 
 }  // namespace cairn::cuda

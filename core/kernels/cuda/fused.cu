@@ -7,6 +7,7 @@
 #include "core/kernels/cuda/interpreter.h"
 #include "core/kernels/cuda/launch.h"
 #include "core/kernels/cuda/products.h"
+#include "core/kernels/cuda/tree_run.h"
 
 namespace cairn::cuda {
 namespace {
@@ -15,17 +16,19 @@ namespace {
 // nodes, which are nearly all, and the rest.
 constexpr int kFewRegisters = 6, kManyRegisters = 64;
 
-// A program in device memory.
+// A program that is ready to run: as a kernel of its own, or in device memory for the interpreter.
 class Loaded {
  public:
   Loaded(Queue& queue, const Program& program, std::shared_ptr<const FaultSite> fault)
       : queue_(queue),
-        steps_(upload(program.steps)),
-        leaves_(upload(program.leaves)),
+        own_(TreeRun::plan(queue, program)),
+        steps_(own_ ? nullptr : upload(program.steps)),
+        leaves_(own_ ? nullptr : upload(program.leaves)),
         program_(program),
         fault_(std::move(fault)) {}
 
   void run(const std::byte* const* leaves, std::byte* result) const {
+    if (own_) return own_->run(leaves, result);
     const bool few = program_.registers <= kFewRegisters;
     if (program_.wide)
       few ? launch<Interpreter<std::uint64_t, kFewRegisters>>(leaves, result)
@@ -65,6 +68,7 @@ class Loaded {
   }
 
   Queue& queue_;
+  std::shared_ptr<const TreeRun> own_;
   std::shared_ptr<Memory> steps_, leaves_;
   Program program_;
   std::shared_ptr<const FaultSite> fault_;

@@ -17,6 +17,12 @@
 
 namespace cairn::cuda {
 
+// As many blocks as keep a large device busy; each walks in steps.
+inline unsigned grid_of(std::int64_t blocks) {
+  constexpr std::int64_t kBlocksMax = 132 * 32;
+  return static_cast<unsigned>(std::min(blocks, kBlocksMax));
+}
+
 #ifdef __CUDACC__
 
 template <typename Body>
@@ -37,12 +43,6 @@ __global__ void __launch_bounds__(kBlock)
   for (std::int64_t i = std::int64_t{blockIdx.x} * kGroups + threadIdx.x / kThreads; i < groups;
        i += step)
     body(group, i);
-}
-
-// As many blocks as keep a large device busy; each walks in steps.
-inline unsigned grid_of(std::int64_t blocks) {
-  constexpr std::int64_t kBlocksMax = 132 * 32;
-  return static_cast<unsigned>(std::min(blocks, kBlocksMax));
 }
 
 #endif

@@ -23,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/kernels/cuda/driver.h"
 #include "core/tensor/bfloat16.h"
+#include "tests/core/cuda/fake_counts.h"
 #include "tests/core/cuda/fake_sums.h"
 #include "tests/core/cuda/host_product.h"
 #include "tests/core/cuda/host_sort.h"
@@ -37,17 +38,7 @@ class FakeDriver final : public cuda::Driver {
   using Event = cuda::Event;
   using Range = cuda::Range;
 
-  struct Counts {
-    int allocations = 0, waits = 0, products = 0, deterministic_products = 0, narrowed = 0,
-        sorts = 0, recordings = 0, replays = 0, events = 0;
-    // Copies to memory that is not pinned, for each of which CUDA holds the host up.
-    int blocking_copies = 0;
-    int pinned_blocks = 0;         // allocated so far
-    std::size_t bytes_copied = 0;  // between the host and the device
-    // What a device is given to do: kernels, products, copies within its memory and so on, each as
-    // often as it runs.
-    int pieces = 0;
-  };
+  using Counts = FakeCounts;
 
   explicit FakeDriver(std::string name = "gpu:0") : name_(std::move(name)) {}
   ~FakeDriver() override {
@@ -223,6 +214,13 @@ class FakeDriver final : public cuda::Driver {
   }
   void run_on_host(const std::function<void()>& work) override { piece(work); }
 
+  // From now on kernels are compiled by this; at first, and with none, there is no compiler.
+  using Compiler = std::function<std::shared_ptr<cuda::CompiledKernel>(const cuda::KernelSource&)>;
+  void compile_by(Compiler compiler) { compiler_ = std::move(compiler); }
+  std::shared_ptr<cuda::CompiledKernel> compile(const cuda::KernelSource& source) override {
+    return compiler_ ? compiler_(source) : nullptr;
+  }
+
   // From now on there are no products with sums.
   void refuse_sums() { sums_refused_ = true; }
   // From now on the device has so much memory.
@@ -381,6 +379,7 @@ class FakeDriver final : public cuda::Driver {
   std::vector<Gemm> gemms_;
   std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = std::size_t{1} << 50;
+  Compiler compiler_;
   bool attached_ = false, sums_refused_ = false;
   std::vector<std::string> ranges_;
   std::vector<int> range_pieces_;                  // beside ranges_

@@ -1,0 +1,19 @@
+// What a fake driver was asked for.
+#pragma once
+#include <cstddef>
+
+namespace cairn::testing {
+
+struct FakeCounts {
+  int allocations = 0, waits = 0, products = 0, deterministic_products = 0, narrowed = 0, sorts = 0,
+      recordings = 0, replays = 0, events = 0;
+  // Copies to memory that is not pinned, for each of which CUDA holds the host up.
+  int blocking_copies = 0;
+  int pinned_blocks = 0;         // allocated so far
+  std::size_t bytes_copied = 0;  // between the host and the device
+  // What a device is given to do: kernels, products, copies within its memory and so on, each as
+  // often as it runs.
+  int pieces = 0;
+};
+
+}  // namespace cairn::testing
