@@ -60,6 +60,13 @@ std::string sums_text(const std::string& sums) {
   return sums.starts_with("by ") ? "there, " + sums : "in the host's memory: " + sums;
 }
 
+// How trees of elementwise operations are computed there: "compiled by NVRTC 13.0".
+std::string elementwise_text(const cuda::OpenedDevices& found) {
+  if (!found.compiled) return "";
+  const std::string text = found.compiled().text;
+  return (text.starts_with("by ") ? "compiled " : "interpreted: ") + text;
+}
+
 Json described() {
   const cuda::OpenedDevices& found = gpus();
   Json gpus = Json::array();
@@ -69,6 +76,7 @@ Json described() {
                     {"memory_bytes", gpu.memory_bytes},
                     {"compute_capability",
                      str(gpu.compute_capability / 10, ".", gpu.compute_capability % 10)}});
+  const std::string elementwise = elementwise_text(found);
   return {{"cpu",
            {{"model", processor_model()},
             {"processors", processors()},
@@ -76,6 +84,7 @@ Json described() {
             {"instruction_sets", instruction_sets()}}},
           {"gpus", std::move(gpus)},
           {"replicas_sum", found.sums.empty() ? Json(nullptr) : Json(found.sums)},
+          {"elementwise", elementwise.empty() ? Json(nullptr) : Json(elementwise)},
           {"not_used", found.absent.empty() ? Json(nullptr) : Json(found.absent)}};
 }
 
@@ -91,6 +100,8 @@ void print() {
     std::printf("%-6s %s\n", std::string(gpu.device->name()).c_str(), gpu_text(gpu).c_str());
   if (!found.sums.empty())
     std::printf("replicas on several GPUs sum values %s\n", sums_text(found.sums).c_str());
+  if (const std::string text = elementwise_text(found); !text.empty())
+    std::printf("elementwise operations on GPUs are %s\n", text.c_str());
   if (found.absent.empty()) return;
   std::printf("%s: %s\n", found.devices.empty() ? "no GPU is used" : "not used",
               found.absent.c_str());

@@ -79,11 +79,14 @@ TEST_F(RunOnAGpu, IsOnTheListOfDevicesWithWhatIsNotUsedAndWhy) {
   const std::string said = with_library(fake, {"cairn", "devices"});
   EXPECT_TRUE(said.starts_with("cpu ")) << said;
   EXPECT_THAT(said, HasSubstr("\ngpu:0  a fake GPU, 16.0 GiB, compute capability 9.0\n"
+                              "elementwise operations on GPUs are interpreted: there is no fake "
+                              "compiler\n"
                               "not used: an older fake GPU has compute capability 7.5, and 8.0 is "
                               "the least that is used\n"));
   const Json listed = parse_json(with_library(fake, {"cairn", "devices", "--json"}), "the list");
   EXPECT_EQ(listed["gpus"][0]["name"], "gpu:0");
   EXPECT_THAT(listed["not_used"].get<std::string>(), HasSubstr("7.5"));
+  EXPECT_EQ(listed["elementwise"], "interpreted: there is no fake compiler");
 }
 
 TEST_F(RunOnAGpu, IsNotToBeHadWithoutTheLibraryAndTheListAndAWorkerSayWhyInOneLine) {
