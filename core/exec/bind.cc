@@ -18,7 +18,6 @@ void Binder::bind() {
   for (const Wave& wave : plan_.waves) mark_absorbed(wave);
   find_narrow();
   find_rows_into();
-  for (const Wave& wave : plan_.waves) find_sums(wave);
   for (const Wave& wave : plan_.waves) emit_wave(wave);
   place();
 }
@@ -142,7 +141,7 @@ void Binder::emit_wave(const Wave& wave) {
   into_->reads.resize(wave.reads.size());
   into_->here.resize(wave.reads.size());
   for (std::int32_t i : wave.compute)
-    if (absorbed_into_[static_cast<std::size_t>(i)] < 0 && !product_of_sum_.contains(i)) emit(i);
+    if (absorbed_into_[static_cast<std::size_t>(i)] < 0) emit(i);
   for (std::int32_t i : wave.reductions) emit_reduction(i);
   for (std::int32_t i : wave.updates) {
     into_->updates.emplace_back();
@@ -182,10 +181,6 @@ void Binder::emit_kernel(std::int32_t i) {
   for (std::size_t o = 0; o < n.outputs.size(); ++o) {
     made.outputs.push_back(plan_.value_base[static_cast<std::size_t>(i)] +
                            static_cast<std::int32_t>(o));
-    outputs.push_back(bound_.stored_type(made.outputs.back()));
-  }
-  if (const auto sum = sum_of_product_.find(i); sum != sum_of_product_.end()) {
-    made.outputs.push_back(plan_.value({sum->second, 0}));
     outputs.push_back(bound_.stored_type(made.outputs.back()));
   }
   std::int64_t input_stride = 0, output_stride = 0;

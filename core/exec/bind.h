@@ -1,6 +1,5 @@
 // Binds a plan to concrete shapes and a device: the steps in which a BoundPlan is made.
 #pragma once
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -46,8 +45,6 @@ class Binder {
   bool reads_rounded(const Node& n) const;
   bool is_rounded_bias(std::int32_t i, std::size_t k) const;
   void find_narrow();
-  void find_sums(const Wave& wave);
-  std::int32_t product_for_sum(std::int32_t sum, const Wave& wave) const;
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
@@ -88,8 +85,6 @@ class Binder {
   // by node: how many nodes its instruction computes so far
   std::vector<std::int32_t> fused_nodes_;
   std::vector<bool> in_wave_;
-  // by node: of a product, the node whose sums it makes beside it, and the other way round
-  std::map<std::int32_t, std::int32_t> sum_of_product_, product_of_sum_;
 };
 
 }  // namespace cairn

@@ -76,41 +76,6 @@ void Binder::mark_absorbed(const Wave& wave) {
   }
 }
 
-// The product of this wave that may make the sums of `sum`, those of a matrix's columns: it reads
-// the matrix as it lies, and nothing needs the sums before it. -1: none.
-std::int32_t Binder::product_for_sum(std::int32_t sum, const Wave& wave) const {
-  const std::int32_t summed = plan_.value(node(sum).inputs[0]), made = plan_.value({sum, 0});
-  const Shape &matrix = bound_.type(summed).shape, &row = bound_.type(made).shape;
-  if (bound_.stored_type(summed).dtype != DType::kBfloat16 || matrix.rank() != 2) return -1;
-  if (row.rank() < 1 || row.elements() != matrix[1] || row[row.rank() - 1] != matrix[1]) return -1;
-  const auto at = std::ranges::find(wave.compute, sum);
-  for (auto i = wave.compute.begin(); i != wave.compute.end(); ++i) {
-    const Node& n = node(*i);
-    const auto reads_sum = [&](ValueRef in) { return bound_.root(plan_.value(in)) == made; };
-    if (i > at && std::ranges::any_of(n.inputs, reads_sum)) return -1;
-    if (n.op->name == "matmul" && n.attributes.get<bool>("transpose_a") &&
-        !n.attributes.get<bool>("transpose_b") && plan_.value(n.inputs[1]) == summed &&
-        bound_.stored_type(plan_.value({*i, 0})).dtype == DType::kFloat32 &&
-        !sum_of_product_.contains(*i))
-      return *i;
-  }
-  return -1;
-}
-
-// Only of what lies as products read it: of a float32 value that they round, the sums would be
-// those of rounded numbers.
-void Binder::find_sums(const Wave& wave) {
-  if (!device_.sums_beside_products()) return;
-  for (std::int32_t i : wave.compute) {
-    const std::int32_t value = plan_.value_base[static_cast<std::size_t>(i)];
-    if (node(i).op->name != "sum_to_like" || bound_.root(value) != value) continue;
-    const std::int32_t product = product_for_sum(i, wave);
-    if (product < 0) continue;
-    sum_of_product_[product] = i;
-    product_of_sum_[i] = product;
-  }
-}
-
 // Appends the nodes that are computed inside `i`, and then `i`; their inputs from outside of the
 // tree become its leaves.
 void Binder::add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const {

@@ -198,10 +198,6 @@ class Device {
   // float32, and whether they make such a result so too.
   virtual bool takes_bfloat16(const OpDef& /*op*/) const { return false; }
   virtual bool makes_bfloat16(const OpDef& /*op*/) const { return false; }
-  // Whether the kernel of matmul takes a second output: the sums of its second input's columns, as
-  // sum_to_like makes them. They are the gradient of a layer's bias, where the product is that of
-  // its matrix.
-  virtual bool sums_beside_products() const { return false; }
   // Whether its kernels take a first input, and make an output, of two dimensions whose rows lie
   // within those of a larger value.
   virtual bool takes_rows_within(const OpDef& /*op*/) const { return false; }

@@ -1,7 +1,6 @@
 // cuBLASLt computes on column-major matrices. A row-major matrix read as column-major is its
 // transpose, and (a x b)^T = b^T x a^T: so b is its first factor, a its second, and c comes out
-// row-major. Its bias runs along the rows of its result, which are our columns. Sums of its first
-// factor over the inner dimension are sums of b's columns.
+// row-major. Its bias runs along the rows of its result, which are our columns.
 #include "core/kernels/cuda/cublas_products.h"
 
 #include <array>
@@ -23,7 +22,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 std::string key_of(const ProductShape& s) {
   return str(s.gemm.m, ' ', s.gemm.n, ' ', s.gemm.k, ' ', s.gemm.transpose_a, ' ',
              s.gemm.transpose_b, ' ', s.batch, ' ', static_cast<int>(s.arithmetic), ' ', s.bias,
-             ' ', s.relu, ' ', s.narrow_result, ' ', s.sums);
+             ' ', s.relu, ' ', s.narrow_result);
 }
 
 cublasComputeType_t compute_type(const ProductShape& s) {
@@ -63,23 +62,19 @@ class Layout {
 };
 
 cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
-  if (s.sums) return CUBLASLT_EPILOGUE_BGRADA;
   if (s.bias) return s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return s.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 class Operation {
  public:
-  // `memory` stands for that of a run while algorithms are looked for, which are chosen by how it
-  // is aligned.
-  Operation(const ProductShape& shape, std::byte* memory) {
+  explicit Operation(const ProductShape& shape) {
     check_blas(cublasLtMatmulDescCreate(&desc_, compute_type(shape), CUDA_R_32F),
                "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape));
-    if (shape.bias || shape.sums) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
-    if (shape.sums) set_bias(memory);
+    if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
   }
   ~Operation() { cublasLtMatmulDescDestroy(desc_); }
   Operation(const Operation&) = delete;
@@ -104,7 +99,7 @@ class Products::Planned {
       : handle_(handle),
         shape_(shape),
         workspace_(workspace),
-        operation_(shape, workspace),
+        operation_(shape),
         a_(factor_type(shape), rows_a(), columns_a(), shape.batch),
         b_(factor_type(shape), rows_b(), columns_b(), shape.batch),
         c_(result_type(shape), shape.gemm.m, shape.gemm.n, shape.batch) {}
@@ -114,9 +109,8 @@ class Products::Planned {
   std::int64_t elements_b() const { return shape_.batch * shape_.gemm.k * shape_.gemm.n; }
   std::int64_t elements_c() const { return shape_.batch * shape_.gemm.m * shape_.gemm.n; }
 
-  // The algorithms that cuBLASLt would try, best first. None: it has none of a shape that is not
-  // plain.
-  //   Errors  Unimplemented: it has none of one that is.
+  // The algorithms that cuBLASLt would try, best first, at least one.
+  //   Errors  Unimplemented: it has none.
   std::vector<cublasLtMatmulAlgo_t> candidates() const {
     cublasLtMatmulPreference_t wishes = nullptr;
     check_blas(cublasLtMatmulPreferenceCreate(&wishes), "planning a product");
@@ -139,7 +133,7 @@ class Products::Planned {
     for (int i = 0; i < count; ++i)
       if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
         made.push_back(found[static_cast<std::size_t>(i)].algo);
-    if (made.empty() && !shape_.sums)
+    if (made.empty())
       throw UnimplementedError(str("cuBLASLt has no product of [", shape_.gemm.m, ", ",
                                    shape_.gemm.k, "] and [", shape_.gemm.k, ", ", shape_.gemm.n,
                                    "]"));
@@ -149,22 +143,15 @@ class Products::Planned {
 
   // Factors in the type of the arithmetic.
   void run(Stream stream, const ProductMemory& at) {
-    check_blas(enqueue(stream, at), "a matrix product");
-  }
-  // False: the algorithm does not do it after all.
-  bool can_run(Stream stream, const ProductMemory& at) {
-    return enqueue(stream, at) == CUBLAS_STATUS_SUCCESS;
+    static constexpr float kOne = 1, kZero = 0;
+    if (shape_.bias) operation_.set_bias(at.bias);
+    check_blas(cublasLtMatmul(handle_, operation_.get(), &kOne, at.b, b_.get(), at.a, a_.get(),
+                              &kZero, at.c, c_.get(), at.c, c_.get(), &algorithm_, workspace_,
+                              kWorkspaceBytes, stream),
+               "a matrix product");
   }
 
  private:
-  cublasStatus_t enqueue(Stream stream, const ProductMemory& at) {
-    static constexpr float kOne = 1, kZero = 0;
-    if (shape_.bias) operation_.set_bias(at.bias);
-    if (shape_.sums) operation_.set_bias(at.sums);
-    return cublasLtMatmul(handle_, operation_.get(), &kOne, at.b, b_.get(), at.a, a_.get(), &kZero,
-                          at.c, c_.get(), at.c, c_.get(), &algorithm_, workspace_, kWorkspaceBytes,
-                          stream);
-  }
   std::int64_t rows_a() const { return shape_.gemm.transpose_a ? shape_.gemm.k : shape_.gemm.m; }
   std::int64_t columns_a() const { return shape_.gemm.transpose_a ? shape_.gemm.m : shape_.gemm.k; }
   std::int64_t rows_b() const { return shape_.gemm.transpose_b ? shape_.gemm.n : shape_.gemm.k; }
@@ -184,21 +171,18 @@ Products::Products(Driver& driver) : driver_(driver) {
 Products::~Products() { cublasLtDestroy(handle_); }
 
 // Times each candidate over memory of any contents, and keeps the fastest. cuBLASLt's own first
-// choice is a function of the shape, the device and the library's version, so that it repeats. Of
-// shapes that are not plain each is tried before it is counted on, since there is another way.
-bool Products::tune(Planned& planned, Stream stream) {
-  auto candidates = planned.candidates();
-  if (candidates.empty()) return false;
+// choice is a function of the shape, the device and the library's version, so that it repeats.
+void Products::tune(Planned& planned, Stream stream) {
+  const auto candidates = planned.candidates();
   planned.choose(candidates[0]);
   const bool given = candidates.size() == 1 || planned.shape().deterministic;
-  const bool plain = !planned.shape().sums;
-  if (given && plain) return true;
+  if (given) return;
   const std::string key = key_of(planned.shape());
   {
     std::lock_guard hold(mutex_);
-    if (const auto known = fastest_.find(key); known != fastest_.end() && !given) {
+    if (const auto known = fastest_.find(key); known != fastest_.end()) {
       planned.choose(known->second);
-      return true;
+      return;
     }
   }
   constexpr int kRuns = 3;
@@ -206,23 +190,13 @@ bool Products::tune(Planned& planned, Stream stream) {
   Memory a(driver_, stream, bytes(planned.elements_a())),
       b(driver_, stream, bytes(planned.elements_b())),
       c(driver_, stream, bytes(planned.elements_c())),
-      bias(driver_, stream, bytes(planned.shape().gemm.n)),
-      sums(driver_, stream, bytes(planned.shape().gemm.n));
+      bias(driver_, stream, bytes(planned.shape().gemm.n));
   for (const Memory* one : {&a, &b}) {
     const std::int64_t n = one == &a ? planned.elements_a() : planned.elements_b();
     driver_.fill_zero(stream, one->data(), bytes(n));
   }
   driver_.fill_zero(stream, bias.data(), bytes(planned.shape().gemm.n));
-  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), sums.data()};
-  if (!plain) {
-    std::erase_if(candidates, [&](const cublasLtMatmulAlgo_t& one) {
-      planned.choose(one);
-      return !planned.can_run(stream, at);
-    });
-    if (candidates.empty()) return false;
-    planned.choose(candidates[0]);
-    if (given) return true;
-  }
+  const ProductMemory at{a.data(), b.data(), bias.data(), c.data()};
   cudaEvent_t begin = nullptr, end = nullptr;
   check(cudaEventCreate(&begin), "an event");
   check(cudaEventCreate(&end), "an event");
@@ -247,13 +221,10 @@ bool Products::tune(Planned& planned, Stream stream) {
   planned.choose(fastest);
   std::lock_guard hold(mutex_);
   fastest_.emplace(key, fastest);
-  return true;
 }
 
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
-  const bool is_empty = g.m * g.n * shape.batch == 0 || g.k == 0;
-  if (is_empty && shape.sums) return {};
   if (g.m * g.n * shape.batch == 0) return [](Stream, const ProductMemory&) {};
   const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) *
                       (shape.narrow_result ? sizeof(std::uint16_t) : sizeof(float));
@@ -263,7 +234,7 @@ ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* w
         [this, result](Stream on, const ProductMemory& at) { driver_.fill_zero(on, at.c, result); };
   }
   auto planned = std::make_shared<Planned>(handle_, shape, workspace);
-  if (!tune(*planned, stream)) return {};
+  tune(*planned, stream);
   return [planned](Stream on, const ProductMemory& at) { planned->run(on, at); };
 }
 

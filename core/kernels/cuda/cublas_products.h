@@ -21,12 +21,11 @@ class Products {
 
   // `workspace` is the stream's, of kWorkspaceBytes.
   static constexpr std::size_t kWorkspaceBytes = 32u << 20;
-  // Empty: there is none of this shape, which is not plain.
   ProductRun plan(const ProductShape& shape, Stream stream, std::byte* workspace);
 
  private:
   class Planned;
-  bool tune(Planned& planned, Stream stream);
+  void tune(Planned& planned, Stream stream);
 
   Driver& driver_;
   cublasLtHandle_t handle_ = nullptr;

@@ -112,7 +112,6 @@ class QueueDevice final : public Device, public QueueOwner {
     return op.has(OpFlags::kElementwise) || op.has(OpFlags::kMatrixProduct) ||
            op.has(OpFlags::kOfProducts) || op.has(OpFlags::kJoin) || op.has(OpFlags::kSlice);
   }
-  bool sums_beside_products() const override { return true; }
   bool takes_rows_within(const OpDef& op) const override { return op.has(OpFlags::kOfProducts); }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }

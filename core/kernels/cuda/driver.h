@@ -53,8 +53,6 @@ struct ProductShape {
   // The algorithm is a function of the shape, the device and its library. Otherwise it is the
   // fastest, which may be another one in the next process, and sum in another order.
   bool deterministic = false;
-  // The sums of b's columns, float32, come with c, which is then float32 and has none of the above.
-  bool sums = false;
 };
 
 // Where a product's matrices lie. The factors are float32, or bfloat16 where the arithmetic rounds
@@ -62,7 +60,6 @@ struct ProductShape {
 struct ProductMemory {
   const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
   std::byte* c = nullptr;
-  std::byte* sums = nullptr;
 };
 
 // A product prepared for one shape. Thread: one at a time.
@@ -169,7 +166,6 @@ class Driver {
                     const std::byte* from, std::size_t bytes) = 0;
   virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
 
-  // Empty: the library makes no sums beside a product of this shape.
   virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
   // to[i] = from[i] rounded to bfloat16.
   virtual void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) = 0;

@@ -5,31 +5,10 @@
 namespace cairn::cuda {
 namespace {
 
-// The second output is the sums of the second factor's columns. If the library does not make them
-// beside the product, a pass of their own does.
-KernelRun prepare_with_sums(Queue& queue, ProductShape shape, const KernelTypes& types) {
-  const std::array<DType, 2> factors{types.inputs[0].dtype, types.inputs[1].dtype};
-  shape.sums = true;
-  if (Multiply both = plan_multiply(queue, shape, factors))
-    return [both](const KernelCall& call) {
-      both({call.inputs[0], call.inputs[1], nullptr, call.outputs[0], call.outputs[1]});
-    };
-  shape.sums = false;
-  const TensorType summed[] = {types.inputs[1], types.outputs[1]};
-  return [product = plan_multiply(queue, shape, factors),
-          sum = find_kernel("sum_to_like")
-                    ->prepare(queue, {summed, types.outputs.subspan(1), types.attributes})](
-             const KernelCall& call) {
-    product({call.inputs[0], call.inputs[1], nullptr, call.outputs[0]});
-    sum({call.inputs + 1, call.outputs + 1});
-  };
-}
-
 KernelRun prepare(Queue& queue, ProductShape shape, const KernelTypes& types) {
   shape.arithmetic = types.products;
   shape.deterministic = types.deterministic;
   shape.narrow_result = types.outputs[0].dtype == DType::kBfloat16;
-  if (types.outputs.size() == 2) return prepare_with_sums(queue, shape, types);
   return [product = plan_multiply(queue, shape, {types.inputs[0].dtype, types.inputs[1].dtype})](
              const KernelCall& call) {
     product({call.inputs[0], call.inputs[1], nullptr, call.outputs[0]});

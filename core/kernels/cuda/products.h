@@ -10,7 +10,6 @@ namespace cairn::cuda {
 // Enqueues c = a x b. Factors lie as `factors` said: float32, or bfloat16 where the arithmetic
 // rounds to it, and so does the bias; c as ProductShape has it. Thread: the queue's.
 using Multiply = std::function<void(const ProductMemory& at)>;
-// Empty: the shape asks for sums, and there is no such product with them.
 Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType, 2> factors,
                        DType bias = DType::kFloat32);
 

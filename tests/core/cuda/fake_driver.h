@@ -173,7 +173,6 @@ class FakeDriver final : public cuda::Driver {
     const Hold hold(mutex_);
     ++counts_.products;
     if (s.deterministic) ++counts_.deterministic_products;
-    if (s.sums && sums_refused_) return {};
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const cuda::ProductMemory& at) { piece([=] { run_product(s, at); }); };
   }
@@ -221,8 +220,6 @@ class FakeDriver final : public cuda::Driver {
     return compiler_ ? compiler_(source) : nullptr;
   }
 
-  // From now on there are no products with sums.
-  void refuse_sums() { sums_refused_ = true; }
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
   std::optional<int> busy_percent() override { return 93; }
@@ -380,7 +377,7 @@ class FakeDriver final : public cuda::Driver {
   std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = std::size_t{1} << 50;
   Compiler compiler_;
-  bool attached_ = false, sums_refused_ = false;
+  bool attached_ = false;
   std::vector<std::string> ranges_;
   std::vector<int> range_pieces_;                  // beside ranges_
   std::vector<std::pair<std::size_t, int>> open_;  // ranges, and the pieces before each

@@ -40,14 +40,6 @@ inline std::vector<float> multiply(const cuda::ProductShape& s, const std::vecto
   return results;
 }
 
-inline void sum_columns(const cuda::ProductShape& s, const std::vector<float>& b, float* sums) {
-  const auto& [m, n, k, ta, tb] = s.gemm;
-  for (std::int64_t j = 0; j < n; ++j) {
-    double sum = 0;
-    for (std::int64_t l = 0; l < k; ++l) sum += element(b.data(), k, n, tb, l, j);
-    sums[j] = static_cast<float>(sum);
-  }
-}
 // As a ProductRun of the shape has it.
 inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& at) {
   const bool rounds = rounds_to_bfloat16(s.arithmetic);
@@ -55,7 +47,6 @@ inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& 
   auto made = multiply(s, as_floats(at.a, s.batch * m * k, rounds),
                        as_floats(at.b, s.batch * k * n, rounds),
                        s.bias ? as_floats(at.bias, n, s.narrow_result) : std::vector<float>());
-  if (s.sums) sum_columns(s, as_floats(at.b, k * n, rounds), reinterpret_cast<float*>(at.sums));
   if (s.narrow_result)
     narrow_to_bfloat16(made.data(), made.size(), at.c);
   else
