@@ -5,6 +5,7 @@
 #include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/queue.h"
 #include "core/kernels/cuda/ranges.h"
+#include "core/kernels/cuda/recording.h"
 #include "core/kernels/cuda/sort.h"
 
 namespace cairn::cuda {
@@ -25,20 +26,6 @@ std::string bus_of(int ordinal) {
   if (cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal) != cudaSuccess) cudaGetLastError();
   return bus;
 }
-
-class CudaRecording final : public Recording {
- public:
-  explicit CudaRecording(cudaGraph_t graph) {
-    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "making a recorded step ready");
-  }
-  ~CudaRecording() override { cudaGraphExecDestroy(ready_); }
-  void replay(Stream stream) override { check(cudaGraphLaunch(ready_, stream), "a recorded step"); }
-
- private:
-  cudaGraphExec_t ready_ = nullptr;
-};
 
 }  // namespace
 
@@ -227,7 +214,7 @@ std::unique_ptr<Recording> CudaDriver::record_work(Stream stream,
     throw;
   }
   check(cudaStreamEndCapture(stream, &graph), "recording a step");
-  return std::make_unique<CudaRecording>(graph);
+  return make_recording(graph);
 }
 
 bool CudaDriver::wants_names() const { return cuda::wants_names(); }
