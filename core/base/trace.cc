@@ -85,6 +85,7 @@ class Recorder {
     for (std::size_t i = 0; i < tracks_.size(); ++i)
       events.push_back(row_name(process, kTracksFrom + static_cast<int>(i), tracks_[i]));
     for (const Span& span : spans_) append(events, span, process);
+    disk_.make_folder(folder());
     disk_.write_atomically(str(folder(), "/", program_invocation_short_name, "-", process, ".json"),
                            json_text(events));
   }

@@ -63,5 +63,19 @@ TEST_F(TraceDeathTest, WhatADeviceDidHasATrackOfItsOwn) {
   EXPECT_NE(rows["gpu:0"], rows["gpu:1"]);
 }
 
+// CAIRN_TRACE may name one that is not there yet.
+TEST_F(TraceDeathTest, MakesItsFolder) {
+  std::filesystem::remove_all(folder);
+  EXPECT_EXIT(
+      {
+        start_trace(folder);
+        record_span("alone", TimePoint{}, TimePoint{milliseconds(1)}, 3);
+        write_trace();
+        ::_exit(0);
+      },
+      ExitedWithCode(0), "");
+  EXPECT_FALSE(events().empty());
+}
+
 }  // namespace
 }  // namespace cairn
