@@ -7,7 +7,7 @@ set(CAIRN_CUDA_DEVICE_SOURCES
 list(TRANSFORM CAIRN_CUDA_DEVICE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/core/kernels/cuda/)
 
 # What kernels include that are compiled at run time, as texts in a source file. The standard's headers are all kernel_std.h.
-set(CAIRN_KERNEL_HEADERS core/kernels/to_integer.h core/kernels/cuda/casts.h core/kernels/cuda/divisor.h core/kernels/cuda/elementwise.h
+set(CAIRN_KERNEL_HEADERS core/kernels/to_integer.h core/kernels/cuda/casts.h core/kernels/cuda/elementwise.h
   core/kernels/cuda/group.h core/kernels/cuda/half.h core/kernels/cuda/kernel_std.h core/kernels/cuda/tree_kernel.h)
 set(CAIRN_KERNEL_HEADER_TEXTS "")
 foreach(header ${CAIRN_KERNEL_HEADERS})

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <array>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +24,16 @@ void* open_library() {
   return nullptr;
 }
 
+// NVRTC opens a second library by its name, which the loader may not find where it found the first,
+// and which is found in any case once it is loaded.
+void load_builtins(const void* of_nvrtc, int major, int minor) {
+  Dl_info found{};
+  if (dladdr(of_nvrtc, &found) == 0 || found.dli_fname == nullptr) return;
+  const auto folder = std::filesystem::path(found.dli_fname).parent_path();
+  const std::string name = str("libnvrtc-builtins.so.", major, ".", minor);
+  dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 Nvrtc load_nvrtc() {
   Nvrtc made;
   void* const library = open_library();
@@ -42,6 +52,7 @@ Nvrtc load_nvrtc() {
                load(library, "nvrtcDestroyProgram", made.destroy) &&
                load(library, "nvrtcGetErrorString", made.describe) &&
                load(library, "nvrtcVersion", get_version) && get_version(&major, &minor) == 0;
+  if (made.found) load_builtins(reinterpret_cast<const void*>(get_version), major, minor);
   made.text = made.found ? str("by NVRTC ", major, ".", minor)
                          : "libnvrtc lacks functions of NVRTC's: one of CUDA 12 or 13 has them";
   return made;

@@ -5,18 +5,24 @@
 #include <cstdint>
 
 #include "core/kernels/cuda/casts.h"
-#include "core/kernels/cuda/divisor.h"
 #include "core/kernels/cuda/elementwise.h"
+
+// Before a loop that is seldom walked: unrolled, it would only take longer to compile.
+#ifdef __CUDACC__
+#define CAIRN_KEEP_LOOP _Pragma("unroll 1")
+#else
+#define CAIRN_KEEP_LOOP
+#endif
 
 namespace cairn::cuda {
 
 struct TreeArguments {
   static constexpr int kLeavesMax = 16, kPeriodsMax = 4;
-  std::int64_t elements;
-  bool packed;  // all that is read and written by packs lies on their boundaries
+  std::int64_t elements;  // below 2^32: division by 64 bits takes some 100 instructions
+  bool packed;            // all that is read and written by packs lies on their boundaries
   void* result;
   const void* leaves[kLeavesMax];
-  Divisor periods[kPeriodsMax];
+  std::uint32_t periods[kPeriodsMax];  // lengths of rows
 };
 
 // Neighbouring elements, read and written in words of at most 16 bytes.
@@ -34,44 +40,58 @@ CAIRN_DEVICE Pack<Stored, kCount> dense(const void* from, std::int64_t first) {
   return *reinterpret_cast<const Pack<Stored, kCount>*>(static_cast<const Stored*>(from) + first);
 }
 
+// An element of a value of rows. All leaves whose rows are as long use one division.
+struct Place {
+  std::uint32_t row, column;
+};
+CAIRN_DEVICE Place place_of(std::int64_t element, std::uint32_t period) {
+  const auto at = static_cast<std::uint32_t>(element);
+  const std::uint32_t row = at / period;
+  return {row, at - row * period};
+}
+
 template <typename Stored, int kCount, bool kWhole>
-CAIRN_DEVICE Pack<Stored, kCount> inner(const void* from, const Divisor& period,
-                                        std::int64_t first) {
-  std::int64_t at = period.remainder(first);
+CAIRN_DEVICE Pack<Stored, kCount> inner(const void* from, std::uint32_t period, Place first) {
   if constexpr (kWhole || kCount == 1) {
-    return dense<Stored, kCount>(from, at);
+    return dense<Stored, kCount>(from, first.column);
   } else {
     Pack<Stored, kCount> made;
     CAIRN_UNROLL
     for (int l = 0; l < kCount; ++l) {
-      made.at[l] = static_cast<const Stored*>(from)[at];
-      if (++at == period.by) at = 0;
+      made.at[l] = static_cast<const Stored*>(from)[first.column];
+      if (++first.column == period) first.column = 0;
     }
     return made;
   }
 }
 
 template <typename Stored, int kCount, bool kWhole>
-CAIRN_DEVICE Pack<Stored, kCount> outer(const void* from, const Divisor& period,
-                                        std::int64_t first) {
+CAIRN_DEVICE Pack<Stored, kCount> outer(const void* from, std::uint32_t period, Place first) {
   const Stored* const rows = static_cast<const Stored*>(from);
-  std::int64_t row = period.divide(first);
   Pack<Stored, kCount> made;
   if constexpr (kWhole || kCount == 1) {
-    const Stored one = rows[row];
+    const Stored one = rows[first.row];
     CAIRN_UNROLL
     for (int l = 0; l < kCount; ++l) made.at[l] = one;
   } else {
-    std::int64_t left = (row + 1) * period.by - first;  // of the row
     CAIRN_UNROLL
     for (int l = 0; l < kCount; ++l) {
-      made.at[l] = rows[row];
-      if (--left > 0) continue;
-      ++row;
-      left = period.by;
+      made.at[l] = rows[first.row];
+      if (++first.column < period) continue;
+      ++first.row;
+      first.column = 0;
     }
   }
   return made;
+}
+
+// Takes the innermost axis off an element's number: what is left is its number along the others,
+// and `at` moves to its place along this one. The compiler divides by constants without a division.
+template <std::uint32_t kDim, std::int64_t kStride>
+CAIRN_DEVICE void take_axis(std::uint32_t& rest, std::int64_t& at) {
+  const std::uint32_t outer = rest / kDim;
+  at += static_cast<std::int64_t>(rest - outer * kDim) * kStride;
+  rest = outer;
 }
 
 template <typename Stored>
@@ -92,6 +112,7 @@ CAIRN_DEVICE void walk(const TreeArguments& arguments, std::int64_t thread, std:
   const std::int64_t packs = arguments.packed ? arguments.elements / Tree::kPack : 0;
   for (std::int64_t i = thread; i < packs; i += threads)
     tree.template compute<Tree::kPack>(i * Tree::kPack);
+  CAIRN_KEEP_LOOP
   for (std::int64_t i = packs * Tree::kPack + thread; i < arguments.elements; i += threads)
     tree.template compute<1>(i);
 }

@@ -73,7 +73,8 @@ class Writer {
 
   // False: it cannot be written.
   bool write() {
-    if (program_.leaves.size() > TreeArguments::kLeavesMax) return false;
+    if (program_.leaves.size() > TreeArguments::kLeavesMax || program_.elements >> 32 != 0)
+      return false;
     for (std::size_t i = 0; i < program_.leaves.size(); ++i)
       if (!write_leaf(i, program_.leaves[i])) return false;
     for (std::size_t s = 0; s < program_.steps.size(); ++s)
@@ -112,7 +113,7 @@ class Writer {
     const bool whole = leaf.period.by % made_.pack == 0;
     int boundary = 1;
     switch (leaf.mode) {
-      case Leaf::Mode::kGeneral: return false;
+      case Leaf::Mode::kGeneral: reads_ += strided_text(i, leaf); break;
       case Leaf::Mode::kScalar:
         members_ += str("  const ", type, " s", i, ";\n");
         initialisers_ += str(", s", i, "(scalar<", type, ">(given.leaves[", i, "]))");
@@ -126,9 +127,9 @@ class Writer {
         const bool is_inner = leaf.mode == Leaf::Mode::kInner;
         const int period = add_period(leaf.period);
         if (period < 0) return false;
-        reads_ +=
-            str("    const auto p", i, " = ", is_inner ? "inner<" : "outer<", type, ", kCount, ",
-                whole ? "true" : "false", ">(", from, ", a.periods[", period, "], first);\n");
+        reads_ += str("    const auto p", i, " = ", is_inner ? "inner<" : "outer<", type,
+                      ", kCount, ", whole ? "true" : "false", ">(", from, ", a.periods[", period,
+                      "], at", period, ");\n");
         if (is_inner && whole) boundary = boundary_of(leaf.width * made_.pack);
         break;
       }
@@ -142,14 +143,32 @@ class Writer {
     return true;
   }
 
+  // The outermost axis, which may be a batch, is no part of the text.
+  static std::string strided_text(std::size_t i, const Leaf& leaf) {
+    const Strides& strides = leaf.strides;
+    const std::string_view type = stored_type(leaf.width);
+    std::string axes;
+    for (int axis = strides.rank - 1; axis > 0; --axis)
+      axes += str("      take_axis<", strides.dims[axis], ", ", strides.strides[axis],
+                  ">(rest, at);\n");
+    return str("    Pack<", type, ", kCount> p", i, ";\n", "    CAIRN_UNROLL\n",
+               "    for (int l = 0; l < kCount; ++l) {\n",
+               "      auto rest = static_cast<std::uint32_t>(first + l);\n",
+               "      std::int64_t at = 0;\n", axes, "      at += std::int64_t{rest} * ",
+               strides.strides[0], ";\n", "      p", i, ".at[l] = static_cast<const ", type,
+               "*>(a.leaves[", i, "])[at];\n", "    }\n");
+  }
+
   // Its place; -1: there is no room for it.
-  int add_period(const Divisor& period) {
-    const auto found = std::find_if(made_.periods.begin(), made_.periods.end(),
-                                    [&](const Divisor& one) { return one.by == period.by; });
+  int add_period(const Divisor& divisor) {
+    const auto period = static_cast<std::uint32_t>(divisor.by);
+    const auto found = std::find(made_.periods.begin(), made_.periods.end(), period);
     if (found != made_.periods.end()) return static_cast<int>(found - made_.periods.begin());
     if (made_.periods.size() == TreeArguments::kPeriodsMax) return -1;
+    const std::size_t i = made_.periods.size();
     made_.periods.push_back(period);
-    return static_cast<int>(made_.periods.size()) - 1;
+    reads_ += str("    const Place at", i, " = place_of(first, a.periods[", i, "]);\n");
+    return static_cast<int>(i);
   }
 
   // Each value has a name of its own; the compiler finds registers.

@@ -3,7 +3,7 @@
 // what its kernels have in common is tree_kernel.h.
 //
 // Sizes are no part of it, so that shapes that are stretched alike share a kernel: only whether
-// rows consist of whole packs.
+// rows consist of whole packs, and the axes of leaves that are stretched by strides, which are few.
 #pragma once
 #include <optional>
 #include <vector>
@@ -17,15 +17,15 @@ struct TreeSource {
   // `name` says the operations, for profilers, and ends in a hash of the rest.
   KernelSource source;
   int pack = 1;  // elements that a thread computes side by side
-  // How TreeArguments are filled: the divisors, and what must lie on boundaries of how many bytes
-  // for packs to be used. A leaf without such a need has 1.
-  std::vector<Divisor> periods;
+  // How TreeArguments are filled: the lengths of rows, and what must lie on boundaries of how many
+  // bytes for packs to be used. A leaf without such a need has 1.
+  std::vector<std::uint32_t> periods;
   std::vector<int> boundaries;  // of each leaf
   int result_boundary = 1;
 };
 
-// nullopt: the interpreter has to run it, since it may find a fault, or a leaf is stretched by
-// strides, or there are more leaves or periods than TreeArguments has room for.
+// nullopt: the interpreter has to run it, since it may find a fault, or there are more leaves,
+// lengths of rows or elements than TreeArguments has room for.
 //   Thread  any.
 std::optional<TreeSource> tree_source(const Program& program);
 

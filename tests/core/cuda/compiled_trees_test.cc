@@ -10,6 +10,7 @@
 #include "tests/core/cuda/some_gpu.h"
 #include "tests/core/cuda/some_trees.h"
 #ifndef CAIRN_ON_GPU
+#include "core/kernels/cuda/tree_source.h"
 #include "tests/core/cuda/compiled_trees.h"
 #endif
 
@@ -22,9 +23,14 @@ using Bytes = std::vector<std::byte>;
 #ifdef CAIRN_ON_GPU
 
 struct Compiled : ::testing::Test, SomeGpu {
+  void SetUp() override {
+    const std::string text = gpus().compiled().text;
+    if (!text.starts_with("by ")) GTEST_SKIP() << text;
+  }
   ~Compiled() override { compile(true); }
   static void compile(bool on) { ::setenv("CAIRN_NVRTC", on ? "1" : "0", 1); }
   static int kernels() { return gpus().compiled().trees; }
+  static void expect_packs(bool) {}
 };
 
 #else
@@ -33,27 +39,31 @@ struct Compiled : ::testing::Test, SomeGpu {
   // Its threads run one after another.
   class Kernel final : public cuda::CompiledKernel {
    public:
-    Kernel(FakeDriver& driver, HostKernel run) : driver_(driver), run_(run) {}
+    Kernel(Compiled& test, HostKernel run) : test_(test), run_(run) {}
     void launch(cuda::Stream, std::int64_t blocks, const void* parameter,
                 std::size_t bytes) override {
       EXPECT_GT(blocks, 0);
       cuda::TreeArguments arguments;
       ASSERT_EQ(bytes, sizeof arguments);
       std::memcpy(&arguments, parameter, bytes);
+      test_.packed = arguments.packed;
       const HostKernel run = run_;
-      driver_.run_on_host([arguments, run] {
+      test_.driver.run_on_host([arguments, run] {
         constexpr std::int64_t kThreads = 3;
         for (std::int64_t i = 0; i < kThreads; ++i) run(arguments, i, kThreads);
       });
     }
 
    private:
-    FakeDriver& driver_;
+    Compiled& test_;
     const HostKernel run_;
   };
 
   int made = 0;
+  bool packed = false;  // what the last launch was told
   int kernels() const { return made; }
+  // A host forgives words that do not lie on their boundaries.
+  void expect_packs(bool wanted) const { EXPECT_EQ(packed, wanted); }
   void compile(bool on) {
     if (!on) return driver.compile_by({});
     driver.compile_by([this](const cuda::KernelSource& source) {
@@ -61,7 +71,7 @@ struct Compiled : ::testing::Test, SomeGpu {
       CAIRN_CHECK(found != compiled_trees().end() && found->second.text == source.text,
                   "the tests were built with other sources: ", source.text);
       ++made;
-      return std::make_shared<Kernel>(driver, found->second.run);
+      return std::make_shared<Kernel>(*this, found->second.run);
     });
   }
 };
@@ -161,10 +171,35 @@ TEST_F(Compiled, TreesHaveTheBitsOfTheInterpreter) {
       const std::vector<Bytes> inputs = inputs_of(tree, any);
       const Bytes want = interpreted(inputs, 0);
       EXPECT_EQ(differing(compiled(inputs, 0), want), 0u);
+      expect_packs(true);
       EXPECT_EQ(differing(compiled(inputs, 8), want), 0u) << "off the boundaries of packs";
+      expect_packs(tree.result.dtype == DType::kBool && tree.leaves[0].dtype == DType::kBool);
     }
   }
 }
+
+#ifndef CAIRN_ON_GPU
+
+TEST_F(Compiled, TreesOfMoreElementsThan32BitsCountHaveNoSource) {
+  cuda::Program program = cuda::Program::of(trees_with_kernels()[3].tree);
+  program.elements = (std::int64_t{1} << 32) - 1;
+  EXPECT_TRUE(cuda::tree_source(program).has_value());
+  ++program.elements;
+  EXPECT_FALSE(cuda::tree_source(program).has_value());
+}
+
+TEST_F(Compiled, TreesThatTheCompilerRefusesAreInterpreted) {
+  const auto queue = gpu->open();
+  const FusedTree tree = trees_with_kernels()[3].tree;
+  const std::vector<Bytes> inputs = inputs_of(tree, false);
+  const Bytes want = Prepared(*queue, tree)(inputs, 0);
+  int asked = 0;
+  driver.compile_by([&](const cuda::KernelSource&) { return ++asked, nullptr; });
+  EXPECT_EQ(differing(Prepared(*queue, tree)(inputs, 0), want), 0u);
+  EXPECT_EQ(asked, 1);
+}
+
+#endif
 
 TEST_F(Compiled, OtherTreesAreInterpreted) {
   const auto queue = gpu->open();

@@ -31,6 +31,7 @@ class Maker {
     gemm.n = shape[1];
     gemm.k = k;
     tree_.product = gemm;
+    tree_.deterministic = true;  // so that what comes behind it can be compared
     return {FusedTree::Kind::kProduct, 0};
   }
   Operand node(std::string_view op, std::vector<Operand> operands, DType made = kFloat) {
@@ -71,6 +72,12 @@ FusedTree gradient_of_a_loss(DType result) {
   const Operand difference = m.node("sub", {m.product(3), m.leaf(kFloat)});
   m.node("mul", {difference, m.leaf(kFloat, {})});
   return m.end(result);
+}
+
+FusedTree scaled_product() {
+  Maker m(kOdd);
+  m.node("mul", {m.product(3), m.leaf(kFloat, {kOdd[0], 1})});
+  return m.end(kHalf);
 }
 
 FusedTree scaled_twice() {
@@ -127,6 +134,14 @@ FusedTree flags_alone() {
   return m.end(kBool);
 }
 
+FusedTree stretched_by_strides(DType result) {
+  Maker m({17, 3, 31, 43});
+  const Operand sum = m.node("add", {m.leaf(kFloat), m.leaf(kHalf, {17, 1, 31, 1})});
+  const Operand scaled = m.node("mul", {sum, m.leaf(kFloat, {3, 1, 43})});
+  m.node("where", {m.leaf(kBool, {1, 31, 1}), scaled, m.leaf(kFloat, {})});
+  return m.end(result);
+}
+
 FusedTree integers() {
   Maker m(kOdd);
   const Operand sum = m.node("add", {m.leaf(kInt), m.leaf(kInt, {kOdd[0], 1})}, kInt);
@@ -170,6 +185,7 @@ std::vector<SomeTree> trees_with_kernels() {
   return {
       {"a loss's gradient behind a product", gradient_of_a_loss(kHalf)},
       {"the same without a rounding", gradient_of_a_loss(kFloat)},
+      {"a product that is scaled where it lies", scaled_product()},
       {"a value scaled twice", scaled_twice()},
       {"a layer of whole packs", layer(kWhole, kFloat, kFloat)},
       {"a layer of other rows", layer(kOdd, kFloat, kHalf)},
@@ -180,6 +196,8 @@ std::vector<SomeTree> trees_with_kernels() {
       {"a relu's gradient", gradient_of_relu(kFloat)},
       {"a dropout", dropout()},
       {"which elements count", which_count()},
+      {"values stretched by strides", stretched_by_strides(kFloat)},
+      {"values stretched by strides, rounded", stretched_by_strides(kHalf)},
       {"flags alone", flags_alone()},
       {"integers", integers()},
       {"integers of 8 bytes", wide_integers()},
@@ -201,12 +219,13 @@ std::vector<SomeTree> trees_with_kernels() {
 std::vector<SomeTree> trees_without_kernels() {
   Maker few({kLong / 2});
   few.node("mul", {few.leaf(kFloat), few.leaf(kFloat)});
-  Maker strided({41, 40, 41});
-  strided.node("add", {strided.leaf(kFloat), strided.leaf(kFloat, {41, 1, 41})});
+  Maker leafy({kLong});
+  Operand sum = leafy.leaf(kFloat);
+  for (int i = 0; i < 16; ++i) sum = leafy.node("add", {sum, leafy.leaf(kFloat, {})});
   Maker divided({kLong});
   divided.node("div", {divided.leaf(kInt), divided.leaf(kInt)}, kInt);
   return {{"few elements", few.end(kFloat)},
-          {"a value stretched by strides", strided.end(kFloat)},
+          {"more leaves than a kernel takes", leafy.end(kFloat)},
           {"integers that may be divided by zero", divided.end(kInt)}};
 }
 
