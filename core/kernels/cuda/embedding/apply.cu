@@ -255,7 +255,7 @@ template <typename J>
 void launch(Rule rule, const J& job, bool wide, Stream stream) {
   const std::uint32_t occurrences = job.groups.occurrences;
   if (occurrences == 0) return;
-  with_shape(job.dim, [&](auto shape) {
+  with_warps(job.dim, [&](auto shape) {
     using S = decltype(shape);
     with_rule<S>(rule, [&](auto one) {
       using R = decltype(one);

@@ -36,6 +36,20 @@ void with_shape(int dim, const Call& call) {
   return call(Shape<32, 4, false>());
 }
 
+// The same with a whole warp per team, also where lanes have nothing to do: for loops that are
+// longer for some rows than for others. Teams of one warp that have parted wait for memory one
+// after the other.
+template <typename Call>
+void with_warps(int dim, const Call& call) {
+  with_shape(dim, [&](auto shape) {
+    using S = decltype(shape);
+    if constexpr (S::kLanes != 32)
+      call(Shape<32, 1, false>());
+    else
+      call(shape);
+  });
+}
+
 template <typename S>
 struct Team {
   int lane = 0;       // within the team
