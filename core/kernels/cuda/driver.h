@@ -48,7 +48,8 @@ struct ProductShape {
   Arithmetic arithmetic = Arithmetic::kFloat32;
   // Added to each row of c, and applied to the sum, before c is written.
   bool bias = false, relu = false;
-  // c is bfloat16, rounded once behind bias and relu, and so is `bias`.
+  // c is bfloat16, rounded once behind bias and relu, and so is `bias`. Only where the arithmetic
+  // rounds the factors too.
   bool narrow_result = false;
   // The algorithm is a function of the shape, the device and its library. Otherwise it is the
   // fastest, which may be another one in the next process, and sum in another order.

@@ -172,6 +172,8 @@ class FakeDriver final : public cuda::Driver {
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
     const Hold hold(mutex_);
     ++counts_.products;
+    CAIRN_CHECK(!s.narrow_result || rounds_to_bfloat16(s.arithmetic),
+                "a product of float32 that is made in bfloat16: cuBLASLt has none");
     if (s.deterministic) ++counts_.deterministic_products;
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const cuda::ProductMemory& at) { piece([=] { run_product(s, at); }); };

@@ -77,7 +77,7 @@ FusedTree gradient_of_a_loss(DType result) {
 FusedTree scaled_product() {
   Maker m(kOdd);
   m.node("mul", {m.product(3), m.leaf(kFloat, {kOdd[0], 1})});
-  return m.end(kHalf);
+  return m.end(kFloat);
 }
 
 FusedTree scaled_twice() {
