@@ -82,11 +82,7 @@ class Model {
           return Outputs{{"loss", watched_()}};
         },
         {});
-    PlanOptions options;
-    options.products = arithmetic;
-    options.bytes_max = std::size_t{1} << 40;
-    const auto train_plan = make_plan(step.graph, ids_of(step), options);
-    const auto loss_plan = make_plan(loss.graph, ids_of(loss), options);
+    const auto train_plan = plan_of(step, arithmetic), loss_plan = plan_of(loss, arithmetic);
     Workspace workspace(gpu(0));
     const auto one = [&] { run(train_plan, workspace, store_, {}, {}, {}); };
     const auto wait = [&] {
@@ -132,10 +128,7 @@ class Model {
           return Outputs{{"value", record()}};
         },
         {});
-    PlanOptions options;
-    options.products = arithmetic;
-    options.bytes_max = std::size_t{1} << 40;
-    const auto plan = make_plan(function.graph, ids_of(function), options);
+    const auto plan = plan_of(function, arithmetic);
     Workspace workspace(gpu(0));
     std::vector<double> took;
     for (int i = 0; i < times + 3; ++i) {
@@ -148,6 +141,13 @@ class Model {
   }
 
  private:
+  std::shared_ptr<const Plan> plan_of(const ConcreteFunction& function,
+                                      Arithmetic arithmetic) const {
+    PlanOptions options;
+    options.products = arithmetic;
+    options.bytes_max = std::size_t{1} << 40;
+    return make_plan(function.graph, ids_of(function), options);
+  }
   std::vector<VariableId> ids_of(const ConcreteFunction& function) const {
     std::vector<VariableId> ids;
     for (const auto& used : function.variables)

@@ -51,8 +51,8 @@ class Step {
     std::span<Read> reads;
   };
   // Changes to be made before next() is called again. The values stay where they are until then.
-  // Updates with `on_device` are only told of (UpdatePlaces::wants_told()): next() makes those that
-  // the store has not left out.
+  // Updates with `on_device` are only announced (UpdatePlaces::wants_told()): the next call of
+  // next() applies those that the store has not left out.
   struct Push {
     std::span<Update> updates;
   };

@@ -1,4 +1,4 @@
-// cast_word() by dtypes that are known when it runs.
+// cast_word() for dtypes that are known only at run time.
 #pragma once
 #include "core/kernels/cuda/casts.h"
 #include "core/tensor/tensor.h"

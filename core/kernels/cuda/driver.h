@@ -79,7 +79,7 @@ struct KernelSource {
   std::string name, text;
 };
 
-// A kernel that was compiled while the process runs.   Thread  any.
+// A kernel that was compiled at run time.   Thread  any.
 class CompiledKernel {
  public:
   virtual ~CompiledKernel() = default;
@@ -186,7 +186,7 @@ class Driver {
 
   // nullptr: this driver has no compiler, or it failed; the caller has another way.
   //   Errors  as all calls: of the device, which does not take what was compiled for it.
-  //   Cost    tenths of a second, or milliseconds where it was compiled before.
+  //   Cost    tenths of a second to compile it; milliseconds if it is in the cache.
   virtual std::shared_ptr<CompiledKernel> compile(const KernelSource& /*source*/) {
     return nullptr;
   }

@@ -23,7 +23,7 @@ struct OpenedDevice {
   int compute_capability = 0;  // 90 for 9.0
 };
 
-// Kernels of elementwise trees that were compiled while the process runs.
+// What this process has compiled so far: kernels of elementwise trees.
 struct CompiledFigures {
   std::string text;  // "by NVRTC 13.0", or why there are none and trees are interpreted
   int trees = 0;     // that were given a kernel

@@ -1,5 +1,5 @@
-// The texts of the headers that kernels include which are compiled at run time. A program takes
-// them along, since where it runs there is no source folder.
+// The headers that kernels compiled at run time include, as text. They are built into the library,
+// because the source tree is not there when it runs.
 #pragma once
 #include <span>
 

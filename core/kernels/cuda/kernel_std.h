@@ -1,4 +1,4 @@
-// The little of the standard library that kernels use which NVRTC compiles: it has none of its own.
+// The small part of the standard library that kernels compiled by NVRTC use, which ships none.
 // It stands for all of the standard headers that they include. The functions are those that nvcc
 // takes for the same names, so that the bits are the same.
 #pragma once

@@ -7,15 +7,10 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/kernels/cuda/library_function.h"
 
 namespace cairn::cuda {
 namespace {
-
-template <typename Function>
-bool load(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
 
 std::string version_text(int version) {
   return str("by NCCL ", version / 10000, ".", version / 100 % 100, ".", version % 100);

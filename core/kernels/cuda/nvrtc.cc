@@ -8,15 +8,10 @@
 
 #include "core/base/error.h"
 #include "core/kernels/cuda/kernel_headers.h"
+#include "core/kernels/cuda/library_function.h"
 
 namespace cairn::cuda {
 namespace {
-
-template <typename Function>
-bool load(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
 
 void* open_library() {
   for (const char* const name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})

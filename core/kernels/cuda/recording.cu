@@ -51,15 +51,15 @@ std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
   return all;
 }
 
-// The neighbours of a node that `ask` asks for; false: there are too many, or edges of a kind of
-// their own lead to them.
+// All neighbours of a node that `ask` lists; false: an edge to one of them is not a plain one, as
+// between kernels that are meant to overlap.
 template <typename Ask>
 bool neighbours(const Ask& ask, cudaGraphNode_t node, std::vector<cudaGraphNode_t>& found) {
-  std::size_t count = found.size();
-  const cudaError_t status = ask(node, found.data(), nullptr, &count);
-  if (status != cudaSuccess) return cudaGetLastError(), false;
-  if (count > found.size()) return false;
+  std::size_t count = 0;
+  cudaError_t status = ask(node, nullptr, nullptr, &count);
   found.resize(count);
+  if (status == cudaSuccess && count > 0) status = ask(node, found.data(), nullptr, &count);
+  if (status != cudaSuccess) return cudaGetLastError(), false;
   return true;
 }
 
@@ -67,12 +67,12 @@ bool neighbours(const Ask& ask, cudaGraphNode_t node, std::vector<cudaGraphNode_
 // for a kernel (an H200, CUDA 13). The library's sorts clear what they count in, so that a step
 // with tables has a dozen.
 void replace_memset(cudaGraph_t graph, cudaGraphNode_t node) {
-  constexpr std::size_t kNeighboursMax = 16, kBlocksMax = 132 * 8;
+  constexpr std::size_t kBlocksMax = 132 * 8;
   cudaMemsetParams params{};
   check(cudaGraphMemsetNodeGetParams(node, &params), "a recorded step's memset");
   std::uint32_t value = 0;
   std::size_t count = 0;
-  std::vector<cudaGraphNode_t> before(kNeighboursMax), after(kNeighboursMax);
+  std::vector<cudaGraphNode_t> before, after;
   if (!as_words(params, value, count) || !neighbours(cudaGraphNodeGetDependencies, node, before) ||
       !neighbours(cudaGraphNodeGetDependentNodes, node, after))
     return;

@@ -24,8 +24,8 @@ struct TreeSource {
   int result_boundary = 1;
 };
 
-// nullopt: the interpreter has to run it, since it may find a fault, or there are more leaves,
-// lengths of rows or elements than TreeArguments has room for.
+// nullopt: only the interpreter can run it. It may divide an integer by zero, or it has more
+// leaves, row lengths or elements than TreeArguments can hold.
 //   Thread  any.
 std::optional<TreeSource> tree_source(const Program& program);
 

@@ -215,7 +215,7 @@ class FakeDriver final : public cuda::Driver {
   }
   void run_on_host(const std::function<void()>& work) override { piece(work); }
 
-  // From now on kernels are compiled by this; at first, and with none, there is no compiler.
+  // Sets what compiles kernels from now on. An empty one, as at first: there is no compiler.
   using Compiler = std::function<std::shared_ptr<cuda::CompiledKernel>(const cuda::KernelSource&)>;
   void compile_by(Compiler compiler) { compiler_ = std::move(compiler); }
   std::shared_ptr<cuda::CompiledKernel> compile(const cuda::KernelSource& source) override {

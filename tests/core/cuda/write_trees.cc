@@ -12,7 +12,7 @@ int main(int count, char** given) {
   if (count != 2) return std::puts("write_trees FILE"), 2;
   std::map<std::string, std::string> sources;
   for (const auto& [what, tree] : testing::trees_with_kernels()) {
-    // Behind a product the kernel reads it as float32, or as bfloat16 where it is rounded first.
+    // A product that the tree starts from is stored as float32, or as bfloat16 if it is rounded.
     for (const DType product : {DType::kFloat32, DType::kBfloat16}) {
       const auto made = cuda::tree_source(cuda::Program::of(tree, product));
       CAIRN_CHECK(made.has_value(), "no source of ", what);
