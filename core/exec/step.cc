@@ -40,8 +40,10 @@ Step::Next Step::next() {
     if (run_recorded()) return finish();
   } else {
     if (!plan_->waves[wave_].reads.empty()) after_pull();
-    for (const std::int32_t awaited = plan_->waves[wave_].awaited; tickets_awaited_ <= awaited;)
-      take_in_reduced(tickets_awaited_++);
+    // One that another replica aborted is not over: its sums may still be written to.
+    for (const std::int32_t awaited = plan_->waves[wave_].awaited; tickets_awaited_ <= awaited;
+         ++tickets_awaited_)
+      take_in_reduced(tickets_awaited_);
     if (places_.wants_told() && !plan_->waves[wave_].updates.empty()) after_push();
     ++wave_;
   }

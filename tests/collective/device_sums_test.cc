@@ -4,9 +4,11 @@
 #include <array>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "collective/group_run.h"
 #include "collective/thread_group.h"
+#include "core/exec/step.h"
 #include "core/graph/ops.h"
 #include "core/kernels/cuda/device.h"
 #include "tests/core/cuda/fake_driver.h"
@@ -138,6 +140,34 @@ TEST_F(DeviceSums, OfReplicasThatReduceDifferentValuesFail) {
   for (const std::string& error : errors)
     EXPECT_THAT(error,
                 AllOf(HasSubstr("FailedPrecondition"), HasSubstr("rank 0"), HasSubstr("rank 1")));
+}
+
+// Replica 1 fails when all have begun to sum, and before replica 0 has finished the call: what
+// replica 0's device still adds up must not go where its next step has other values.
+TEST_F(DeviceSums, OfAStepThatIsGivenUpKeepTheirMemory) {
+  const auto plan = plan_of(trace_function(
+      {floats({2})}, [](const auto& in) { return all_reduce(ReduceOp::kSum, arg(in, 0) * 2.0f); }));
+  const std::array<std::optional<Arguments>, kReplicas> arguments{Arguments{tensor({2}, {1, 2})},
+                                                                  Arguments{tensor({2}, {10, 20})}};
+  LocalStore store(1);
+  {
+    std::vector<std::unique_ptr<Step>> steps;
+    for (std::size_t i = 0; i < kReplicas; ++i) {
+      const StepContext context{.replica = static_cast<std::int32_t>(i), .replicas = kReplicas};
+      steps.push_back(std::make_unique<Step>(plan, *workspaces[i], store, context,
+                                             RunInputs{*arguments[i], {}}));
+      steps[i]->sum_on(*devices.members[i]);
+      ASSERT_TRUE(std::holds_alternative<Step::AllReduce>(steps[i]->next()));
+      ASSERT_TRUE(std::holds_alternative<Step::Await>(steps[i]->next()));
+    }
+    devices.members[1]->abort();
+    EXPECT_THROW(steps[0]->next(), AbortedError);
+  }
+  const DeviceGroup aborted =
+      std::exchange(devices, join_devices(std::array{first.device.get(), second.device.get()}));
+  run(plan, arguments);
+  EXPECT_THAT(errors, ElementsAre("", ""));
+  EXPECT_THAT(floats_of(outputs[0][0]), ElementsAre(22, 44));
 }
 
 // ---- who can ----
