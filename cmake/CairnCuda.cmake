@@ -1,7 +1,7 @@
 # Whether libcairn_cuda.so is built: where a CUDA toolkit of version 13 is, and no sanitizer.
 # The sources that compile for a GPU and, in tests, for the host.
 set(CAIRN_CUDA_DEVICE_SOURCES
-  ahead.cc arrange.cu cached_rows.cc convolution.cu custom_rule.cu device.cc fused.cu group_sums.cc host_run.cc indexing.cu kernel_table.cc matmul.cc matrix_copy.cu memory_use.cc
+  ahead.cc arrange.cu cached_rows.cc convolution.cu custom_rule.cu device.cc fused.cu group_sums.cc host_ranges.cc host_run.cc indexing.cu kernel_table.cc matmul.cc matrix_copy.cu memory_use.cc
   normalise.cu ordered_ids.cu piece.cu pooling.cu products.cc program.cc queue.cc random.cu recommendation.cu reduction.cu row_cache.cc
   row_cache_work.cu row_gathers.cu row_kernels.cu rules.cu rules_adaptive.cu rules_moments.cu scatter.cu selection.cu shape.cu softmax.cu staging.cc times.cc tree_run.cc tree_source.cc)
 list(TRANSFORM CAIRN_CUDA_DEVICE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/core/kernels/cuda/)

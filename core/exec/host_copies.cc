@@ -22,7 +22,8 @@ void HostCopies::begin_into(std::byte* to, const std::byte* from, std::size_t by
 // Kept first: the memory has to be there for as long as the copy is under way.
 void HostCopies::begin_update(std::int32_t node, Tensor to, const std::byte* from) {
   Tensor& kept = updates_.emplace_back(node, std::move(to)).second;
-  begin_into(kept.mutable_raw(), from, kept.bytes());
+  begun_ = true;
+  device_.begin_copy_out_kept(kept.mutable_raw(), from, kept.bytes(), kept.owner());
 }
 
 void HostCopies::finish() {

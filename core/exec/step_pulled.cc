@@ -34,11 +34,9 @@ void Step::deal_out(std::size_t g) {
     here.places = space_.device.allocate(places.size_bytes());
     here.dealt = space_.device.allocate(static_cast<std::size_t>(here.most) * row_bytes_of(type));
   }
-  const auto send = [&](std::byte* to, const void* from, std::size_t bytes) {
-    space_.device.copy(Device::Direction::kIn, to, static_cast<const std::byte*>(from), bytes);
-  };
-  send(here.places.get(), places.data(), places.size_bytes());
-  send(here.dealt.get(), rows.raw(), rows.bytes());
+  space_.device.copy(Device::Direction::kIn, here.places.get(),
+                     reinterpret_cast<const std::byte*>(places.data()), places.size_bytes());
+  space_.device.copy_in_kept(here.dealt.get(), rows.raw(), rows.bytes(), rows.owner());
   const std::int64_t dim = type.shape.row_elements();
   const RowBlock block{type.dtype, here.dealt.get(), rows.shape()[0], dim, dim};
   const std::byte* at = here.places.get();

@@ -132,8 +132,8 @@ void Step::give(std::int32_t value, const Tensor& tensor) {
   else if (bound_->stored_type(value).dtype != tensor.dtype())
     give_rounded(value, tensor);
   else
-    space_.device.copy(Device::Direction::kIn, arena_at(bound_->offset(value)), tensor.raw(),
-                       tensor.bytes());
+    space_.device.copy_in_kept(arena_at(bound_->offset(value)), tensor.raw(), tensor.bytes(),
+                               tensor.owner());
 }
 
 // float32 that lies as bfloat16 on the device.

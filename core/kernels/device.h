@@ -186,6 +186,27 @@ class Device {
   }
   virtual void finish_copies_out() {}
   virtual void drop_copies_out() noexcept {}
+  // Tells the device of whole pages of the host's memory that are copied from and to again and
+  // again, such as what is shared with a ps of this host. Copies that name a keeper go straight
+  // between them and the device then.
+  //   Result  to be kept for as long as they are to: it goes before the memory does, and before the
+  //           device. nullptr: the device gains nothing by it.
+  //   Errors  ResourceExhausted: the system does not allow it. Everything works without.
+  //   Thread  any.   Cost  a look at each page.
+  virtual std::shared_ptr<void> register_host(std::byte* /*begin*/, std::size_t /*bytes*/) {
+    return nullptr;
+  }
+  // As copy(kIn) and begin_copy_out(), of memory of the host's that lies where it is while `keeper`
+  // lives: what the device was told of (register_host()) nobody else changes or uses until then. A
+  // device keeps it until the copy has been made, also if that is dropped.
+  virtual void copy_in_kept(std::byte* to, const std::byte* from, std::size_t bytes,
+                            const std::shared_ptr<const void>& /*keeper*/) {
+    copy(Direction::kIn, to, from, bytes);
+  }
+  virtual void begin_copy_out_kept(std::byte* to, const std::byte* from, std::size_t bytes,
+                                   const std::shared_ptr<const void>& /*keeper*/) {
+    begin_copy_out(to, from, bytes);
+  }
   // Values in the host's memory that a later run is to have. The device may begin to copy them
   // while it computes; copy(kIn) of a value's memory then finds them there. Values that were sent
   // before, and not copied since, are forgotten.

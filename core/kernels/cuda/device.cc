@@ -73,19 +73,28 @@ class QueueDevice final : public Device, public QueueOwner {
   }
 
   void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (direction == Direction::kIn) return copy_in_kept(to, from, bytes, nullptr);
     if (direction == Direction::kOut) {
       begin_copy_out(to, from, bytes);
       return finish_copies_out();
     }
     const auto move = [&] {
-      if (direction == Direction::kIn) return queue_.copy_in(to, from, bytes);
       if (bytes > 0) queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
       queue_.written(to, bytes);
     };
     looked_at() ? during(copy_text(direction), move) : move();
   }
+  void copy_in_kept(std::byte* to, const std::byte* from, std::size_t bytes,
+                    const std::shared_ptr<const void>& keeper) override {
+    const auto send = [&] { queue_.copy_in(to, from, bytes, keeper); };
+    looked_at() ? during(copy_text(Direction::kIn), send) : send();
+  }
   void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    const auto begin = [&] { queue_.begin_copy_out(to, from, bytes); };
+    begin_copy_out_kept(to, from, bytes, nullptr);
+  }
+  void begin_copy_out_kept(std::byte* to, const std::byte* from, std::size_t bytes,
+                           const std::shared_ptr<const void>& keeper) override {
+    const auto begin = [&] { queue_.begin_copy_out(to, from, bytes, keeper); };
     looked_at() ? during(copy_text(Direction::kOut), begin) : begin();
   }
   void finish_copies_out() override {
@@ -93,6 +102,9 @@ class QueueDevice final : public Device, public QueueOwner {
     if (times_ != nullptr) times_->collect();
   }
   void drop_copies_out() noexcept override { queue_.drop_copies_out(); }
+  std::shared_ptr<void> register_host(std::byte* begin, std::size_t bytes) override {
+    return queue_.driver().host_ranges().add(begin, bytes);
+  }
   void send_ahead(std::span<const Tensor> values) override { queue_.send_ahead(values); }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
@@ -313,6 +325,10 @@ class CudaDevice final : public Device {
     SpanSink* const sink = options_.trace;
     SpanSink* const trace = sink != nullptr && sink->wanted() ? sink : nullptr;
     return std::make_unique<QueueDevice>(name_, driver_, cpu_, trace, queues_);
+  }
+
+  std::shared_ptr<void> register_host(std::byte* begin, std::size_t bytes) override {
+    return driver_.host_ranges().add(begin, bytes);
   }
 
   std::shared_ptr<std::byte> allocate(std::size_t) override { return fail(), nullptr; }

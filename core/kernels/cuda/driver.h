@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/base/arithmetic.h"
+#include "core/kernels/cuda/host_ranges.h"
 #include "core/kernels/cuda/memory_use.h"
 #include "core/kernels/device.h"
 #include "core/kernels/device_group.h"
@@ -137,6 +138,8 @@ class Driver {
     std::atomic<std::uint64_t> found{0}, read{0};
   };
   CachedLookups& cached_lookups() { return cached_lookups_; }
+  // What of the host's memory was pinned for copies; kept by those who make them.
+  HostRanges& host_ranges() { return host_ranges_; }
   // Of the last moments, all processes together; nullopt: the driver does not say.
   virtual std::optional<int> busy_percent() { return std::nullopt; }
   // Host memory that the device reads and writes at its address, and copies without a detour.
@@ -214,6 +217,7 @@ class Driver {
 
  private:
   MemoryUse use_;
+  HostRanges host_ranges_{*this};
   CachedLookups cached_lookups_;
 };
 

@@ -38,7 +38,8 @@ Queue::Queue(Driver& driver, Device& cpu)
       cpu_(cpu),
       stream_(driver.make_stream()),
       current_(stream_),
-      staging_(driver) {
+      staging_(driver),
+      pinned_(driver.host_ranges()) {
   record_ = memory(sizeof(FaultRecord));
   driver_.fill_zero(stream_, record_->data(), sizeof(FaultRecord));
   any_fault_ = reinterpret_cast<int*>(driver_.allocate_pinned(sizeof(int)));
@@ -51,6 +52,7 @@ Queue::~Queue() {
   } catch (const Error&) {
     // A device that has failed has nothing under way.
   }
+  kept_.clear();
   ahead_ = nullptr;
   copies_.clear();
   record_ = nullptr;
@@ -120,10 +122,37 @@ void Queue::join() {
   }
 }
 
-void Queue::copy_in(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (ahead_ == nullptr || !ahead_->take(current_, to, from, bytes))
+void Queue::copy_in(std::byte* to, const std::byte* from, std::size_t bytes,
+                    const std::shared_ptr<const void>& keeper) {
+  const bool sent = ahead_ != nullptr && ahead_->take(current_, to, from, bytes);
+  if (!sent && go_straight(from, bytes, keeper))
+    driver_.copy(current_, Device::Direction::kIn, to, from, bytes);
+  else if (!sent)
     staging_.send(current_, to, from, bytes);
   written(to, bytes);
+}
+
+void Queue::begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes,
+                           const std::shared_ptr<const void>& keeper) {
+  if (go_straight(to, bytes, keeper))
+    driver_.copy(current_, Device::Direction::kOut, to, from, bytes);
+  else
+    staging_.fetch(current_, to, from, bytes);
+}
+
+// Whether a copy needs no detour; the keeper is then kept, before the copy is enqueued. Values that
+// lie in one message have one keeper, and follow one another.
+bool Queue::go_straight(const std::byte* host, std::size_t bytes,
+                        const std::shared_ptr<const void>& keeper) {
+  if (keeper == nullptr || bytes == 0 || !pinned_.holds(host, bytes)) return false;
+  if (!kept_.empty() && kept_.back() == keeper) return true;
+  if (kept_.size() == kKeptMax) {
+    join();
+    driver_.wait(stream_);
+    kept_.clear();
+  }
+  kept_.push_back(keeper);
+  return true;
 }
 
 void Queue::send_ahead(std::span<const Tensor> values) {
@@ -134,6 +163,7 @@ void Queue::send_ahead(std::span<const Tensor> values) {
 void Queue::wait() {
   join();
   driver_.wait(stream_);
+  kept_.clear();
   if (*static_cast<volatile int*>(any_fault_) != 0) raise_fault();
   staging_.deliver();
 }

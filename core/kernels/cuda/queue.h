@@ -94,10 +94,13 @@ class Queue {
   // Copies between the host and the device, in the order of the queue, through its pinned memory.
   // What `from` names may change when copy_in() returns. A copy out is only begun: `to` has the
   // bytes after wait(), and must stay until then or until drop_copies_out().
-  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes);
-  void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) {
-    staging_.fetch(current_, to, from, bytes);
-  }
+  //   `keeper`  keeps the host's bytes there, and unchanged. If they are pinned (host_ranges.h),
+  //             they are copied straight from where they lie, or to there, and the queue has a
+  //             share of the keeper until it knows that the copy has been made.
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes,
+               const std::shared_ptr<const void>& keeper = nullptr);
+  void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes,
+                      const std::shared_ptr<const void>& keeper = nullptr);
   void drop_copies_out() noexcept { staging_.drop(); }
   // Values for which copy_in() will be called later: see ahead.h.
   void send_ahead(std::span<const Tensor> values);
@@ -117,7 +120,12 @@ class Queue {
     Event done;
     bool used = false;
   };
+  // So many keepers at most: then the queue waits. A step that gives something to the host waits
+  // for its copies anyway, long before.
+  static constexpr std::size_t kKeptMax = 1024;
   Stream fork();
+  bool go_straight(const std::byte* host, std::size_t bytes,
+                   const std::shared_ptr<const void>& keeper);
   void raise_fault();
 
   struct Copy {
@@ -133,7 +141,9 @@ class Queue {
   std::vector<SideStream> sides_;  // made when they are first used
   std::size_t next_side_ = 0;
   Staging staging_;
-  std::unique_ptr<Ahead> ahead_;  // made when it is first used
+  HostRanges::View pinned_;
+  std::vector<std::shared_ptr<const void>> kept_;  // of copies that may be under way
+  std::unique_ptr<Ahead> ahead_;                   // made when it is first used
   std::vector<Copy> copies_;
   std::weak_ptr<Memory> shared_scratch_;
   std::shared_ptr<Memory> record_;  // one FaultRecord

@@ -1,4 +1,5 @@
-// Staging: pinned memory through which a queue's copies between the host and the device go.
+// Staging: pinned memory through which a queue's copies between the host and the device go, but for
+// those of memory that is pinned where it lies (host_ranges.h).
 //
 // Only copies from and to pinned memory run beside other work without holding the host up.
 // The ring is made of blocks: it grows while the oldest block is still under way, up to a bound,

@@ -4,7 +4,8 @@
 //
 // A copy from or to pinned memory is under way until the host has waited for it, or for an event
 // behind it. What such a copy brings is not there before; and pinned memory that the host has
-// changed in the meantime is found when it waits.
+// changed in the meantime is found when it waits, memory that is unpinned or released in the
+// meantime at once (pinned_memory.h).
 //
 // The order of work is stream_order.h's. Several threads may use the driver at once, as they may a
 // real one; each call, with the work that it does, holds the driver's lock: they take turns.
@@ -27,6 +28,7 @@
 #include "tests/core/cuda/fake_sums.h"
 #include "tests/core/cuda/host_product.h"
 #include "tests/core/cuda/host_sort.h"
+#include "tests/core/cuda/pinned_memory.h"
 #include "tests/core/cuda/stream_order.h"
 
 namespace cairn::testing {
@@ -42,8 +44,8 @@ class FakeDriver final : public cuda::Driver {
 
   explicit FakeDriver(std::string name = "gpu:0") : name_(std::move(name)) {}
   ~FakeDriver() override {
-    CAIRN_CHECK(order_.leaks().empty() && pinned_.empty(), "leaked: ", order_.leaks(), "; ",
-                pinned_.size(), " pinned blocks");
+    CAIRN_CHECK(order_.leaks().empty() && pinned_.blocks() == 0, "leaked: ", order_.leaks(), "; ",
+                pinned_.blocks(), " pinned blocks");
   }
   const Counts& counts() const { return counts_; }
   const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
@@ -83,26 +85,27 @@ class FakeDriver final : public cuda::Driver {
     ++counts_.pinned_blocks;
     const std::size_t rounded = (bytes + 63) / 64 * 64;
     auto* made = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
-    pinned_[made] = rounded;
+    pinned_.add(made, rounded, PinnedMemory::Kind::kAllocated);
     return made;
   }
   void release_pinned(std::byte* memory) noexcept override {
-    const Hold hold(mutex_);
-    for (const UnderWay& copy : under_way_)
-      CAIRN_CHECK(copy.host < memory || copy.host >= memory + pinned_.at(memory),
-                  "pinned memory is released while a copy of it is under way");
-    pinned_.erase(memory);
+    unpin(memory);
     std::free(memory);
   }
 
   void pin(std::byte* memory, std::size_t bytes) override {
     const Hold hold(mutex_);
-    pinned_[memory] = bytes;
+    if (pins_refused_ || pinned_.holds_some_of(memory, bytes))
+      throw ResourceExhaustedError(str(name_, " cannot pin ", bytes, " bytes"));
+    ++counts_.pins;
+    pinned_.add(memory, bytes, PinnedMemory::Kind::kWhereItLies);
   }
   void unpin(std::byte* memory) noexcept override {
     const Hold hold(mutex_);
-    pinned_.erase(memory);
+    pinned_.remove(memory);
   }
+  // From now on the system pins no memory where it lies.
+  void refuse_pins() { pins_refused_ = true; }
   Device::Room room() const override { return {limit_ - std::min(limit_, used_bytes()), limit_}; }
 
   Stream make_stream() override {
@@ -155,10 +158,13 @@ class FakeDriver final : public cuda::Driver {
                 "a copy between host and device is recorded");
     announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
     if (bytes == 0) return;
-    if (direction != Device::Direction::kWithin) counts_.bytes_copied += bytes;
-    if (direction != Device::Direction::kWithin &&
-        is_pinned(direction == Device::Direction::kIn ? from : to))
-      return begin_pinned(stream, direction, to, from, bytes);
+    if (direction != Device::Direction::kWithin) {
+      counts_.bytes_copied += bytes;
+      if (const auto* pinned = pinned_.find(direction == Device::Direction::kIn ? from : to)) {
+        if (pinned->kind == PinnedMemory::Kind::kWhereItLies) counts_.bytes_straight += bytes;
+        return pinned_.begin_copy(order_, stream, direction, to, from, bytes);
+      }
+    }
     if (direction == Device::Direction::kOut) ++counts_.blocking_copies;
     piece([=] { std::memcpy(to, from, bytes); });
   }
@@ -275,14 +281,6 @@ class FakeDriver final : public cuda::Driver {
 
  private:
   using Hold = std::lock_guard<std::recursive_mutex>;
-  // A copy between the device and pinned memory.
-  struct UnderWay {
-    Stream stream;
-    std::int64_t time;
-    std::byte* host;
-    std::vector<std::byte> bytes;  // of a copy in, what it reads; of a copy out, what it brings
-    bool out;
-  };
   struct Replay final : cuda::Recording {
     explicit Replay(FakeDriver& of) : driver(of) {}
     void replay(Stream) override {
@@ -314,39 +312,7 @@ class FakeDriver final : public cuda::Driver {
     CAIRN_CHECK(recorded() == nullptr, "the host waits for what is only recorded");
     ++counts_.waits;
     order_.host_waits_for(work);
-    end_pinned();
-  }
-
-  bool is_pinned(const std::byte* at) const {
-    const auto after = pinned_.upper_bound(const_cast<std::byte*>(at));
-    if (after == pinned_.begin()) return false;
-    const auto& [begin, bytes] = *std::prev(after);
-    return at < begin + bytes;
-  }
-  void begin_pinned(Stream stream, Device::Direction direction, std::byte* to,
-                    const std::byte* from, std::size_t bytes) {
-    const bool out = direction == Device::Direction::kOut;
-    std::byte* const host = out ? to : const_cast<std::byte*>(from);
-    for (const UnderWay& other : under_way_)
-      if ((out || other.out) && other.host < host + bytes && host < other.host + other.bytes.size())
-        throw InternalError("two copies of the same pinned memory are under way");
-    under_way_.push_back({stream, order_.time(stream), host, {from, from + bytes}, out});
-    std::memcpy(to, from, bytes);
-    if (out) std::memset(host, 0xff, bytes);
-  }
-  // Those that the host now knows to have run.
-  void end_pinned() {
-    bool changed = false;
-    std::erase_if(under_way_, [&](const UnderWay& copy) {
-      if (!order_.host_has_seen(copy.stream, copy.time)) return false;
-      if (copy.out)
-        std::memcpy(copy.host, copy.bytes.data(), copy.bytes.size());
-      else
-        changed = changed || std::memcmp(copy.host, copy.bytes.data(), copy.bytes.size()) != 0;
-      return true;
-    });
-    if (changed)
-      throw InternalError("pinned memory was written to while a copy from it was under way");
+    pinned_.end_copies(order_);
   }
 
   void check_side(bool device, const std::byte* at, std::size_t bytes) {
@@ -384,8 +350,8 @@ class FakeDriver final : public cuda::Driver {
   std::vector<int> range_pieces_;                  // beside ranges_
   std::vector<std::pair<std::size_t, int>> open_;  // ranges, and the pieces before each
   std::map<Event, int> ticks_;
-  std::map<std::byte*, std::size_t> pinned_;
-  std::vector<UnderWay> under_way_;
+  PinnedMemory pinned_;
+  bool pins_refused_ = false;
   StreamOrder order_;
 };
 

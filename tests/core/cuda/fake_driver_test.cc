@@ -152,5 +152,21 @@ TEST_F(FakeDriverFinds, PinnedMemoryThatTwoCopiesUse) {
               ThrowsMessage<InternalError>(HasSubstr("two copies")));
 }
 
+TEST_F(FakeDriverFinds, ACopyThatReachesBeyondThePinnedMemoryInWhichItBegins) {
+  std::vector<std::byte> lying(256);
+  driver.pin(lying.data(), 128);
+  EXPECT_THAT([&] { driver.copy(one, Device::Direction::kIn, memory, lying.data(), 256); },
+              ThrowsMessage<InternalError>(HasSubstr("beyond the pinned")));
+  driver.unpin(lying.data());
+}
+
+TEST_F(FakeDriverFinds, MemoryOfWhichAPartIsPinnedAlready) {
+  std::vector<std::byte> lying(256);
+  driver.pin(lying.data() + 64, 64);
+  EXPECT_THROW(driver.pin(lying.data(), 128), ResourceExhaustedError);
+  EXPECT_THROW(driver.pin(lying.data() + 96, 64), ResourceExhaustedError);
+  driver.unpin(lying.data() + 64);
+}
+
 }  // namespace
 }  // namespace cairn
