@@ -1,8 +1,15 @@
 // What the transport of this process holds of memory. Thread: any.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 namespace cairn::rpc {
+
+// Is told of memory that a pool is about to hand out for the first time, in whole pages. The pool
+// keeps what it returns for as long as it has that memory.
+//   Thread  the pool's.
+using RegisterMemory = std::function<std::shared_ptr<void>(std::byte* begin, std::size_t bytes)>;
 
 std::size_t buffer_bytes();  // of all BufferPools: in use, or kept to be used again
 // that SharedPools have handed out at some time: the pages stay until their connections go

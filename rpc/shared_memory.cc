@@ -105,12 +105,16 @@ std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size
 struct SharedPool::State {
   ~State() { bytes_handed_out.fetch_sub(used, std::memory_order_relaxed); }
   std::shared_ptr<SharedMemory> memory;
-  std::size_t used = 0;  // from the beginning: what was ever handed out
+  RegisterMemory registers;
+  std::vector<std::shared_ptr<void>> registered;  // goes before the memory
+  std::size_t used = 0;                           // from the beginning: what was ever handed out
   std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class
 };
 
-SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) {
+SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory, RegisterMemory registers)
+    : state_(std::make_shared<State>()) {
   state_->memory = std::move(memory);
+  state_->registers = std::move(registers);
 }
 
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
@@ -127,6 +131,8 @@ std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
   } else if (size <= state_->memory->bytes() - state_->used) {
     state_->used += size;
     bytes_handed_out.fetch_add(size, std::memory_order_relaxed);
+    if (state_->registers)
+      state_->registered.push_back(state_->registers(state_->memory->data() + offset, size));
   } else {
     return nullptr;
   }

@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 
+#include "rpc/memory_use.h"
+
 namespace cairn::rpc {
 
 // A mapped memfd of fixed size, whose pages exist when touched. Sealed against shrinking, so that
@@ -49,7 +51,9 @@ class SharedMemory {
 // the pool.
 class SharedPool {
  public:
-  explicit SharedPool(std::shared_ptr<SharedMemory> memory);
+  // `registers` is told of each buffer when it is first handed out, since the memory as a whole is
+  // more than is ever used; empty: nobody is.
+  explicit SharedPool(std::shared_ptr<SharedMemory> memory, RegisterMemory registers = {});
   // At least `bytes` bytes, aligned to 4 KiB; null when there is no room.
   std::shared_ptr<std::uint8_t> take(std::size_t bytes);
   const SharedMemory& memory() const;

@@ -83,9 +83,9 @@ std::string link_name(const ShardAddress& shard) {
 }  // namespace
 
 struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
-  explicit Live(std::unique_ptr<rpc::Connection> made)
+  Live(std::unique_ptr<rpc::Connection> made, const rpc::RegisterMemory& registers)
       : connection(std::move(made)), shard(connection->bootstrap<wire::Shard>()), calls(*this) {
-    if (connection->peer().shared != nullptr) pool.emplace(connection->peer().shared);
+    if (connection->peer().shared != nullptr) pool.emplace(connection->peer().shared, registers);
   }
 
   std::optional<std::uint64_t> shared_offset(const Bytes& bytes) const {
@@ -196,7 +196,7 @@ rpc::Task<void> ShardLink::dial() {
       wanted.credit_bytes = options_.pieces_under_way * (options_.piece_bytes_max + kCallBytes);
       auto connection = co_await network_.connect(reactor_, shard_.address, hello_,
                                                   until - reactor_.now(), wanted);
-      live_ = std::make_shared<Live>(std::move(connection));
+      live_ = std::make_shared<Live>(std::move(connection), options_.register_memory);
       break;
     } catch (const UnavailableError& error) {
       reason = error.what();

@@ -17,6 +17,7 @@
 #include "core/rows/variable_store.h"
 #include "rpc/connection.h"
 #include "rpc/hello.h"
+#include "rpc/memory_use.h"
 #include "rpc/network.h"
 #include "rpc/task.h"
 #include "worker/blob_memory.h"
@@ -120,6 +121,8 @@ struct LinkOptions {
   // each way: while one is worked at the next one comes, and the caches still hold it when it is
   // its turn
   std::size_t pieces_under_way = 2;
+  // Is told of memory shared with a shard, as it is used; empty: nobody is.
+  rpc::RegisterMemory register_memory;
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::milliseconds(200);

@@ -11,6 +11,7 @@
 #include "rpc/server.h"
 #include "worker/control_service.h"
 #include "worker/lane_service.h"
+#include "worker/register_memory.h"
 
 namespace cairn::worker {
 namespace {
@@ -99,6 +100,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   for (std::uint32_t i = 0; i < options_.lanes; ++i) {
     lane.data.lane = i;
     lane.device = &device_of(i);
+    lane.link.register_memory = register_with(*lane.device);
     seats_.push_back(std::make_unique<LaneSeat>(shared ? &reactor_ : nullptr, network, lane, i));
     endpoints.push_back(lane_endpoint(*seats_.back()));
   }

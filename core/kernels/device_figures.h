@@ -19,6 +19,9 @@ struct DeviceFigures {
   std::optional<double> cache_found;
   std::size_t values_bytes = 0;   // of steps: arenas, constants
   std::size_t scratch_bytes = 0;  // that kernels keep
+  // Of the host's memory: what was registered for copies without a detour, such as what is shared
+  // with ps of this host.
+  std::size_t registered_bytes = 0;
   // The share of the last moments in which the device computed for any process, as the driver
   // samples it; nullopt: the driver does not say.
   std::optional<int> busy_percent;

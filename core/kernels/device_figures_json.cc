@@ -20,6 +20,7 @@ Json figures_json(std::string_view name, const DeviceFigures& figures) {
           {"cache_found", figures.cache_found ? Json(*figures.cache_found) : Json(nullptr)},
           {"values_bytes", figures.values_bytes},
           {"scratch_bytes", figures.scratch_bytes},
+          {"registered_bytes", figures.registered_bytes},
           {"busy_percent", figures.busy_percent ? Json(*figures.busy_percent) : Json(nullptr)}};
 }
 
@@ -35,6 +36,7 @@ DeviceFigures figures_of(const Json& json) {
     figures.cache_found = found->get<double>();
   figures.values_bytes = bytes_in(json, "values_bytes");
   figures.scratch_bytes = bytes_in(json, "scratch_bytes");
+  figures.registered_bytes = bytes_in(json, "registered_bytes");
   if (const auto busy = json.find("busy_percent"); busy != json.end() && busy->is_number_integer())
     figures.busy_percent = busy->get<int>();
   return figures;

@@ -91,6 +91,34 @@ TEST(MemoryUse, CountsWhatWasEverHandedOutOfSharedMemory) {
   EXPECT_EQ(shared_bytes(), before);
 }
 
+// Whole pages, each once; what was returned for them goes with the last buffer, before the memory.
+TEST(SharedPool, TellsOfEachBufferWhenItIsFirstHandedOut) {
+  std::vector<std::pair<std::size_t, std::size_t>> told;  // offset, bytes
+  int registered = 0;
+  auto memory = SharedMemory::create(64 << 10);
+  const std::weak_ptr<SharedMemory> mapped = memory;
+  const RegisterMemory registers = [&](std::byte* begin, std::size_t bytes) {
+    told.emplace_back(begin - mapped.lock()->data(), bytes);
+    ++registered;
+    return std::shared_ptr<void>(nullptr, [&](std::nullptr_t) {
+      EXPECT_FALSE(mapped.expired());
+      --registered;
+    });
+  };
+  std::shared_ptr<std::uint8_t> last;
+  {
+    SharedPool pool(std::move(memory), registers);
+    pool.take(10);
+    pool.take(4000);
+    last = pool.take(20'000);
+    EXPECT_EQ(pool.take(100'000), nullptr);
+  }
+  EXPECT_EQ(told, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 4096}, {4096, 20'480}}));
+  EXPECT_EQ(registered, 2);
+  last = nullptr;
+  EXPECT_EQ(registered, 0);
+}
+
 TEST(SharedPool, BuffersOutliveIt) {
   std::shared_ptr<std::uint8_t> buffer;
   {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/tools/gpu_run.h"
+#include "tools/gpu_figures.h"
 
 namespace cairn::tools {
 namespace {
@@ -154,6 +155,56 @@ TEST_F(RunOnAGpu, OfWorkersTellsTheirGpusInTheStatusAndTheReport) {
   ASSERT_EQ(gpus.size(), 1u) << gpus;
   EXPECT_EQ(gpus[0]["task"], "/job:worker/task:0");
   EXPECT_EQ(gpus[0]["device"], "gpu:0");
+}
+
+// Rows and gradients lie in memory that worker and ps share, and travel between it and the GPU
+// without a detour; over TCP they do not, and give the same model.
+TEST_F(RunOnAGpu, OfAWorkerBesideItsPsRegistersTheMemoryThatTheyShare) {
+  std::string rows;
+  for (int i = 0; i < 2000; ++i) rows += str("c", i * 7 % 2000, i % 10 < 5 ? ",1\n" : ",0\n");
+  folder_.write("c.csv", rows);
+  folder_.write("table.toml",
+                "[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = 1000\n"
+                "[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
+                "[features]\nhashed = {c = 20000}\n"
+                "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = 16\n"
+                "[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n");
+  const auto arguments = [&](const std::string& transport, const std::string& epochs) {
+    return std::vector<std::string>{"train",
+                                    path("table.toml"),
+                                    "--ps",
+                                    "1",
+                                    "--workers",
+                                    "1",
+                                    "--epochs",
+                                    epochs,
+                                    "--pipeline-depth",
+                                    "1",
+                                    "--transport",
+                                    transport,
+                                    "--dir",
+                                    path(transport + epochs),
+                                    "--report",
+                                    path("report")};
+  };
+  Json metrics;
+  for (const char* transport : {"tcp", "auto"}) {
+    ASSERT_EQ(cairn(arguments(transport, "4")), 0) << output();
+    EXPECT_TRUE(metrics.is_null() || metrics == report()["metrics"]) << report()["metrics"];
+    metrics = report()["metrics"];
+  }
+  ChildProcess run = start(arguments("auto", "1000000"), "run_output");
+  pollfd ended{.fd = run.pidfd(), .events = POLLIN};
+  const auto registered = [&] {
+    if (cairn({"status", path("auto1000000"), "--json"}) != 0) return std::size_t{0};
+    const std::vector<GpuSeen> seen = gpus_in(parse_json(output(), "the status"));
+    return seen.empty() ? std::size_t{0} : seen.front().figures.registered_bytes;
+  };
+  for (int asked = 0; asked < 300 && registered() < 64'000; ++asked)
+    if (::poll(&ended, 1, 100) != 0) break;
+  EXPECT_GE(registered(), 64'000u);  // of 1,000 rows
+  run.send(SIGINT);
+  EXPECT_EQ(end_in_time(run, 120'000, folder_.read("run_output")).code, 130);
 }
 
 }  // namespace

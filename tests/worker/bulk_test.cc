@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <numeric>
 
 #include "tests/worker/remote_store_fixture.h"
@@ -15,8 +17,7 @@ namespace {
 class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
  protected:
   void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
-           Encoding encoding = Encoding::kRaw) {
-    LinkOptions link;
+           Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
     if (!GetParam()) link.shared_bytes = 0;
     RemoteStoreTest::use(ps, std::move(variables), encoding, link);
   }
@@ -177,6 +178,36 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
             cluster->asked[0].values_at.front() + cluster->asked[0].value_bytes);
   updates.clear();
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
+}
+
+// A device is told of what rows and gradients lie in, for as long as they do.
+TEST_P(Bulk, SharedMemoryInWhichValuesLieIsRegistered) {
+  std::map<const std::byte*, std::size_t> registered;
+  LinkOptions link;
+  link.register_memory = [&](std::byte* begin, std::size_t bytes) {
+    registered[begin] = bytes;
+    return std::shared_ptr<void>(begin, [&registered](void* gone) {
+      registered.erase(static_cast<const std::byte*>(gone));
+    });
+  };
+  use(1, {{"w", {9000, 2}}}, Encoding::kRaw, link);
+  const auto holds = [&](const std::byte* at, std::size_t bytes) {
+    const auto after = registered.upper_bound(at);
+    if (after == registered.begin()) return false;
+    const auto& [begin, size] = *std::prev(after);
+    return at + bytes <= begin + size;
+  };
+  {
+    RemoteStep step(*store);
+    std::vector<Read> reads{{0, {}, {}}};
+    ASSERT_EQ(pull(step, reads), "");
+    EXPECT_EQ(holds(reads[0].value.raw(), 72'000), GetParam());
+    const auto place = step.update_place(0, 72'000);
+    EXPECT_EQ(holds(place.get(), 72'000), GetParam());
+  }
+  store = nullptr;
+  cluster = nullptr;
+  EXPECT_TRUE(registered.empty());
 }
 
 // What was computed where the shard reads it, what was computed elsewhere, and what is too small to

@@ -302,6 +302,7 @@ class CudaDevice final : public Device {
     made.values_bytes = use.bytes(Use::kValues);
     made.cache_bytes = use.bytes(Use::kCache);
     made.scratch_bytes = use.bytes(Use::kScratch);
+    made.registered_bytes = driver_.host_ranges().bytes();
     const Driver::CachedLookups& rows = driver_.cached_lookups();
     if (const std::uint64_t found = rows.found, all = found + rows.read; all > 0)
       made.cache_found = static_cast<double>(found) / static_cast<double>(all);
