@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "rpc/memory_use.h"
@@ -42,10 +43,25 @@ std::size_t buffer_bytes() { return bytes_of_all.load(std::memory_order_relaxed)
 
 // The deleters of the buffers share it, so that a buffer may outlive its pool.
 struct BufferPool::State {
+  struct Memory {
+    std::uint8_t* data = nullptr;
+    std::shared_ptr<void> registered;
+  };
   ~State() {
     for (auto& [size, buffers] : unused)
-      for (auto* buffer : buffers) deallocate(buffer, size);
+      for (Memory& memory : buffers) free(memory, size);
   }
+  static void free(Memory& memory, std::size_t size) {
+    memory.registered = nullptr;
+    deallocate(memory.data, size);
+  }
+  Memory make(std::size_t size) const {
+    Memory made{allocate(size), nullptr};
+    if (registers) made.registered = registers(reinterpret_cast<std::byte*>(made.data), size);
+    return made;
+  }
+
+  RegisterMemory registers;
   std::size_t keep_bytes = 0;
   struct Used {
     std::uint8_t* data;
@@ -53,8 +69,8 @@ struct BufferPool::State {
     std::weak_ptr<std::uint8_t> buffer;
   };
   std::size_t unused_bytes = 0;
-  std::vector<Used> used;                                    // few
-  std::map<std::size_t, std::vector<std::uint8_t*>> unused;  // by size class, powers of two
+  std::vector<Used> used;                             // few
+  std::map<std::size_t, std::vector<Memory>> unused;  // by size class, powers of two
 };
 
 BufferPool::BufferPool(std::size_t keep_bytes) : state_(std::make_shared<State>()) {
@@ -63,28 +79,35 @@ BufferPool::BufferPool(std::size_t keep_bytes) : state_(std::make_shared<State>(
 
 std::size_t BufferPool::unused_bytes() const { return state_->unused_bytes; }
 
+void BufferPool::register_with(RegisterMemory registers) {
+  state_->registers = std::move(registers);
+}
+bool BufferPool::registers() const { return static_cast<bool>(state_->registers); }
+
 BufferPool::Buffer BufferPool::take(std::size_t bytes) {
   auto size = std::bit_ceil(std::max(bytes, kSmallest));
   auto& unused = state_->unused[size];
-  std::uint8_t* memory = nullptr;
+  State::Memory memory;
   if (!unused.empty()) {
-    memory = unused.back();
+    memory = std::move(unused.back());
     unused.pop_back();
     state_->unused_bytes -= size;
   } else {
-    memory = allocate(size);
+    memory = state_->make(size);
   }
+  std::uint8_t* const data = memory.data;
   // The order of `used` means nothing, so the last entry fills the gap.
-  Buffer taken(memory, [state = state_, size](std::uint8_t* buffer) {
+  Buffer taken(data, [state = state_, size,
+                      memory = std::move(memory)](std::uint8_t* buffer) mutable {
     const auto at = std::find_if(state->used.begin(), state->used.end(),
                                  [buffer](const State::Used& used) { return used.data == buffer; });
     *at = std::move(state->used.back());
     state->used.pop_back();
-    if (state->unused_bytes + size > state->keep_bytes) return deallocate(buffer, size);
-    state->unused[size].push_back(buffer);
+    if (state->unused_bytes + size > state->keep_bytes) return State::free(memory, size);
+    state->unused[size].push_back(std::move(memory));
     state->unused_bytes += size;
   });
-  state_->used.push_back({memory, size, taken});
+  state_->used.push_back({data, size, taken});
   return taken;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "rpc/memory_use.h"
+
 namespace cairn::rpc {
 
 class BufferPool {
@@ -15,6 +17,11 @@ class BufferPool {
 
   // Keeps at most `keep_bytes` of unused memory. Buffers may outlive the pool.
   explicit BufferPool(std::size_t keep_bytes = std::size_t{512} << 20);
+
+  // What is allocated from now on is told to `registers`; what that returns goes when the memory is
+  // freed, with the last buffer at the latest.   Thread  as take().
+  void register_with(RegisterMemory registers);
+  bool registers() const;  // whether anybody is told
 
   // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is
   // dropping the buffer.

@@ -10,6 +10,9 @@
 namespace cairn::worker {
 namespace {
 
+// Smaller values are not worth a buffer of the pool.
+constexpr std::size_t kPooledPlaceMin = 16 << 10;
+
 // All of them end before this does, so that nothing of a failed wave is left under way.
 kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   if (calls.size() == 1) return kj::mv(calls.front());
@@ -117,12 +120,18 @@ void RemoteStep::saw(ShardId shard, const ShardLink& link, Version version) {
 }
 
 std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::size_t bytes) {
-  const VariableLayout& layout = routing_->variable(variable);
-  if (layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return nullptr;
-  const auto link = store_.find_link(layout.parts.front().shard);
-  if (link == nullptr || !link->shares(bytes)) return nullptr;
-  const Bytes place = link->take_shared(bytes);
+  Bytes place = shared_place(variable, bytes);
+  rpc::BufferPool& pool = store_.reactor().buffers();
+  if (place.data == nullptr && pool.registers() && bytes >= kPooledPlaceMin)
+    place = pooled_bytes(pool, bytes);
   return {place.owner, place.data};
+}
+
+Bytes RemoteStep::shared_place(VariableId variable, std::size_t bytes) {
+  const VariableLayout& layout = routing_->variable(variable);
+  if (layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return {};
+  const auto link = store_.find_link(layout.parts.front().shard);
+  return link != nullptr && link->shares(bytes) ? link->take_shared(bytes) : Bytes{};
 }
 
 // A closure counts its pushes, so that a shard can tell one that is repeated from the next one.

@@ -35,7 +35,8 @@ class RemoteStep final : public StepStore {
   // As the closure's push of that number, which several calls at once may be, each of another.
   rpc::Task<void> push_as(StepContext step, std::span<Update> updates, std::uint32_t number);
   // Memory shared with the one shard that holds the variable, if the values are large enough to lie
-  // there.
+  // there. Otherwise, if the reactor's buffers are registered with a device, one of these: the
+  // values then come from the device without a detour.
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
 
   std::uint64_t staleness() const override { return staleness_; }
@@ -48,6 +49,7 @@ class RemoteStep final : public StepStore {
   };
   rpc::Task<void> pull_one(StepContext step, ReadScatter& scatter, const ShardRequest& request,
                            bool& failed);
+  Bytes shared_place(VariableId variable, std::size_t bytes);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates,
                            std::vector<ShardRequest> requests);
   rpc::Task<void> push_one(StepContext step, const UpdateGather& gather,

@@ -47,6 +47,8 @@ struct WorkerServer::LaneSeat {
     // A lane belongs to its reactor's thread, so it is made there, and the constructor waits for
     // it.
     auto make = [&] {
+      // Messages are received there, and rows of several shards meet there.
+      if (thread) reactor->buffers().register_with(options.link.register_memory);
       auto made = std::make_shared<Lane>(*reactor, network, options);
       lane = made;
       stats = &made->stats();

@@ -261,6 +261,31 @@ TEST(MemoryUse, CountsBuffersInUseAndKept) {
   EXPECT_EQ(buffer_bytes(), before);
 }
 
+// Once for all uses of a buffer, until it is freed.
+TEST(BufferPool, RegistersWhatItAllocates) {
+  int registered = 0, asked = 0;
+  BufferPool pool(64 << 10);  // keeps one
+  auto before = pool.take(10);
+  pool.register_with([&](std::byte* begin, std::size_t bytes) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(begin) % 4096, 0u);
+    EXPECT_EQ(bytes, std::size_t{64} << 10);
+    ++registered;
+    ++asked;
+    return std::shared_ptr<void>(nullptr, [&](std::nullptr_t) { --registered; });
+  });
+  pool.take(10);
+  auto first = pool.take(60'000), second = pool.take(10);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(registered, 2);
+  first = nullptr;
+  EXPECT_EQ(registered, 2);
+  second = nullptr;
+  EXPECT_EQ(registered, 1);  // one is kept
+  before = nullptr;
+  pool = BufferPool();
+  EXPECT_EQ(registered, 0);
+}
+
 TEST(BufferPool, TellsWhichBufferBytesFill) {
   BufferPool pool;
   auto first = pool.take(70'000), second = pool.take(10);  // 128 KiB and 64 KiB

@@ -158,7 +158,7 @@ TEST_F(RunOnAGpu, OfWorkersTellsTheirGpusInTheStatusAndTheReport) {
 }
 
 // Rows and gradients lie in memory that worker and ps share, and travel between it and the GPU
-// without a detour; over TCP they do not, and give the same model.
+// without a detour; over TCP they come and go in other memory, and give the same model.
 TEST_F(RunOnAGpu, OfAWorkerBesideItsPsRegistersTheMemoryThatTheyShare) {
   std::string rows;
   for (int i = 0; i < 2000; ++i) rows += str("c", i * 7 % 2000, i % 10 < 5 ? ",1\n" : ",0\n");

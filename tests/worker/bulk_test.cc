@@ -180,8 +180,9 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
 }
 
-// A device is told of what rows and gradients lie in, for as long as they do.
-TEST_P(Bulk, SharedMemoryInWhichValuesLieIsRegistered) {
+// A device is told of what rows and gradients lie in, for as long as they do: of memory shared with
+// the shard, and where that is none, or rows of several shards meet, of the reactor's buffers.
+TEST_P(Bulk, MemoryInWhichValuesLieIsRegistered) {
   std::map<const std::byte*, std::size_t> registered;
   LinkOptions link;
   link.register_memory = [&](std::byte* begin, std::size_t bytes) {
@@ -190,24 +191,29 @@ TEST_P(Bulk, SharedMemoryInWhichValuesLieIsRegistered) {
       registered.erase(static_cast<const std::byte*>(gone));
     });
   };
-  use(1, {{"w", {9000, 2}}}, Encoding::kRaw, link);
   const auto holds = [&](const std::byte* at, std::size_t bytes) {
     const auto after = registered.upper_bound(at);
     if (after == registered.begin()) return false;
     const auto& [begin, size] = *std::prev(after);
     return at + bytes <= begin + size;
   };
-  {
-    RemoteStep step(*store);
-    std::vector<Read> reads{{0, {}, {}}};
-    ASSERT_EQ(pull(step, reads), "");
-    EXPECT_EQ(holds(reads[0].value.raw(), 72'000), GetParam());
-    const auto place = step.update_place(0, 72'000);
-    EXPECT_EQ(holds(place.get(), 72'000), GetParam());
+  for (const std::size_t ps : {1, 2}) {
+    use(ps, {{"w", {9000, 2}}}, Encoding::kRaw, link);
+    cluster->reactor.buffers().register_with(link.register_memory);
+    {
+      RemoteStep step(*store);
+      std::vector<Read> reads{{0, {}, {}}};
+      ASSERT_EQ(pull(step, reads), "");
+      EXPECT_TRUE(holds(reads[0].value.raw(), 72'000) || (!GetParam() && ps == 1));
+      const auto place = step.update_place(0, 72'000);
+      ASSERT_NE(place, nullptr);
+      EXPECT_TRUE(holds(place.get(), 72'000));
+      EXPECT_EQ(step.update_place(0, 8), nullptr);
+    }
+    store = nullptr;
+    cluster = nullptr;
+    EXPECT_TRUE(registered.empty());
   }
-  store = nullptr;
-  cluster = nullptr;
-  EXPECT_TRUE(registered.empty());
 }
 
 // What was computed where the shard reads it, what was computed elsewhere, and what is too small to

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "core/base/json.h"
+#include "core/base/log.h"
 #include "tests/core/fake_device.h"
 #include "tests/worker/worker_fixture.h"
+#include "worker/register_memory.h"
 
 namespace cairn::worker {
 namespace {
@@ -67,6 +69,35 @@ TEST_F(DeterministicWorkerTest, RepeatsBitForBitWhateverTheCoordinatorAsksFor) {
   ASSERT_EQ(run(lane, {{7, {8, 1}}})[0].error, "");
   EXPECT_GT(first.counts().deterministic, 0);
 }
+
+// Of a system that pins no memory.
+class RefusingDevice final : public Device {
+ public:
+  std::string_view name() const override { return "gpu:0"; }
+  Memory memory() const override { return Memory::kOwn; }
+  std::shared_ptr<std::byte> allocate(std::size_t) override { return nullptr; }
+  void copy(Direction, std::byte*, const std::byte*, std::size_t) override {}
+  KernelRun prepare(const OpDef&, const KernelTypes&) override { return {}; }
+  std::shared_ptr<void> register_host(std::byte*, std::size_t) override {
+    throw ResourceExhaustedError("no more than 64 kB may be pinned");
+  }
+};
+
+TEST(RegisterWith, SaysOnceThatTheSystemRefuses) {
+  std::vector<std::string> lines;
+  log_to([&](LogLevel, const std::string& line) { lines.push_back(line); });
+  RefusingDevice device;
+  const rpc::RegisterMemory registers = register_with(device);
+  std::byte page{};
+  EXPECT_EQ(registers(&page, 1), nullptr);
+  EXPECT_EQ(registers(&page, 1), nullptr);
+  log_to(LogSink());
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0],
+            "rows travel to gpu:0 by way of other memory: no more than 64 kB may be pinned");
+}
+
+TEST(RegisterWith, TellsTheCpuNothing) { EXPECT_FALSE(register_with(cpu_device())); }
 
 }  // namespace
 }  // namespace cairn::worker
