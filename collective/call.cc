@@ -9,11 +9,12 @@ namespace {
 
 std::string describe(const Reduction& reduction) {
   return str("the ", reduce_op_name(reduction.op), " of ", reduction.elements, " ",
-             dtype_name(reduction.dtype));
+             dtype_name(reduction.dtype), lies_on_device(reduction) ? " on a device" : "");
 }
 
 bool same(const Reduction& a, const Reduction& b) {
-  return a.op == b.op && a.dtype == b.dtype && a.elements == b.elements;
+  return a.op == b.op && a.dtype == b.dtype && a.elements == b.elements &&
+         lies_on_device(a) == lies_on_device(b);
 }
 
 // The part in which they differ, as each has it; the whole call where there is no such part. Of a
@@ -67,7 +68,9 @@ std::string describe(const CollectiveCall& call) {
     case CallKind::kAllReduce: {
       std::int64_t elements = 0;
       for (const Reduction& each : call.reductions) elements += each.elements;
-      return str("all_reduce of ", call.reductions.size(), " values (", elements, " elements)");
+      const bool on_devices = std::ranges::any_of(call.reductions, lies_on_device);
+      return str("all_reduce of ", call.reductions.size(), " values (", elements, " elements",
+                 on_devices ? ", on devices)" : ")");
     }
     case CallKind::kBroadcast: return str("broadcast from rank ", call.root);
     case CallKind::kAllGather: return "all_gather";

@@ -17,6 +17,7 @@
 //   Thread  a member object is used by one thread at a time; abort() may be called from any thread.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "collective/counts.h"
@@ -66,6 +67,15 @@ class Collective {
   // it. Calls that are complete stay good, and of several errors the group keeps the first.
   //   Thread  any, also while the member's own thread waits in a call.
   virtual void abort(const ErrorParts& error) = 0;
+
+  // Has `act` called once when the group has failed, for whatever reason, or at once if it has; not
+  // when the group ends in order. For what waits elsewhere for members that are lost. Groups of one
+  // process, whose members cannot be lost without it, need not do it.
+  //   Thread  `act` runs on any, and must neither wait nor call the group.
+  virtual void when_failed(std::function<void()> /*act*/) {}
+  // Raises what the group has failed with, if it has. A group that cannot tell does nothing.
+  //   Thread  any, also while the member's own thread waits in a call.
+  virtual void require_well() {}
 
   // What this member's calls have come to; nothing, where a group does not count.
   virtual CollectiveCounts counts() const { return {}; }

@@ -43,6 +43,7 @@ struct FlatValues::Portion {
 
 FlatValues::FlatValues(std::vector<Reduction> values, WireFormat format)
     : values_(std::move(values)), format_(format) {
+  std::erase_if(values_, lies_on_device);
   for (const Reduction& each : values_) {
     begins_.push_back(bytes_);
     bytes_ += padded(static_cast<std::size_t>(each.elements) * dtype_bytes(each.dtype));

@@ -30,6 +30,7 @@ class FlatValues {
     std::size_t bytes() const { return end - begin; }
   };
 
+  // Values that lie on devices are left out.
   FlatValues(std::vector<Reduction> values, WireFormat format);
   std::size_t bytes() const { return bytes_; }  // a multiple of 8
   // The i-th of n parts of a range, as equal as multiples of 8 can be.

@@ -35,7 +35,8 @@ std::string text_of(const CollectiveCall& call) {
     text += str(static_cast<int>(call.op), call.value.type().to_string());
   for (const Reduction& each : call.reductions) {
     const std::int64_t numbers[] = {static_cast<std::int64_t>(each.op),
-                                    static_cast<std::int64_t>(each.dtype), each.elements};
+                                    static_cast<std::int64_t>(each.dtype), each.elements,
+                                    lies_on_device(each) ? 1 : 0};
     text.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
   }
   return text;
@@ -161,8 +162,8 @@ kj::Promise<void> GroupCalls::exchange_of(const Part& part) {
   switch (call.kind) {
     case CallKind::kAllReduce: {
       const bool small = part.range.bytes() <= kTreeBytesMax;
-      const bool any = options_.implementation == CommunicationImplementation::kAuto;
-      if (any && small) return tree(part).start();
+      const bool any = options_.implementation != CommunicationImplementation::kRing;
+      if (part.range.bytes() == 0 || (any && small)) return tree(part).start();
       return ring(part).start();
     }
     case CallKind::kBroadcast: {

@@ -52,6 +52,8 @@ class HierarchicalMember final : public Collective {
   void barrier() override { meet({.kind = CallKind::kBarrier}); }
 
   void abort(const ErrorParts& error) override { process_->abort(replica_, error); }
+  void when_failed(std::function<void()> act) override { process_->when_failed(std::move(act)); }
+  void require_well() override { process_->require_well(); }
 
  private:
   HierarchicalCallPtr join(CollectiveCall call) {
@@ -102,6 +104,8 @@ class OnlyReplica final : public Collective {
   }
   void barrier() override { processes_.barrier(); }
   void abort(const ErrorParts& error) override { processes_.abort(error); }
+  void when_failed(std::function<void()> act) override { processes_.when_failed(std::move(act)); }
+  void require_well() override { processes_.require_well(); }
   CollectiveCounts counts() const override { return processes_.counts(); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <future>
 #include <optional>
 #include <utility>
@@ -49,6 +50,14 @@ rpc::Task<void> settle(PeerGroup& group, Request request, Promised promised) {
     outcome.error = error_parts(std::current_exception());
   }
   promised->set_value(std::move(outcome));
+}
+
+rpc::Task<void> tell_of_failure(PeerGroup& group, std::function<void()> act) {
+  try {
+    co_await group.failure();
+  } catch (const Error&) {
+    act();
+  }
 }
 
 kj::Promise<Results> without_results(kj::Promise<void> promise) {
@@ -103,6 +112,21 @@ class NetworkGroup final : public Collective {
   }
   void barrier() override { end(begin({.kind = CallKind::kBarrier})); }
   CollectiveCounts counts() const override { return counts_; }
+
+  void when_failed(std::function<void()> act) override {
+    thread_.post([live = live_.get(), act = std::move(act)]() mutable {
+      live->tasks.spawn("telling of a failure", tell_of_failure(live->group, std::move(act)));
+    });
+  }
+
+  void require_well() override {
+    ask([](PeerGroup& group) -> kj::Promise<Results> {
+      if (group.error()) throw_error(*group.error());
+      return Results();
+    })
+        .get()
+        .take();
+  }
 
   // The work may reach the group's thread only after close(): it does nothing then.
   void abort(const ErrorParts& error) override {

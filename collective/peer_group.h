@@ -32,6 +32,8 @@ class PeerGroup {
   void abort(const ErrorParts& error);
   // Why the group has ended; empty: it has not.
   const std::optional<ErrorParts>& error() const { return links_->error(); }
+  // Never resolves; its error is error(), once there is one.
+  kj::Promise<void> failure() { return links_->failure(); }
   // To be awaited, for a moment at most, before it is destroyed: the others are told whether it
   // leaves in order or in the middle of its calls.
   kj::Promise<void> leave();

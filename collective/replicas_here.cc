@@ -102,6 +102,16 @@ void ReplicasHere::abort(int replica, const ErrorParts& error) {
   processes_.abort(told);
 }
 
+void ReplicasHere::require_well() {
+  if (Lock lock(mutex_); error_) raise(lock);
+  try {
+    processes_.require_well();
+  } catch (...) {
+    fail(error_parts(std::current_exception()));
+    throw;
+  }
+}
+
 // A call that cannot be made here will be missed by the other processes.
 void ReplicasHere::raise(Lock& lock) {
   const ErrorParts error = *error_, told = told_;
@@ -238,6 +248,7 @@ void ReplicasHere::add_up(HierarchicalCall& meeting) {
   for (std::size_t k = 0; k < sums.size(); ++k) {
     Reduction& sum = sums[k];
     sum.op = ReduceOp::kSum;
+    if (lies_on_device(sum)) continue;
     for (std::int64_t begin = 0; begin < sum.elements; begin += kBlockElements) {
       const auto count = static_cast<std::size_t>(std::min(kBlockElements, sum.elements - begin));
       const std::size_t offset = static_cast<std::size_t>(begin) * dtype_bytes(sum.dtype);
@@ -252,7 +263,7 @@ void ReplicasHere::add_up(HierarchicalCall& meeting) {
 void ReplicasHere::hand_out(HierarchicalCall& meeting) {
   const auto& sums = meeting.calls[0]->reductions;
   for (std::size_t k = 0; k < sums.size(); ++k) {
-    if (sums[k].elements == 0) continue;
+    if (sums[k].elements == 0 || lies_on_device(sums[k])) continue;
     const auto elements = static_cast<std::size_t>(sums[k].elements);
     if (sums[k].op == ReduceOp::kMean)
       divide_by(static_cast<float>(size()), sums[k].values, elements);

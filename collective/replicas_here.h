@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,10 @@ class ReplicasHere {
   void fail(const ErrorParts& error);
   // The same on all processes.
   void abort(int replica, const ErrorParts& error);
+  // What fails here alone is told to the processes by the replica that finds it.
+  void when_failed(std::function<void()> act) { processes_.when_failed(std::move(act)); }
+  // Raises what has failed here, or what the processes have failed with.
+  void require_well();
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -54,6 +54,8 @@ class Group {
   void fail(const ErrorParts& error);
   // The sum, or the mean, of what all have passed to a reduce that all have joined.
   Tensor reduced(const Meeting& meeting) const;
+  // Raises that error, if there is one.
+  void require_well();
   // After fail(): returns when no thread sums any more.
   void wait_until_still();
 
@@ -108,7 +110,7 @@ void Group::complete(Meeting& meeting) {
   open_.pop_front();
   ++first_open_;
   for (const Reduction& each : meeting.calls[0]->reductions) {
-    if (each.values == nullptr) continue;  // devices sum them
+    if (lies_on_device(each)) continue;
     meeting.begins.push_back(meeting.elements);
     meeting.elements += each.elements;
   }
@@ -208,6 +210,10 @@ void Group::fail(const ErrorParts& error, const Lock&) {
   changed_.notify_all();
 }
 
+void Group::require_well() {
+  if (Lock lock(mutex_); error_) raise(lock);
+}
+
 void Group::wait_until_still() {
   Lock lock(mutex_);
   changed_.wait(lock, [&] { return summing_ == 0; });  // as long as a chunk takes
@@ -283,6 +289,7 @@ class Member final : public Collective {
   }
 
   void barrier() override { meet({.kind = CallKind::kBarrier}); }
+  void require_well() override { group_->require_well(); }
 
   void abort(const ErrorParts& error) override {
     ErrorParts told = error;

@@ -22,4 +22,9 @@ struct Reduction {
   std::shared_ptr<const void> owner;  // keeps `values` valid, even if the step is given up
 };
 
+// Whether devices sum it. No value at all may be anywhere.
+inline bool lies_on_device(const Reduction& value) {
+  return value.values == nullptr && value.elements > 0;
+}
+
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // What every Collective promises, whatever lies between its members.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <deque>
 
 #include "collective/hierarchical_group.h"
@@ -171,6 +172,37 @@ TEST_P(CollectiveContract, ManyRoundsOfEveryCallMeetEachOther) {
   all_well(errors);
 }
 
+// Where nothing is that could be summed, or read: of any size, whatever the machine has.
+TEST_P(CollectiveContract, MembersMeetInACallWhoseValuesLieOnDevicesWithoutLookingForThem) {
+  constexpr int kMembers = 3, kRounds = 20;
+  Members members = group(kMembers);
+  std::vector<std::atomic<int>> begun(kRounds);
+  const auto errors = on_all(members, [&](Collective& member) {
+    for (auto& round : begun) {
+      const Reduction somewhere{ReduceOp::kSum, DType::kFloat32, std::int64_t{1} << 40};
+      const Reduction nowhere{ReduceOp::kMean, DType::kFloat32, 0};
+      ++round;
+      const auto early = member.begin_all_reduce({somewhere, nowhere});
+      const auto late = member.begin_all_reduce({somewhere});
+      member.wait(early);
+      EXPECT_EQ(round, kMembers);
+      member.wait(late);
+    }
+  });
+  all_well(errors);
+}
+
+TEST_P(CollectiveContract, AValueThatLiesOnADeviceOfOneMemberAloneIsRefused) {
+  Members members = group(2);
+  const auto errors = on_all(members, [&](Collective& member) {
+    Tensor here = Tensor::zeros(DType::kFloat32, {3});
+    const Reduction there{ReduceOp::kSum, DType::kFloat32, 3};
+    member.wait(member.begin_all_reduce({member.rank() == 0 ? in_place(here) : there}));
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("FailedPrecondition"), HasSubstr("on"),
+                                 HasSubstr("device"), HasSubstr("rank 0"))));
+}
+
 TEST_P(CollectiveContract, GathersAndBroadcastsValuesOfAnyTypeStringsToo) {
   Members members = group(3);
   const auto errors = on_all(members, [&](Collective& member) {
@@ -299,6 +331,18 @@ TEST_P(CollectiveContract, AnAbortIsToldToAllWithItsReason) {
   });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("OutOfRange"), HasSubstr("rank 2"),
                                  HasSubstr("the data ended"))));
+}
+
+TEST_P(CollectiveContract, TellsWithoutACallWhatItHasFailedWith) {
+  Members members = group(3);
+  const auto errors = on_all(members, [&](Collective& member) {
+    member.barrier();
+    member.require_well();
+    if (member.rank() == 1) member.abort({Code::kOutOfRange, "the data ended"});
+    EXPECT_THROW(member.barrier(), OutOfRangeError);
+    member.require_well();
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("OutOfRange"), HasSubstr("the data ended"))));
 }
 
 TEST_P(CollectiveContract, AMemberThatDoesNotComeIsNamedWhenTheTimeIsOver) {

@@ -337,5 +337,35 @@ TEST(HierarchicalGroup, RefusesGroupsThatCannotBe) {
   EXPECT_THROW(make_hierarchical_group(*processes[0], 2, 0s), InvalidArgumentError);
 }
 
+// ---- who waits elsewhere ----
+
+// A promise that is kept twice would throw.
+std::future<void> told_of_failure(Collective& member) {
+  auto failed = std::make_shared<std::promise<void>>();
+  auto told = failed->get_future();
+  member.when_failed([failed] { failed->set_value(); });
+  return told;
+}
+
+TEST(FailureOfAGroup, IsToldToThoseThatAskedBeforeItAndAfterIt) {
+  Members processes = make_socket_group(2, 1min);
+  Members only = make_hierarchical_group(*processes[0], 1);
+  auto before = told_of_failure(*only[0]), own = told_of_failure(*processes[1]);
+  processes[1]->abort({Code::kInternal, "no more"});
+  for (auto* told : {&before, &own}) ASSERT_EQ(told->wait_for(1min), std::future_status::ready);
+  auto after = told_of_failure(*only[0]);
+  EXPECT_EQ(after.wait_for(1min), std::future_status::ready);
+}
+
+TEST(FailureOfAGroup, IsNotItsEnd) {
+  Members processes = make_socket_group(2, 1min);
+  auto first = told_of_failure(*processes[0]), last = told_of_failure(*processes[1]);
+  on_all(processes, [](Collective& member) { member.barrier(); });
+  processes.clear();
+  // The promises went, unkept.
+  EXPECT_THROW(first.get(), std::future_error);
+  EXPECT_THROW(last.get(), std::future_error);
+}
+
 }  // namespace
 }  // namespace cairn
