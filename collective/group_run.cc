@@ -30,6 +30,7 @@ std::vector<Tensor> run_step(const std::shared_ptr<const Plan>& plan, Workspace&
     } else if (const auto* await = std::get_if<Step::Await>(&needed)) {
       group.wait(tickets[static_cast<std::size_t>(await->ticket)]);
     } else {
+      if (devices != nullptr) devices->settle();
       return one.outputs();
     }
   }
@@ -37,8 +38,7 @@ std::vector<Tensor> run_step(const std::shared_ptr<const Plan>& plan, Workspace&
 
 }  // namespace
 
-// The group is told first, so that the others, whose devices' calls then end, find the cause there:
-// whatever they say to it, it keeps the first error, and raises that in every call.
+// The group is told first, so that the others, whose devices' calls then end, find the cause there.
 std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                                  VariableStore& store, Collective& group, StepContext step,
                                  RunInputs inputs, DeviceMember* devices) {
@@ -47,9 +47,14 @@ std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Worksp
   } catch (...) {
     if (devices == nullptr) throw;
     const ErrorParts error = error_parts(std::current_exception());
+    try {
+      if (error.code == Code::kAborted) group.require_well();
+    } catch (...) {
+      devices->abort();
+      throw;
+    }
     group.abort(error);
     devices->abort();
-    if (error.code == Code::kAborted) group.barrier();
     throw;
   }
 }

@@ -14,6 +14,7 @@ class DeviceMember;  // core/kernels/device_group.h
 // replicas. `store` exchanges the updates with the other members itself (GroupStore).
 //   devices  this replica's member of a group of the devices that the replicas compute on, which
 //            then sum what the plan all-reduces; in `group` the members only wait for one another.
+//            When the run ends, they have summed it, if they are those of several processes.
 //            Null: it is summed in the host's memory. After an error it is of no more use.
 //   Errors  those of the operations, of the store and of the group. The other members' runs go on
 //           until they need this one, so a member that failed must leave the group.

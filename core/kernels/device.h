@@ -150,11 +150,20 @@ class Device {
   // one, which the device outlives. nullptr: workspaces share the device as it is.
   virtual std::unique_ptr<Device> open() { return nullptr; }
 
-  // A group of different devices, of which this is the first; none, and the reason, by default.
-  //   Errors  Internal: a device failed.
-  virtual DeviceGroup join(std::span<Device* const> /*devices*/) {
-    return {{}, std::string(name()) + " cannot sum its values with other devices"};
+  // A group of different devices, of which this is the first one here; none, and the reason, by
+  // default. As join_devices() has it.
+  virtual DeviceGroup join(std::span<Device* const> /*devices*/,
+                           const DeviceGroupPlace& /*place*/) {
+    return {{}, sum_means().why_not};
   }
+  // Whether it can join one that spans processes, and names of such groups, each another one.
+  //   Errors  of new_group_id(): Unimplemented: it cannot. Internal: the device failed.
+  virtual DeviceSumMeans sum_means() {
+    return {.by = {},
+            .why_not = std::string(name()) + " cannot sum its values with other devices",
+            .chip = {}};
+  }
+  virtual std::string new_group_id();
 
   // Of the device's own memory: what is allocated now, by all workspaces of this process.
   virtual std::size_t used_bytes() const { return 0; }

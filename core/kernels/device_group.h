@@ -1,5 +1,6 @@
-// DeviceGroup: devices of one process that sum values where they lie, so that what replicas reduce
-// need not pass through the host's memory.
+// DeviceGroup: devices that sum values where they lie, so that what replicas reduce need not pass
+// through the host's memory. They are those of one process, or those of several, each of which has
+// as many members of one group.
 //
 // Each replica has a member. All members make the same calls in the same order, and the host does
 // not wait for the devices: begin() enqueues the sums behind the work that makes the values, and
@@ -10,7 +11,11 @@
 //           the same bits.
 //   Failure A device whose member has begun a call waits for the others, without a limit. So
 //           whoever drives the members finds out on the host whether all have begun it, and only
-//           then calls finish(); where one does not come, abort() ends what the devices wait for.
+//           then calls finish(); where one does not come, abort() ends what the devices wait for,
+//           which is the devices of this process: each process aborts its own.
+//   Lost    A process that ends in the midst of a call leaves the devices of the others waiting,
+//           though all have begun it. So of a group that spans processes a step is good when
+//           settle() has returned, and whoever hears that a process is lost calls abort().
 //   Thread  a member is used by one thread at a time, that of its opened device; abort() may be
 //           called from any.
 #pragma once
@@ -21,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/graph/reduce_op.h"
 #include "core/tensor/tensor.h"
 
@@ -50,9 +56,30 @@ class DeviceMember {
   // `opened` from now on finds the sums.
   //   Errors  Internal: a device or a link failed.
   virtual void finish(Device& opened) = 0;
-  // Ends what the devices of all members wait for; values of calls that are not finished are then
-  // of any contents. Every later call of every member raises Aborted.
+  // Of a group that spans processes: returns when the device has ended all calls, of which none is
+  // left to be finished, so that no process that is lost from now on can spoil their sums. Else at
+  // once.
+  //   Errors  Aborted: the group was aborted before that. Internal: a device or a link failed.
+  virtual void settle() = 0;
+  // Ends what the devices of this process's members wait for; values of calls that are not settled
+  // are then of any contents. Every later call of these members raises Aborted.
   virtual void abort() noexcept = 0;
+};
+
+// What a device can do in a group that spans processes.
+struct DeviceSumMeans {
+  std::string by;       // "by NCCL 2.28.3", the same in all processes of a group; empty: nothing
+  std::string why_not;  // then
+  std::string chip;     // no other device has it, on any machine
+};
+
+// Where a process's devices stand in a group that spans processes.
+struct DeviceGroupPlace {
+  int size = 0;    // devices of all processes
+  int first = 0;   // the rank of the first one here; the others follow
+  std::string id;  // one process's Device::new_group_id(), told to all; empty: there is no other
+  Duration timeout{0};  // for connecting, and for NCCL to take a call
+  bool spans() const { return !id.empty(); }
 };
 
 struct DeviceGroup {
@@ -61,8 +88,13 @@ struct DeviceGroup {
   std::string text;
 };
 
-// `devices`: of the replicas, by their numbers.
-//   Errors  Internal: a device failed.
-DeviceGroup join_devices(std::span<Device* const> devices);
+// Why no such group can be of these devices, whatever sums there; empty: nothing is in the way.
+std::string obstacle_to_sums(std::span<Device* const> devices);
+
+// `devices`: of the replicas of this process, by their numbers. With a place that spans processes
+// it returns when all processes have joined; all make the call, or those that do wait.
+//   Errors  Internal: a device failed, or they could not be connected. DeadlineExceeded: not within
+//           the place's timeout.
+DeviceGroup join_devices(std::span<Device* const> devices, const DeviceGroupPlace& place = {});
 
 }  // namespace cairn

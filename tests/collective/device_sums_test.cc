@@ -9,10 +9,7 @@
 #include "collective/group_run.h"
 #include "collective/thread_group.h"
 #include "core/exec/step.h"
-#include "core/graph/ops.h"
-#include "core/kernels/cuda/device.h"
-#include "tests/core/cuda/fake_driver.h"
-#include "tests/core/executor_testing.h"
+#include "tests/collective/gpu_replicas.h"
 
 namespace cairn {
 namespace {
@@ -24,13 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 constexpr std::size_t kReplicas = 2;
-
-struct Gpu {
-  explicit Gpu(const std::string& name)
-      : driver(name), device(cuda::make_device(name, driver, cpu_device())) {}
-  FakeDriver driver;
-  std::unique_ptr<Device> device;
-};
 
 class DeviceSums : public ::testing::Test {
  protected:
@@ -72,18 +62,6 @@ class DeviceSums : public ::testing::Test {
   std::array<std::vector<Tensor>, kReplicas> outputs;
   std::array<std::string, kReplicas> errors;
 };
-
-// Of a value that more than the reduction reads, and beside other work.
-ConcreteFunction reducing() {
-  return trace_function({floats({2}), ints({2})}, [](const auto& in) {
-    const Array doubled = arg(in, 0) * 2.0f;
-    const Array total = all_reduce(ReduceOp::kSum, doubled);
-    const Array middle = all_reduce(ReduceOp::kMean, arg(in, 0));
-    const Array count = all_reduce(ReduceOp::kSum, arg(in, 1));
-    const Array apart = exp(arg(in, 0) * 0.0f);
-    return std::vector<Array>{total + apart, doubled, middle, count};
-  });
-}
 
 TEST_F(DeviceSums, AreTheSumsAndMeansOfAllReplicasAndLeaveOtherValuesAlone) {
   run(plan_of(reducing()), {Arguments{tensor({2}, {1, 2}), ids_of({3, 4})},

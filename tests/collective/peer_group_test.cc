@@ -253,8 +253,6 @@ TEST(PeerGroup, AGroupOfOneNeedsNobody) {
 TEST(CommunicationOptions, AreCheckedAsTheReferenceChecksThem) {
   EXPECT_THROW(checked({.bytes_per_pack = -1}, 2), InvalidArgumentError);
   EXPECT_THROW(checked({.timeout = -1s}, 2), InvalidArgumentError);
-  EXPECT_THROW(checked({.implementation = CommunicationImplementation::kNccl}, 2),
-               FailedPreconditionError);
   EXPECT_EQ(checked({}, 2).timeout, kCollectiveTimeout);
   EXPECT_GT(checked({}, 2).bytes_per_pack, 0);
   EXPECT_EQ(checked({.bytes_per_pack = 1000, .timeout = 5s}, 2).bytes_per_pack, 1000);

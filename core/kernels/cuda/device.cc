@@ -309,19 +309,22 @@ class CudaDevice final : public Device {
     made.busy_percent = driver_.busy_percent();
     return made;
   }
-  DeviceGroup join(std::span<Device* const> devices) override {
+  DeviceGroup join(std::span<Device* const> devices, const DeviceGroupPlace& place) override {
     std::vector<Driver*> drivers;
     for (Device* const each : devices) {
       auto* const own = dynamic_cast<CudaDevice*>(each);
       if (own == nullptr) return {{}, str(name_, " and ", each->name(), " are of different kinds")};
       drivers.push_back(&own->driver_);
     }
-    SumGroup made = driver_.join(drivers);
+    SumGroup made = driver_.join(drivers, place);
     DeviceGroup group{{}, std::move(made.text)};
+    const SumReach reach = place.spans() ? SumReach::kProcesses : SumReach::kThisProcess;
     for (std::size_t i = 0; i < made.members.size(); ++i)
-      group.members.push_back(make_device_member(*drivers[i], std::move(made.members[i])));
+      group.members.push_back(make_device_member(*drivers[i], std::move(made.members[i]), reach));
     return group;
   }
+  DeviceSumMeans sum_means() override { return driver_.sum_means(); }
+  std::string new_group_id() override { return driver_.new_group_id(); }
   std::unique_ptr<Device> open() override {
     SpanSink* const sink = options_.trace;
     SpanSink* const trace = sink != nullptr && sink->wanted() ? sink : nullptr;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/base/arithmetic.h"
+#include "core/base/error.h"
 #include "core/kernels/cuda/host_ranges.h"
 #include "core/kernels/cuda/memory_use.h"
 #include "core/kernels/device.h"
@@ -102,7 +103,10 @@ class SumMember {
   // All members have enqueued the oldest call of which this was not told yet.
   //   Errors  Internal: a device or a link failed.
   virtual void all_have_begun() = 0;
-  // Streams of all members go on, whatever they were waiting for in the group.
+  // Of a group that spans processes, when a stream has ended the calls.
+  //   Errors  Internal: a device or a link failed.
+  virtual void require_well() = 0;
+  // Streams of this process's members go on, whatever they were waiting for in the group.
   virtual void abort() noexcept = 0;
 };
 
@@ -119,11 +123,16 @@ class Driver {
   // another between steps.
   virtual void enter() {}
 
-  // A group of the devices of different drivers of this one's kind, which is the first. Returns
-  // when all are connected.
-  virtual SumGroup join(std::span<Driver* const> /*drivers*/) {
-    return {{}, "this driver cannot sum values of several devices"};
+  // A group of the devices of different drivers of this one's kind, which is the first one here.
+  // Returns when all are connected, those of other processes too.
+  virtual SumGroup join(std::span<Driver* const> /*drivers*/, const DeviceGroupPlace& /*place*/) {
+    return {{}, sum_means().why_not};
   }
+  // As Device has them.
+  virtual DeviceSumMeans sum_means() {
+    return {.by = {}, .why_not = "this driver cannot sum values of several devices", .chip = {}};
+  }
+  virtual std::string new_group_id() { throw UnimplementedError(sum_means().why_not); }
 
   // Memory that may be used on `stream` at once, and elsewhere after an event; 256-byte aligned.
   // Released memory is used again by later allocations, in the order of the stream.

@@ -21,21 +21,25 @@ namespace {
 class WholeDriver final : public CudaDriver {
  public:
   // `capability` is 90 for 9.0.
-  WholeDriver(int ordinal, int capability, CompiledKernels& kernels)
+  WholeDriver(int ordinal, int capability, std::string chip, CompiledKernels& kernels)
       : CudaDriver(ordinal),
         ordinal_(ordinal),
         capability_(capability),
+        chip_(std::move(chip)),
         kernels_(kernels),
         products_(*this) {}
 
-  SumGroup join(std::span<Driver* const> drivers) override {
+  DeviceSumMeans sum_means() override { return nccl_means(chip_); }
+  std::string new_group_id() override { return new_nccl_id(); }
+  SumGroup join(std::span<Driver* const> drivers, const DeviceGroupPlace& place) override {
     std::vector<int> ordinals;
     for (Driver* const each : drivers) {
       auto* const own = dynamic_cast<WholeDriver*>(each);
       if (own == nullptr) return {{}, "devices of different kinds"};
       ordinals.push_back(own->ordinal_);
     }
-    return make_nccl_group(ordinals);
+    return make_nccl_group(ordinals, place,
+                           [](int ordinal) { check(cudaSetDevice(ordinal), "choosing a device"); });
   }
 
   void destroy(Stream stream) noexcept override {
@@ -74,6 +78,7 @@ class WholeDriver final : public CudaDriver {
  private:
   const int ordinal_;  // as CUDA counts its devices
   const int capability_;
+  const std::string chip_;  // its UUID
   CompiledKernels& kernels_;
   Products products_;
   std::mutex mutex_;  // guards workspaces_
@@ -102,7 +107,8 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
               found.major, ".", found.minor, ", and 8.0 is the least that is used");
       continue;
     }
-    auto* const driver = new WholeDriver(i, capability, *kernels);
+    auto* const driver =
+        new WholeDriver(i, capability, {found.uuid.bytes, sizeof found.uuid.bytes}, *kernels);
     opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu,
                                           {&trace, found.name, found.totalGlobalMem}),
                               found.name, found.totalGlobalMem, capability});

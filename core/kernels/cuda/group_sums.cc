@@ -14,9 +14,10 @@ std::size_t bytes_of(const DeviceSum& sum) {
 
 class QueueMember final : public DeviceMember {
  public:
-  QueueMember(Driver& driver, std::unique_ptr<SumMember> member)
+  QueueMember(Driver& driver, std::unique_ptr<SumMember> member, SumReach reach)
       : driver_(driver),
         member_(std::move(member)),
+        reach_(reach),
         stream_(driver.make_stream()),
         ready_(driver.make_event()) {}
   ~QueueMember() override {
@@ -59,6 +60,14 @@ class QueueMember final : public DeviceMember {
     begun_.pop_front();
   }
 
+  // What ends the stream's wait for a process that is lost is an abort, which is seen afterwards.
+  void settle() override {
+    if (reach_ == SumReach::kThisProcess) return;
+    CAIRN_CHECK(begun_.empty(), "calls of the group are not finished");
+    driver_.wait(stream_);
+    member_->require_well();
+  }
+
   void abort() noexcept override { member_->abort(); }
 
  private:
@@ -81,6 +90,7 @@ class QueueMember final : public DeviceMember {
 
   Driver& driver_;
   const std::unique_ptr<SumMember> member_;
+  const SumReach reach_;
   const Stream stream_;
   const Event ready_;
   std::deque<Call> begun_;   // and not finished
@@ -89,9 +99,9 @@ class QueueMember final : public DeviceMember {
 
 }  // namespace
 
-std::unique_ptr<DeviceMember> make_device_member(Driver& driver,
-                                                 std::unique_ptr<SumMember> member) {
-  return std::make_unique<QueueMember>(driver, std::move(member));
+std::unique_ptr<DeviceMember> make_device_member(Driver& driver, std::unique_ptr<SumMember> member,
+                                                 SumReach reach) {
+  return std::make_unique<QueueMember>(driver, std::move(member), reach);
 }
 
 }  // namespace cairn::cuda

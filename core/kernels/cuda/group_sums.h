@@ -1,6 +1,7 @@
 // A CUDA device's member of a group of devices (core/kernels/device_group.h): the sums run on a
 // stream of their own, so that what the replica computes meanwhile goes on beside them.
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "core/kernels/cuda/driver.h"
@@ -18,7 +19,10 @@ class QueueOwner {
   ~QueueOwner() = default;
 };
 
+enum class SumReach : std::uint8_t { kThisProcess, kProcesses };  // the group's members
+
 // `member`: of a group that the drivers made. The driver outlives it.
-std::unique_ptr<DeviceMember> make_device_member(Driver& driver, std::unique_ptr<SumMember> member);
+std::unique_ptr<DeviceMember> make_device_member(Driver& driver, std::unique_ptr<SumMember> member,
+                                                 SumReach reach);
 
 }  // namespace cairn::cuda

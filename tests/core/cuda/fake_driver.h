@@ -34,7 +34,7 @@
 namespace cairn::testing {
 
 // Thread: any; what counts(), gemms() and ranges() refer to is read when no other uses the driver.
-class FakeDriver final : public cuda::Driver {
+class FakeDriver final : public SummingDriver {
  public:
   using Stream = cuda::Stream;
   using Event = cuda::Event;
@@ -50,10 +50,6 @@ class FakeDriver final : public cuda::Driver {
   const Counts& counts() const { return counts_; }
   const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
   std::size_t blocks() const { return order_.blocks(); }
-
-  cuda::SumGroup join(std::span<cuda::Driver* const> drivers) override {
-    return FakeSums::make(drivers.size());
-  }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
     const Hold hold(mutex_);

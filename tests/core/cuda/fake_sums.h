@@ -1,55 +1,74 @@
-// How fake drivers sum values of several devices: when the last member has enqueued its part of a
-// call. Up to then, and until the program has found out that all have begun, the values are of any
-// contents, as they are on devices that are still summing.
+// How fake drivers sum values of several devices. Until the program has found out that all have
+// begun a call, the values are of any contents, as they are on devices that are still summing.
 //   Order  of ranks.
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/kernels/cuda/driver.h"
+#include "tests/core/cuda/fake_shares.h"
 
 namespace cairn::testing {
 
+// The members of one process.
 class FakeSums {
  public:
-  using Bytes = std::vector<std::byte>;
-  struct Call {
-    std::vector<std::vector<Bytes>> shares;  // by rank, by value; empty: has not begun it
-    std::size_t begun = 0, told = 0;
-    std::vector<Bytes> sums;  // once all have begun; empty: their values differ in size
-  };
-
-  static cuda::SumGroup make(std::size_t size) {
-    auto group = std::make_shared<FakeSums>(size);
+  // `held`: the devices never end what they sum.
+  static cuda::SumGroup make(std::size_t devices, const DeviceGroupPlace& place, bool held) {
+    const auto size = place.spans() ? static_cast<std::size_t>(place.size) : devices;
+    std::shared_ptr<FakeShares> shares;
+    if (place.spans())
+      shares = std::make_shared<SharesInFiles>(place.id);
+    else
+      shares = std::make_shared<SharesInMemory>();
+    const auto group = std::make_shared<FakeSums>(size, std::move(shares), held);
     cuda::SumGroup made{{}, "by fake drivers"};
-    for (std::size_t rank = 0; rank < size; ++rank)
-      made.members.push_back(std::make_unique<Member>(group, rank));
+    for (std::size_t i = 0; i < devices; ++i)
+      made.members.push_back(
+          std::make_unique<Member>(group, static_cast<std::size_t>(place.first) + i));
     return made;
   }
-  explicit FakeSums(std::size_t size) : size_(size) {}
+  FakeSums(std::size_t size, std::shared_ptr<FakeShares> shares, bool held)
+      : size_(size), shares_(std::move(shares)), held_(held) {}
 
  private:
+  using Bytes = FakeShares::Bytes;
+  using Share = FakeShares::Share;
+
   class Member final : public cuda::SumMember {
    public:
     Member(std::shared_ptr<FakeSums> group, std::size_t rank)
-        : group_(std::move(group)), rank_(rank) {}
+        : group_(std::move(group)), rank_(rank) {
+      group_->shares_->join(rank_);
+    }
     void all_reduce(cuda::Stream, std::span<const DeviceSum> sums) override {
-      group_->begin(rank_, next_++, sums);
+      group_->require_alive();
+      Share share;
+      for (const DeviceSum& value : sums) {
+        share.emplace_back(value.values, value.values + bytes_of(value));
+        std::memset(value.values, 0xff, bytes_of(value));
+      }
+      group_->shares_->put(next_++, rank_, std::move(share));
       under_way_.emplace_back(sums.begin(), sums.end());
     }
     void all_have_begun() override {
-      const std::vector<Bytes> found = group_->sums_of(told_++);
-      for (std::size_t i = 0; i < found.size(); ++i)
-        std::memcpy(under_way_.front()[i].values, found[i].data(), found[i].size());
+      group_->require_alive();
+      const std::vector<DeviceSum>& values = under_way_.front();
+      const Share sums = group_->sums_of(told_++, values);
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        std::memcpy(values[i].values, sums[i].data(), sums[i].size());
       under_way_.pop_front();
     }
+    void require_well() override { group_->settle(); }
     void abort() noexcept override { group_->abort(); }
 
    private:
@@ -63,29 +82,20 @@ class FakeSums {
     return static_cast<std::size_t>(sum.elements) * dtype_bytes(sum.dtype);
   }
 
-  void begin(std::size_t rank, std::size_t number, std::span<const DeviceSum> values) {
-    const std::lock_guard hold(mutex_);
-    require_alive();
-    if (number - first_ == calls_.size()) calls_.emplace_back().shares.resize(size_);
-    Call& call = calls_[number - first_];
-    for (const DeviceSum& value : values) {
-      call.shares[rank].emplace_back(value.values, value.values + bytes_of(value));
-      std::memset(value.values, 0xff, bytes_of(value));
-    }
-    if (++call.begun == size_) add(call, values);
-  }
-
-  std::vector<Bytes> sums_of(std::size_t number) {
-    const std::lock_guard hold(mutex_);
-    require_alive();
-    Call& call = calls_.at(number - first_);
-    CAIRN_CHECK(call.begun == size_, "a call of the devices is finished that ", call.begun, " of ",
-                size_, " have begun: the device would wait for the others for ever");
-    CAIRN_CHECK(call.sums.size() == call.shares[0].size(), "members sum values of different sizes");
-    std::vector<Bytes> sums = call.sums;
-    if (++call.told == size_) {  // of all, the oldest
-      calls_.pop_front();
-      ++first_;
+  // Devices would wait for one another for ever, or add what is not there, where sizes differ.
+  Share sums_of(std::size_t number, const std::vector<DeviceSum>& values) {
+    const std::vector<Share> shares = shares_->of_call(number, size_);
+    CAIRN_CHECK(shares.size() == size_, "a call of the devices is finished that ", shares.size(),
+                " of ", size_, " have begun: the device would wait for the others for ever");
+    const auto same_size = [](const Bytes& a, const Bytes& b) { return a.size() == b.size(); };
+    for (const Share& share : shares)
+      CAIRN_CHECK(std::ranges::equal(share, shares[0], same_size),
+                  "members sum values of different sizes");
+    Share sums = shares[0];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      for (std::size_t rank = 1; rank < size_; ++rank)
+        add(values[i].dtype, shares[rank][i], sums[i]);
+      if (values[i].op == ReduceOp::kMean) divide(sums[i]);
     }
     return sums;
   }
@@ -93,23 +103,20 @@ class FakeSums {
   void abort() noexcept {
     const std::lock_guard hold(mutex_);
     aborted_ = true;
+    changed_.notify_all();
+  }
+  // Here, and not where the host waits for the stream, since a fake's work ends at once.
+  void settle() {
+    std::unique_lock hold(mutex_);
+    changed_.wait(hold, [this] { return aborted_ || !held_; });
+    hold.unlock();
+    require_alive();
   }
   void require_alive() const {
+    const std::lock_guard hold(mutex_);
     if (aborted_) throw AbortedError("the group of devices was aborted");
   }
 
-  // Devices would wait for one another for ever, or add what is not there, where sizes differ.
-  void add(Call& call, std::span<const DeviceSum> values) const {
-    const auto same_size = [](const Bytes& a, const Bytes& b) { return a.size() == b.size(); };
-    for (const std::vector<Bytes>& share : call.shares)
-      if (!std::ranges::equal(share, call.shares[0], same_size)) return;
-    call.sums = call.shares[0];
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      for (std::size_t rank = 1; rank < size_; ++rank)
-        add(values[i].dtype, call.shares[rank][i], call.sums[i]);
-      if (values[i].op == ReduceOp::kMean) divide(call.sums[i]);
-    }
-  }
   template <typename T>
   static void add_as(const Bytes& from, Bytes& to) {
     for (std::size_t at = 0; at < to.size(); at += sizeof(T)) {
@@ -137,11 +144,37 @@ class FakeSums {
     }
   }
 
-  const std::size_t size_;
-  std::mutex mutex_;  // guards what is below
-  std::deque<Call> calls_;
-  std::size_t first_ = 0;  // the number of the first of them
+  const std::size_t size_;  // of the group
+  const std::shared_ptr<FakeShares> shares_;
+  const bool held_;
+  mutable std::mutex mutex_;  // guards what is below
+  std::condition_variable changed_;
   bool aborted_ = false;
+};
+
+// A driver whose devices sum so, those of several processes too.
+class SummingDriver : public cuda::Driver {
+ public:
+  // From now on it says so of groups that span processes; and it fails to join any.
+  void set_sum_means(DeviceSumMeans means) { means_ = std::move(means); }
+  void fail_joining(std::string why) { no_joining_ = std::move(why); }
+  // Devices of groups that are joined from now on sum until they are aborted.
+  void hold_sums() { held_ = true; }
+
+  DeviceSumMeans sum_means() override { return means_; }
+  std::string new_group_id() override { return SharesInFiles::new_folder(); }
+  cuda::SumGroup join(std::span<cuda::Driver* const> drivers,
+                      const DeviceGroupPlace& place) override {
+    if (place.spans() && !no_joining_.empty()) throw InternalError(no_joining_);
+    return FakeSums::make(drivers.size(), place, held_);
+  }
+
+ private:
+  // A driver is one GPU.
+  DeviceSumMeans means_{
+      .by = "by fake drivers", .why_not = {}, .chip = str("process ", ::getpid(), " at ", this)};
+  std::string no_joining_;
+  bool held_ = false;
 };
 
 }  // namespace cairn::testing
