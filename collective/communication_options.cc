@@ -19,10 +19,6 @@ CommunicationOptions checked(CommunicationOptions options, int members) {
         str("bytes_per_pack must be at least 0 (automatic), not ", options.bytes_per_pack));
   if (options.timeout < Duration(0))
     throw InvalidArgumentError("the timeout of a group must not be negative (0: the default)");
-  if (options.implementation == CommunicationImplementation::kNccl)
-    throw FailedPreconditionError(
-        "NCCL sums values on the GPUs of one process, as MirroredStrategy's; a group of processes "
-        "does not use it: choose kAuto or kRing");
   if (options.bytes_per_pack == 0) options.bytes_per_pack = kPackBytes;
   options.bytes_per_pack = std::min(options.bytes_per_pack, members * kSliceBytesMax);
   if (options.timeout == Duration(0)) options.timeout = kCollectiveTimeout;

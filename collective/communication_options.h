@@ -7,10 +7,15 @@
 
 namespace cairn {
 
+// Of replicas of MultiWorkerMirroredStrategy that compute on GPUs it also says where values meet.
 enum class CommunicationImplementation : std::uint8_t {
-  kAuto,  // a tree for what is small, which costs fewest waits; a ring, which moves fewest bytes
-  kRing,  // a ring for all all-reduces
-  kNccl,  // refused: it sums on the GPUs of one process, and this group spans several
+  // A tree for what is small, which costs fewest waits; a ring, which moves fewest bytes. GPUs sum
+  // by NCCL, if each replica of all processes has one of its own, and all have the same NCCL.
+  kAuto,
+  // A ring for all all-reduces, through the host's memory.
+  kRing,
+  // As kAuto; but the strategy is refused if its GPUs cannot sum by NCCL.
+  kNccl,
 };
 
 struct CommunicationOptions {
@@ -23,12 +28,12 @@ struct CommunicationOptions {
   Duration timeout{0};
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   // float32 travels as bfloat16: half the bytes, and each hop of a sum rounds to 8 bits of
-  // significand. All members still end with the same bits.
+  // significand. All members still end with the same bits. GPUs that sum by NCCL send float32.
   bool bfloat16_on_wire = false;
 };
 
 // The options with 0 replaced by what it stands for.
-//   Errors  InvalidArgument: bytes_per_pack or timeout is negative. FailedPrecondition: kNccl.
+//   Errors  InvalidArgument: bytes_per_pack or timeout is negative.
 CommunicationOptions checked(CommunicationOptions options, int members);
 
 }  // namespace cairn

@@ -77,7 +77,7 @@ class InSyncStrategy : public LocalStrategy {
   std::vector<CollectiveCounts> collective_counts() const;
 
   // Where the values of replicas on GPUs are summed: "replicas' values are summed on their GPUs, by
-  // NCCL 2.28.3", or in the host's memory, and why. Empty: no replica computes on a GPU.
+  // NCCL 2.28.3", or in the host's memory, and why. Empty: no replica here computes on a GPU.
   std::string sums_text() const;
 
   // What replica `replica` of this process reads: its copy, or the one place. To look at between

@@ -67,11 +67,25 @@ void require_as_many_devices(Collective& group, std::size_t own) {
           " has ", all[worker], ": all must have the same number (MultiWorkerOptions::devices)"));
 }
 
+// Replicas that no others are in sync with, which meet as those of several workers do.
+std::unique_ptr<ReplicaRunner> runner_alone(std::vector<ReplicaGroup::Member> replicas,
+                                            CommunicationImplementation wish,
+                                            std::chrono::milliseconds timeout) {
+  std::shared_ptr<CrossDeviceOps> ops = std::make_shared<ThreadOps>();
+  if (wish == CommunicationImplementation::kRing) ops = std::make_shared<Ring>();
+  return std::make_unique<ReplicaGroup>(
+      std::move(replicas), GroupStore::Rows::kCopies, std::move(ops), timeout,
+      [wish, timeout](std::span<Device* const> devices) {
+        return join_devices_of_workers(nullptr, devices, wish, timeout);
+      });
+}
+
 }  // namespace
 
 // The seed first: initial values are made from it.
 MultiWorkerMirroredStrategy::Parts MultiWorkerMirroredStrategy::parts_of(
-    std::unique_ptr<Collective> member, const MultiWorkerOptions& options, Duration timeout) {
+    std::unique_ptr<Collective> member, const MultiWorkerOptions& options,
+    const CommunicationOptions& communication) {
   const bool alone = member == nullptr || member->size() == 1;
   std::uint64_t seed = options.seed;
   const std::vector<NamedDevice> devices = devices_of(options.devices);
@@ -87,13 +101,14 @@ MultiWorkerMirroredStrategy::Parts MultiWorkerMirroredStrategy::parts_of(
   std::vector<ReplicaGroup::Member> replicas;
   for (std::size_t i = 0; i < devices.size(); ++i)
     replicas.push_back({*devices[i].device, parts.runtime->store(static_cast<int>(i))});
-  const auto bound = std::chrono::ceil<std::chrono::milliseconds>(timeout);
+  const CommunicationImplementation wish = communication.implementation;
+  const auto bound = std::chrono::ceil<std::chrono::milliseconds>(
+      communication.timeout == Duration(0) ? kCollectiveTimeout : communication.timeout);
   if (!alone)
     parts.runner =
-        std::make_unique<WorkerRunner>(std::move(replicas), *parts.runtime->group(), bound);
+        std::make_unique<WorkerRunner>(std::move(replicas), *parts.runtime->group(), bound, wish);
   else if (devices.size() > 1)
-    parts.runner = std::make_unique<ReplicaGroup>(std::move(replicas), GroupStore::Rows::kCopies,
-                                                  std::make_shared<ThreadOps>(), bound);
+    parts.runner = runner_alone(std::move(replicas), wish, bound);
   return parts;
 }
 
@@ -102,17 +117,15 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Parts parts)
                      parts.check_replicas) {}
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
                                                          const MultiWorkerOptions& options,
-                                                         Duration timeout)
-    : MultiWorkerMirroredStrategy(parts_of(std::move(member), options, timeout)) {}
+                                                         const CommunicationOptions& communication)
+    : MultiWorkerMirroredStrategy(parts_of(std::move(member), options, communication)) {}
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
                                                          MultiWorkerOptions options)
-    : MultiWorkerMirroredStrategy(std::move(member), options, kCollectiveTimeout) {}
+    : MultiWorkerMirroredStrategy(std::move(member), options, CommunicationOptions{}) {}
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
                                                          const CommunicationOptions& communication,
                                                          MultiWorkerOptions options)
-    : MultiWorkerMirroredStrategy(
-          met(resolver, communication, options), options,
-          communication.timeout == Duration(0) ? kCollectiveTimeout : communication.timeout) {}
+    : MultiWorkerMirroredStrategy(met(resolver, communication, options), options, communication) {}
 MultiWorkerMirroredStrategy::~MultiWorkerMirroredStrategy() = default;
 
 int MultiWorkerMirroredStrategy::num_workers() const {

@@ -29,7 +29,12 @@
 //              examples.
 //   Repeats    The order of all sums is fixed (collective/hierarchical_group.h): a run of the same
 //              seed on as many workers and devices repeats bit for bit, and the copies stay
-//              bit-equal.
+//              bit-equal. Where GPUs sum, the order is NCCL's (in_sync_strategy.h).
+//   GPUs       Where every replica of all workers has one of its own, they sum what the replicas
+//              all-reduce, by NCCL, as CommunicationOptions::implementation wishes
+//              (communication_options.h); sums_text() says whether they do, and whose fault it is
+//              if not. A step returns when its sums have ended. After one that has failed the
+//              copies on GPUs are of any contents.
 //   Alone      without other workers it is a MirroredStrategy on its devices.
 //   Failures   A worker's death is Unavailable naming its task, on all others, within a second; a
 //              step that fails on one fails on all. The group is over then: start the program again
@@ -73,8 +78,9 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   //   Errors  InvalidArgument: the cluster has a job "ps", this process is none of its tasks, a
   //           name that means no device, a logical CPU that is named twice; on all workers: they
   //           have different numbers of devices, naming two. NotFound: a GPU that this machine does
-  //           not have. DeadlineExceeded: workers are missing; names them. Those of
-  //           make_network_group().
+  //           not have. FailedPrecondition, on all workers: NCCL is wished for and one of them
+  //           cannot; names it, and the cure. DeadlineExceeded: workers are missing; names them.
+  //           Those of make_network_group().
   explicit MultiWorkerMirroredStrategy(const ClusterResolver& resolver = TFConfigClusterResolver(),
                                        const CommunicationOptions& communication = {},
                                        MultiWorkerOptions options = {});
@@ -107,9 +113,9 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   struct Parts;
   explicit MultiWorkerMirroredStrategy(Parts parts);
   MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member, const MultiWorkerOptions& options,
-                              Duration timeout);
+                              const CommunicationOptions& communication);
   static Parts parts_of(std::unique_ptr<Collective> member, const MultiWorkerOptions& options,
-                        Duration timeout);
+                        const CommunicationOptions& communication);
 
   template <typename Act>
   Tensor here(const Act& act) const;

@@ -71,11 +71,13 @@ void ReplicaThreads::run(const std::function<void(int)>& body,
 // ---- the group ----
 
 ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
-                           std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout)
+                           std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout,
+                           Joining joining)
     : members_(std::move(members)),
       which_(which),
       ops_(std::move(ops)),
       timeout_(timeout),
+      joining_(std::move(joining)),
       threads_(static_cast<int>(members_.size())) {
   for (const Member& member : members_)
     workspaces_.push_back(std::make_unique<Workspace>(member.device));
@@ -92,11 +94,15 @@ void ReplicaGroup::join() {
   if (place == Place::kHost) return;
   std::vector<Device*> all;
   for (const Member& member : members_) all.push_back(&member.device);
-  devices_ = join_devices(all);
+  devices_ = joining_(all);
   if (place == Place::kDevicesOnly && devices_.members.empty())
     throw FailedPreconditionError(
         str("cross_device_ops: NcclAllReduce needs a GPU of its own for each replica, and ",
             devices_.text, ": ThreadOps, the default, is what such replicas use"));
+}
+
+void ReplicaGroup::abort_devices() noexcept {
+  if (sums_on_devices()) devices_.members.front()->abort();
 }
 
 std::string ReplicaGroup::sums_text() const {

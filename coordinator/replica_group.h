@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -58,17 +59,24 @@ class ReplicaGroup final : public ReplicaRunner {
     Device& device;
     VariableStore& rows;  // a copy of its own, or the one place
   };
+  // How the replicas' devices become a group in which they sum values.
+  using Joining = std::function<DeviceGroup(std::span<Device* const>)>;
   // `timeout`: how long a replica waits for the others in one exchange.
   ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
-               std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout);
+               std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout,
+               Joining joining = join_here);
   ~ReplicaGroup() override;
 
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
   bool sums_on_devices() const override { return !devices_.members.empty(); }
   std::string sums_text() const override;
   std::vector<CollectiveCounts> counts() const override;
+  // Ends what the devices wait for: a run that goes on fails.
+  //   Thread  any, except that no run begins after one that failed.
+  void abort_devices() noexcept;
 
  private:
+  static DeviceGroup join_here(std::span<Device* const> devices) { return join_devices(devices); }
   void meet();
   void join();
 
@@ -76,6 +84,7 @@ class ReplicaGroup final : public ReplicaRunner {
   const GroupStore::Rows which_;
   const std::shared_ptr<CrossDeviceOps> ops_;
   const std::chrono::milliseconds timeout_;
+  const Joining joining_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;
   DeviceGroup devices_;                              // where the devices sum
   std::vector<std::unique_ptr<Collective>> groups_;  // by replica; empty: it has left

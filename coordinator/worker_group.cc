@@ -1,5 +1,7 @@
 #include "coordinator/worker_group.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "collective/hierarchical_group.h"
@@ -72,6 +74,10 @@ class AdvisedMember final : public Collective {
     advising([&] { member_->barrier(); });
   }
   void abort(const ErrorParts& error) override { member_->abort(error); }
+  void when_failed(std::function<void()> act) override { member_->when_failed(std::move(act)); }
+  void require_well() override {
+    advising([&] { member_->require_well(); });
+  }
   CollectiveCounts counts() const override { return member_->counts(); }
 
  private:
@@ -112,6 +118,8 @@ std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own) {
 
 namespace {
 
+constexpr auto kConnectingMax = std::chrono::minutes(2);
+
 // The replicas of this process and those of the others, in one group.
 class AmongWorkers final : public CrossDeviceOps {
  public:
@@ -119,6 +127,7 @@ class AmongWorkers final : public CrossDeviceOps {
   std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override {
     return make_hierarchical_group(processes_, replicas, timeout);
   }
+  MeetingPlace meeting_place() const override { return MeetingPlace::kDevicesIfTheyCan; }
 
  private:
   Collective& processes_;
@@ -126,10 +135,17 @@ class AmongWorkers final : public CrossDeviceOps {
 
 }  // namespace
 
+// A group of GPUs that has not connected within minutes will not, however long a step may take.
 WorkerRunner::WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collective& processes,
-                           std::chrono::milliseconds timeout)
+                           std::chrono::milliseconds timeout, CommunicationImplementation wish)
     : replicas_(std::move(replicas), GroupStore::Rows::kCopies,
-                std::make_shared<AmongWorkers>(processes), timeout) {}
+                std::make_shared<AmongWorkers>(processes), timeout,
+                [&processes, wish, timeout](std::span<Device* const> devices) {
+                  return join_devices_of_workers(&processes, devices, wish,
+                                                 std::min<Duration>(timeout, kConnectingMax));
+                }) {
+  if (sums_on_devices()) watch_.emplace(processes, [this] { replicas_.abort_devices(); });
+}
 
 // The replica that failed has told the processes.
 std::vector<std::vector<Tensor>> WorkerRunner::run(std::vector<Run> runs, const StepContext& step) {

@@ -3,12 +3,15 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "collective/communication_options.h"
 #include "collective/network_group.h"
 #include "coordinator/cluster_resolver.h"
 #include "coordinator/replica_group.h"
 #include "coordinator/replica_runner.h"
+#include "coordinator/worker_devices.h"
 
 namespace cairn {
 
@@ -39,17 +42,22 @@ std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own);
 //   Thread  one at a time.
 class WorkerRunner final : public ReplicaRunner {
  public:
+  // All processes make theirs at once: their devices join (worker_devices.h), as `wish` says.
   // `processes`, which outlives it: this process's member. Others have as many replicas. `timeout`:
-  // how long a replica waits for the others here.
+  // how long a replica waits for the others here, and the devices for one another's connections.
   WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collective& processes,
-               std::chrono::milliseconds timeout);
+               std::chrono::milliseconds timeout,
+               CommunicationImplementation wish = CommunicationImplementation::kAuto);
 
   //   Errors  also Unavailable: an earlier run failed.
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
+  bool sums_on_devices() const override { return replicas_.sums_on_devices(); }
+  std::string sums_text() const override { return replicas_.sums_text(); }
   std::vector<CollectiveCounts> counts() const override { return replicas_.counts(); }
 
  private:
   ReplicaGroup replicas_;
+  std::optional<DeviceWatch> watch_;  // while devices sum
   std::optional<ErrorParts> failed_;  // with what
 };
 

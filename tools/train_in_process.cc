@@ -185,6 +185,7 @@ int train_as_worker(const TrainRequest& request) {
   CommunicationOptions communication;
   communication.bfloat16_on_wire = job.cluster.wire == "bfloat16";
   MultiWorkerMirroredStrategy strategy(resolver, communication, group);
+  if (!strategy.sums_text().empty()) line.say(strategy.sums_text());
   compute_as(job, strategy);
   LocalSteps steps(strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();

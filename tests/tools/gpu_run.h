@@ -33,6 +33,7 @@ class RunOnAGpu : public ::testing::Test {
     arguments.insert(arguments.begin(), CAIRN_PROGRAM);
     environment.push_back(str("CAIRN_CUDA_LIBRARY=", CAIRN_FAKES, "/libcairn_fake_gpu.so"));
     environment.push_back(str("LD_LIBRARY_PATH=", CAIRN_FAKES));
+    environment.push_back("CAIRN_FAKE_SUMS=" + folder_.path());
     return ChildProcess(
         {.arguments = arguments, .environment = environment, .output_file = path(output)});
   }

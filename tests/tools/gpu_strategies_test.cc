@@ -59,10 +59,15 @@ TEST_F(ReplicasOnGpus, AreToldByTheListOfDevicesHowTheySumValues) {
   EXPECT_THAT(output(), Not(HasSubstr("replicas")));
 }
 
-TEST_F(ReplicasOnGpus, OfSeveralProcessesLearnWhatTheyLearnOnTheCpu) {
-  const std::vector<std::string> four = {
-      "--strategy", "multi_worker_mirrored", "--workers", "2", "--replicas", "2"};
-  expect_same(train(2, four), train(0, four));
+TEST_F(ReplicasOnGpus, OfSeveralProcessesSumThereAndLearnWhatTheyLearnOnTheCpu) {
+  for (const char* replicas : {"1", "2"}) {
+    const std::vector<std::string> processes = {
+        "--strategy", "multi_worker_mirrored", "--workers", "2", "--replicas", replicas};
+    const Learned wanted = train(0, processes);
+    EXPECT_THAT(output(), Not(HasSubstr("values are summed")));
+    expect_same(train(2, processes), wanted);
+    EXPECT_THAT(output(), HasSubstr("values are summed on their GPUs, by fake drivers\n"));
+  }
 }
 
 // In rounds, so that a closure's place among the others does not change what it learns.

@@ -1,0 +1,45 @@
+// The GPUs of all replicas of MultiWorkerMirroredStrategy as one group that sums values where they
+// lie (core/kernels/device_group.h), and the watch that it needs.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "collective/collective.h"
+#include "collective/communication_options.h"
+#include "core/base/clock.h"
+#include "core/kernels/device_group.h"
+
+namespace cairn {
+
+// Joins the devices of all processes' replicas, or of none: they tell one another what they can,
+// and decide alike. One process makes the group's id, which the others are told; each says whether
+// it has connected its own. All processes make the call, with as many devices each.
+//   `processes` null: this process is alone.
+//   `wish`     kRing: none, and nobody is asked.
+//   `timeout`  for connecting, of which NCCL does not tell whom it waits for. A process that is
+//              lost meanwhile is named when that is over, or sooner, if NCCL notices.
+//   Result     no members, and why: "worker 1: replicas share gpu:0".
+//   Errors     FailedPrecondition, on all: the wish is kNccl and there is no such group; names the
+//              worker and the cure. Those of the group of processes.
+DeviceGroup join_devices_of_workers(Collective* processes, std::span<Device* const> here,
+                                    CommunicationImplementation wish, Duration timeout);
+
+// Has devices aborted when a group of processes has failed, since they wait without a limit for
+// those of a process that is lost, while the host waits for them.
+class DeviceWatch {
+ public:
+  // `abort` runs on a thread of the watch's, and may take its time. The group outlives the watch.
+  DeviceWatch(Collective& processes, std::function<void()> abort);
+  ~DeviceWatch();
+  DeviceWatch(const DeviceWatch&) = delete;
+  DeviceWatch& operator=(const DeviceWatch&) = delete;
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace cairn
