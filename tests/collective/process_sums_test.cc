@@ -162,6 +162,35 @@ TEST_P(ProcessSums, OfAnAbortedProcessLeaveTheOthersDevicesToThem) {
   for (const auto& member : all[0]->devices.members) EXPECT_NO_THROW(member->settle());
 }
 
+// As the device of a process whose host has not asked the others.
+TEST(ProcessSumsOfOne, AreThereWhenTheOtherProcessHasBegunTheCall) {
+  Gpu here("gpu:0"), there("gpu:0");
+  const auto mine = here.device->open(), theirs = there.device->open();
+  const std::string id = here.device->new_group_id();
+  const auto join = [&](Gpu& gpu, int rank) {
+    Device* const device = gpu.device.get();
+    return join_devices({&device, 1}, {.size = 2, .first = rank, .id = id});
+  };
+  const DeviceGroup first = join(here, 0), second = join(there, 1);
+  const auto begin = [](const DeviceGroup& group, Device& opened) {
+    const Tensor share = tensor({2}, {1, 2});
+    auto values = opened.allocate(share.bytes());
+    opened.copy(Device::Direction::kIn, values.get(), share.raw(), share.bytes());
+    group.members[0]->begin(opened, {{ReduceOp::kSum, DType::kFloat32, 2, values.get(), values}});
+    return values;
+  };
+  const auto values = begin(first, *mine);
+  EXPECT_THAT([&] { first.members[0]->finish(*mine); },
+              ThrowsMessage<InternalError>(HasSubstr("1 of 2 have begun")));
+  const auto others = begin(second, *theirs);
+  first.members[0]->finish(*mine);
+  first.members[0]->settle();
+  Tensor sum(DType::kFloat32, {2});
+  mine->copy(Device::Direction::kOut, sum.mutable_raw(), values.get(), sum.bytes());
+  EXPECT_THAT(floats_of(sum), ElementsAre(2, 4));
+  second.members[0]->finish(*theirs);
+}
+
 TEST(ProcessSumsOfOne, AreRefusedToTwoMembersOfOneRank) {
   Gpu first("gpu:0"), second("gpu:1");
   const DeviceGroupPlace place{.size = 2, .first = 1, .id = first.device->new_group_id()};

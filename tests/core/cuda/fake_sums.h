@@ -63,7 +63,8 @@ class FakeSums {
     void all_have_begun() override {
       group_->require_alive();
       const std::vector<DeviceSum>& values = under_way_.front();
-      const Share sums = group_->sums_of(told_++, values);
+      const Share sums = group_->sums_of(told_, values);
+      ++told_;
       for (std::size_t i = 0; i < sums.size(); ++i)
         std::memcpy(values[i].values, sums[i].data(), sums[i].size());
       under_way_.pop_front();
