@@ -16,6 +16,25 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
+// A job whose model is a table of 20,000 rows and a small network: c.csv and table.toml.
+struct TableJob {
+  int categories;  // as many rows in c.csv, each with one of its own
+  int batch, width;
+};
+void write_table_job(TempFolder& folder, const TableJob& job) {
+  std::string rows;
+  for (int i = 0; i < job.categories; ++i)
+    rows += str("c", i * 7 % job.categories, i % 10 < 5 ? ",1\n" : ",0\n");
+  folder.write("c.csv", rows);
+  folder.write(
+      "table.toml",
+      str("[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = ", job.batch,
+          "\n[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
+          "[features]\nhashed = {c = 20000}\n"
+          "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = ",
+          job.width, "\n[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n"));
+}
+
 TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {
   ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", "one_device", "--device", "gpu",
                    "--deterministic", "--dir", path("run"), "--report", path("report")}),
@@ -37,19 +56,11 @@ TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {
 
 // The same job with its table on the GPU, behind a cache, and behind a cache after a resumption.
 TEST_F(RunOnAGpu, WithATableBehindACacheLearnsTheSame) {
-  std::string rows;
-  for (int i = 0; i < 400; ++i) rows += str("c", i * 7 % 400, i % 10 < 5 ? ",1\n" : ",0\n");
-  folder_.write("c.csv", rows);
-  folder_.write("cached.toml",
-                "[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = 40\n"
-                "[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
-                "[features]\nhashed = {c = 20000}\n"
-                "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = 4\n"
-                "[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n");
+  write_table_job(folder_, {.categories = 400, .batch = 40, .width = 4});
   const auto train = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments = {
-        "train",    path("cached.toml"), "--strategy",  "one_device",         "--device", "gpu",
-        "--report", path("report"),      "--overwrite", "--checkpoint-every", "never"};
+        "train",    path("table.toml"), "--strategy",  "one_device",         "--device", "gpu",
+        "--report", path("report"),     "--overwrite", "--checkpoint-every", "never"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     EXPECT_EQ(cairn(arguments), 0) << output();
     return report();
@@ -160,15 +171,7 @@ TEST_F(RunOnAGpu, OfWorkersTellsTheirGpusInTheStatusAndTheReport) {
 // Rows and gradients lie in memory that worker and ps share, and travel between it and the GPU
 // without a detour; over TCP they come and go in other memory, and give the same model.
 TEST_F(RunOnAGpu, OfAWorkerBesideItsPsRegistersTheMemoryThatTheyShare) {
-  std::string rows;
-  for (int i = 0; i < 2000; ++i) rows += str("c", i * 7 % 2000, i % 10 < 5 ? ",1\n" : ",0\n");
-  folder_.write("c.csv", rows);
-  folder_.write("table.toml",
-                "[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = 1000\n"
-                "[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
-                "[features]\nhashed = {c = 20000}\n"
-                "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = 16\n"
-                "[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n");
+  write_table_job(folder_, {.categories = 2000, .batch = 1000, .width = 16});
   const auto arguments = [&](const std::string& transport, const std::string& epochs) {
     return std::vector<std::string>{"train",
                                     path("table.toml"),
