@@ -9,8 +9,9 @@ namespace cairn {
 
 // Of replicas of MultiWorkerMirroredStrategy that compute on GPUs it also says where values meet.
 enum class CommunicationImplementation : std::uint8_t {
-  // A tree for what is small, which costs fewest waits; a ring, which moves fewest bytes. GPUs sum
-  // by NCCL, if each replica of all processes has one of its own, and all have the same NCCL.
+  // A tree for what is small, which costs fewest waits; a ring, which moves fewest bytes. Where
+  // every replica has a GPU of its own and all processes have the same version of NCCL, the GPUs
+  // sum by NCCL instead.
   kAuto,
   // A ring for all all-reduces, through the host's memory.
   kRing,

@@ -67,7 +67,7 @@ void require_as_many_devices(Collective& group, std::size_t own) {
           " has ", all[worker], ": all must have the same number (MultiWorkerOptions::devices)"));
 }
 
-// Replicas that no others are in sync with, which meet as those of several workers do.
+// For a single worker: its replicas meet only one another, by the same rules as with several.
 std::unique_ptr<ReplicaRunner> runner_alone(std::vector<ReplicaGroup::Member> replicas,
                                             CommunicationImplementation wish,
                                             std::chrono::milliseconds timeout) {

@@ -71,8 +71,9 @@ class ReplicaGroup final : public ReplicaRunner {
   bool sums_on_devices() const override { return !devices_.members.empty(); }
   std::string sums_text() const override;
   std::vector<CollectiveCounts> counts() const override;
-  // Ends what the devices wait for: a run that goes on fails.
-  //   Thread  any, except that no run begins after one that failed.
+  // Makes devices stop waiting for one another: a run in progress fails. Not to be called while
+  // run() makes a new group after a failed run.
+  //   Thread  any.
   void abort_devices() noexcept;
 
  private:

@@ -131,7 +131,7 @@ struct DeviceWatch::State {
   }
 };
 
-// The wait ends with the watch, which is as long as the strategy lives.
+// The thread waits until the group fails or the watch is destroyed, with the strategy.
 DeviceWatch::DeviceWatch(Collective& processes, std::function<void()> abort)
     : state_(std::make_shared<State>()), thread_([state = state_, abort = std::move(abort)] {
         pthread_setname_np(pthread_self(), "device watch");

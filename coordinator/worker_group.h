@@ -42,7 +42,8 @@ std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own);
 //   Thread  one at a time.
 class WorkerRunner final : public ReplicaRunner {
  public:
-  // All processes make theirs at once: their devices join (worker_devices.h), as `wish` says.
+  // Every process must construct its runner, since the constructor waits until their devices have
+  // joined (worker_devices.h); `wish` says whether they should.
   // `processes`, which outlives it: this process's member. Others have as many replicas. `timeout`:
   // how long a replica waits for the others here, and the devices for one another's connections.
   WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collective& processes,

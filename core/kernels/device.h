@@ -205,9 +205,9 @@ class Device {
   virtual std::shared_ptr<void> register_host(std::byte* /*begin*/, std::size_t /*bytes*/) {
     return nullptr;
   }
-  // As copy(kIn) and begin_copy_out(), of memory of the host's that lies where it is while `keeper`
-  // lives: what the device was told of (register_host()) nobody else changes or uses until then. A
-  // device keeps it until the copy has been made, also if that is dropped.
+  // As copy(kIn) and begin_copy_out(), for host memory that stays valid, and that nobody else
+  // changes, while `keeper` lives. If the memory was registered (register_host()), the device holds
+  // `keeper` until the copy has ended, even if the copies are dropped.
   virtual void copy_in_kept(std::byte* to, const std::byte* from, std::size_t bytes,
                             const std::shared_ptr<const void>& /*keeper*/) {
     copy(Direction::kIn, to, from, bytes);

@@ -69,11 +69,11 @@ class DeviceMember {
 // What a device can do in a group that spans processes.
 struct DeviceSumMeans {
   std::string by;       // "by NCCL 2.28.3", the same in all processes of a group; empty: nothing
-  std::string why_not;  // then
-  std::string chip;     // no other device has it, on any machine
+  std::string why_not;  // where `by` is empty, the reason
+  std::string chip;     // identifies the device among those of all machines
 };
 
-// Where a process's devices stand in a group that spans processes.
+// The ranks that a process's devices have in a group that spans processes.
 struct DeviceGroupPlace {
   int size = 0;    // devices of all processes
   int first = 0;   // the rank of the first one here; the others follow

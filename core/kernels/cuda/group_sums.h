@@ -19,7 +19,7 @@ class QueueOwner {
   ~QueueOwner() = default;
 };
 
-enum class SumReach : std::uint8_t { kThisProcess, kProcesses };  // the group's members
+enum class SumReach : std::uint8_t { kThisProcess, kProcesses };  // where the members are
 
 // `member`: of a group that the drivers made. The driver outlives it.
 std::unique_ptr<DeviceMember> make_device_member(Driver& driver, std::unique_ptr<SumMember> member,

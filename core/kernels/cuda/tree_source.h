@@ -24,8 +24,8 @@ struct TreeSource {
   int result_boundary = 1;
 };
 
-// nullopt: only the interpreter can run it. It may divide an integer by zero, or it has more
-// leaves, row lengths or elements than TreeArguments can hold.
+// nullopt: only the interpreter can run it. The tree may divide an integer by zero, or it
+// has more leaves, row lengths or elements than TreeArguments has room for.
 //   Thread  any.
 std::optional<TreeSource> tree_source(const Program& program);
 
