@@ -140,7 +140,7 @@ Task<void> DataWorker::report() {
   auto connection = co_await dispatcher_->connection();
   auto answer = reactor_.with_deadline(
       send_report(connection->bootstrap<wire::DataDispatcher>(), address_, std::move(running)),
-      options_.link.connect_deadline, "a report");
+      options_.report_deadline, "a report");
   std::vector<TaskRef> drop;
   try {
     drop = co_await kj::mv(answer);

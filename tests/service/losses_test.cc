@@ -57,6 +57,24 @@ TEST(Losses, WhatADeadWorkerSentIsNotAcknowledgedToItsSuccessor) {
   }
 }
 
+TEST(Losses, AWorkerWhoseDialIsSwallowedIsNotLost) {
+  SimulatedService service({.workers = 2});
+  const Dataset dataset = Dataset::range(400).batch(1);
+  const auto reading =
+      service.read(service.consumer(dataset, ProcessingMode::kDynamic, "job"), 20ms);
+  ASSERT_TRUE(service.run_until([&] { return reading->elements.size() > 8; }));
+  // The connection breaks, and the dial that follows within half a second goes unanswered.
+  service.network.cut("worker0", "dispatcher");
+  service.network.heal("worker0", "dispatcher");
+  service.network.partition("dispatcher", "worker0");
+  service.reactor.advance(1500ms);
+  service.network.heal("worker0", "dispatcher");
+  ASSERT_TRUE(service.finish({reading})) << reading->error;
+  EXPECT_EQ(reading->error, "");
+  EXPECT_EQ(reading->elements.size(), 400u);
+  EXPECT_EQ(reading->statistics.duplicates(), 0u);
+}
+
 // The dispatcher gives the worker up about five seconds after its end: before settle() begins,
 // during it, or later.
 TEST(Losses, AWorkerIsGivenUpWhileItsElementsAreStillToBeAcknowledged) {
