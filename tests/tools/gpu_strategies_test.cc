@@ -1,6 +1,8 @@
 // Strategies whose replicas compute on GPUs, fake ones: the values that they come to on the CPU.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/tools/gpu_run.h"
 
 namespace cairn::tools {
@@ -17,15 +19,20 @@ class ReplicasOnGpus : public RunOnAGpu {
     double loss = 0, logloss = 0;
   };
   Learned train(int gpus, std::vector<std::string> arguments) {
-    const std::vector<std::string> all = {"train",          path("job.toml"),
-                                          "--device",       gpus > 0 ? "gpu" : "cpu",
-                                          "--dir",          path("run"),
-                                          "--report",       path("report"),
-                                          "--epochs",       "3",
-                                          "--deterministic"};
+    folder_.write("output", "");
+    ChildProcess run = begin(gpus, std::move(arguments));
+    return learned_by(run);
+  }
+  ChildProcess begin(int gpus, std::vector<std::string> arguments) {
+    const std::vector<std::string> all = {
+        "train",     path("job.toml"), "--device",     gpus > 0 ? "gpu" : "cpu", "--dir",
+        path("run"), "--report",       path("report"), "--deterministic"};
     arguments.insert(arguments.begin(), all.begin(), all.end());
     arguments.emplace_back("--overwrite");
-    EXPECT_EQ(cairn(std::move(arguments), {str("CAIRN_FAKE_GPUS=", gpus)}), 0) << output();
+    return start(std::move(arguments), "output", {str("CAIRN_FAKE_GPUS=", gpus)});
+  }
+  Learned learned_by(ChildProcess& run) {
+    EXPECT_EQ(end_in_time(run, 120'000, output()).code, 0) << output();
     return {report()["loss"].get<double>(), report()["metrics"]["logloss"].get<double>()};
   }
   void expect_same(const Learned& found, const Learned& wanted) {
@@ -70,6 +77,26 @@ TEST_F(ReplicasOnGpus, OfSeveralProcessesSumThereAndLearnWhatTheyLearnOnTheCpu) 
   }
 }
 
+TEST_F(ReplicasOnGpus, OfSeveralProcessesGoOnFromACheckpointWhenOneIsKilled) {
+  const std::vector<std::string> processes = {
+      "--strategy", "multi_worker_mirrored", "--workers", "2", "--epochs",
+      "100",        "--checkpoint-every",    "50"};
+  const Learned wanted = train(0, processes);
+  folder_.write("output", "");
+  std::filesystem::rename(path("run"), path("wanted"));
+  ChildProcess run = begin(2, processes);
+  pollfd ended{.fd = run.pidfd(), .events = POLLIN};
+  while (!std::filesystem::exists(path("run/checkpoints/ckpt-00000001")) &&
+         ::poll(&ended, 1, 10) == 0) {
+  }
+  const Json tasks = parse_json(folder_.read("run/cluster.json"), "cluster.json")["tasks"];
+  ASSERT_EQ(::kill(tasks[1]["pid"].get<int>(), SIGKILL), 0);
+  expect_same(learned_by(run), wanted);
+  EXPECT_THAT(output(),
+              AllOf(HasSubstr("worker 1 (process "), HasSubstr("all 2 workers are started again"),
+                    HasSubstr("resumed from ")));
+}
+
 // In rounds, so that a closure's place among the others does not change what it learns.
 TEST_F(ReplicasOnGpus, LanesOfAWorkerOnAGpuEachLearnWhatTheyLearnOnTheCpu) {
   const std::vector<std::string> lanes = {"--ps",    "1", "--workers",     "1",
@@ -78,6 +105,15 @@ TEST_F(ReplicasOnGpus, LanesOfAWorkerOnAGpuEachLearnWhatTheyLearnOnTheCpu) {
   expect_same(train(2, lanes), wanted);
   EXPECT_THAT(folder_.read("run/logs/worker-0.log"),
               AllOf(HasSubstr("computes on gpu:0 (a fake GPU"), HasSubstr(", gpu:1 (a fake GPU")));
+}
+
+TEST_F(ReplicasOnGpus, OfAWorkerThatIsKilledLearnEachClosureOnce) {
+  std::vector<std::string> cluster = {"--ps",          "1",          "--workers", "1",
+                                      "--consistency", "synchronous"};
+  const Learned wanted = train(0, cluster);
+  cluster.insert(cluster.end(), {"--kill", "worker:0@40%"});
+  expect_same(train(1, cluster), wanted);
+  EXPECT_EQ(report()["restarts"]["worker"], 1) << output();
 }
 
 }  // namespace
