@@ -55,9 +55,11 @@ std::vector<std::string> instruction_sets() {
   return known;
 }
 
-// Of cuda::OpenedDevices::sums.
-std::string sums_text(const std::string& sums) {
-  return sums.starts_with("by ") ? "there, " + sums : "in the host's memory: " + sums;
+// Where replicas that have a GPU each sum values, and how: "there, by NCCL 2.28.3".
+std::string sums_text(const cuda::OpenedDevices& found) {
+  if (!found.sums) return "";
+  const std::string text = found.sums();
+  return (text.starts_with("by ") ? "there, " : "in the host's memory: ") + text;
 }
 
 // How trees of elementwise operations are computed there: "compiled by NVRTC 13.0".
@@ -76,16 +78,18 @@ Json described() {
                     {"memory_bytes", gpu.memory_bytes},
                     {"compute_capability",
                      str(gpu.compute_capability / 10, ".", gpu.compute_capability % 10)}});
-  const std::string elementwise = elementwise_text(found);
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(text);
+  };
   return {{"cpu",
            {{"model", processor_model()},
             {"processors", processors()},
             {"memory_bytes", machine_memory_bytes()},
             {"instruction_sets", instruction_sets()}}},
           {"gpus", std::move(gpus)},
-          {"replicas_sum", found.sums.empty() ? Json(nullptr) : Json(found.sums)},
-          {"elementwise", elementwise.empty() ? Json(nullptr) : Json(elementwise)},
-          {"not_used", found.absent.empty() ? Json(nullptr) : Json(found.absent)}};
+          {"replicas_sum", or_null(sums_text(found))},
+          {"elementwise", or_null(elementwise_text(found))},
+          {"not_used", or_null(found.absent)}};
 }
 
 void print() {
@@ -98,8 +102,8 @@ void print() {
   const cuda::OpenedDevices& found = gpus();
   for (const cuda::OpenedDevice& gpu : found.devices)
     std::printf("%-6s %s\n", std::string(gpu.device->name()).c_str(), gpu_text(gpu).c_str());
-  if (!found.sums.empty())
-    std::printf("replicas on several GPUs sum values %s\n", sums_text(found.sums).c_str());
+  if (const std::string text = sums_text(found); !text.empty())
+    std::printf("replicas that have a GPU each sum values %s\n", text.c_str());
   if (const std::string text = elementwise_text(found); !text.empty())
     std::printf("elementwise operations on GPUs are %s\n", text.c_str());
   if (found.absent.empty()) return;

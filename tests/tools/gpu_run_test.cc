@@ -91,6 +91,7 @@ TEST_F(RunOnAGpu, IsOnTheListOfDevicesWithWhatIsNotUsedAndWhy) {
   const std::string said = with_library(fake, {"cairn", "devices"});
   EXPECT_TRUE(said.starts_with("cpu ")) << said;
   EXPECT_THAT(said, HasSubstr("\ngpu:0  a fake GPU, 16.0 GiB, compute capability 9.0\n"
+                              "replicas that have a GPU each sum values there, by fake drivers\n"
                               "elementwise operations on GPUs are interpreted: there is no fake "
                               "compiler\n"
                               "not used: an older fake GPU has compute capability 7.5, and 8.0 is "

@@ -113,8 +113,9 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
                                           {&trace, found.name, found.totalGlobalMem}),
                               found.name, found.totalGlobalMem, capability});
   }
-  if (opened.devices.size() > 1) opened.sums = nccl().text;
-  if (!opened.devices.empty()) opened.compiled = [kernels] { return kernels->figures(); };
+  if (opened.devices.empty()) return;
+  opened.sums = [] { return nccl().text; };
+  opened.compiled = [kernels] { return kernels->figures(); };
 }
 
 }  // namespace

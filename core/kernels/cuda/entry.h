@@ -36,9 +36,9 @@ struct CompiledFigures {
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
   std::string absent;
-  // How several of them sum values where they lie, "by NCCL 2.28.3", or why they cannot; empty with
-  // fewer than two.
-  std::string sums;
+  // How replicas that have a GPU each, in this process or in several, sum values where they lie:
+  // "by NCCL 2.28.3", or why they cannot. Empty: there are no devices. The first call loads NCCL.
+  std::function<std::string()> sums;
   // Empty: there are no devices that compile kernels. The first call loads the compiler.
   std::function<CompiledFigures()> compiled;
 };
