@@ -106,6 +106,25 @@ Bytes values_of(const TensorType& type, unsigned seed, bool any) {
   return made;
 }
 
+// Makes one NaN of all: which of two comes out of an operation, and with what sign, is the host's
+// compiler's choice.
+void unify_nans(DType dtype, Bytes& values) {
+  const auto unify = [&](auto infinity) {
+    using Bits = decltype(infinity);
+    for (std::size_t i = 0; i + sizeof(Bits) <= values.size(); i += sizeof(Bits)) {
+      Bits bits{};
+      std::memcpy(&bits, values.data() + i, sizeof bits);
+      const auto magnitude = static_cast<Bits>(bits & std::numeric_limits<Bits>::max() >> 1);
+      if (magnitude <= infinity) continue;
+      bits = std::numeric_limits<Bits>::max();
+      std::memcpy(values.data() + i, &bits, sizeof bits);
+    }
+  };
+  if (dtype == DType::kFloat32) unify(std::uint32_t{0x7f800000});
+  if (dtype == DType::kBfloat16) unify(std::uint16_t{0x7f80});
+  if (dtype == DType::kFloat16) unify(std::uint16_t{0x7c00});
+}
+
 // What a tree makes of values that lie `offset` bytes behind a boundary.
 class Prepared {
  public:
@@ -129,6 +148,7 @@ class Prepared {
     std::byte* out = place(made.size());
     run_({in.data(), &out});
     device_.copy(Device::Direction::kOut, made.data(), out, made.size());
+    unify_nans(tree_.result.dtype, made);
     return made;
   }
 
