@@ -22,10 +22,10 @@ struct DataWorkerOptions {
   Duration job_silence = std::chrono::minutes(10);
   std::size_t threads = 1;  // of the Offload, at least 1: jobs are read side by side
   WorkerJobOptions job;
-  // A dial that nobody answers is given up and made again, at least once within the dispatcher's
-  // silence (DispatcherOptions::silence): one that is lost must not have the worker taken for lost.
+  // Short enough for two dials within DispatcherOptions::silence: otherwise a single dial that goes
+  // unanswered would have the worker taken for lost.
   LinkOptions link{.connect_deadline = std::chrono::seconds(2)};
-  // Longer than a dial's: on a connection that stands, what was held up arrives in the end.
+  // Longer than for a dial: on a standing connection a delayed report still arrives.
   Duration report_deadline = std::chrono::seconds(5);
   LogSink log = log_line;
 };

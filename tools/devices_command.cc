@@ -55,7 +55,7 @@ std::vector<std::string> instruction_sets() {
   return known;
 }
 
-// Where replicas that have a GPU each sum values, and how: "there, by NCCL 2.28.3".
+// Where replicas sum values if each has a GPU, and how: "there, by NCCL 2.28.3".
 std::string sums_text(const cuda::OpenedDevices& found) {
   if (!found.sums) return "";
   const std::string text = found.sums();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/random.h"
+#include "service/data_worker.h"
 #include "tests/service/simulated_service.h"
 
 namespace cairn::simulation {
@@ -31,18 +32,22 @@ std::string unheard(const Fault& fault) {
   return other.starts_with("worker") ? other : "";
 }
 
-// For how long the dispatcher may hear nothing of a data worker: all faults between them come one
-// behind the other. Once a fault has ended their connection, a partition may swallow a dial, which
-// goes on for up to 2 s behind it.
+// The longest time for which the dispatcher may hear nothing of a data worker: that of all faults
+// between them, one after the other. Once one has ended their connection, a partition may swallow a
+// dial, which is given up some time after the partition.
 Duration silence_of(const std::string& worker, const std::vector<Fault>& faults) {
+  const service::DataWorkerOptions options;
   const auto ends_connection = [&](const Fault& fault) {
     return unheard(fault) == worker && (fault.kind == Kind::kCut || fault.kind == Kind::kDropNext);
   };
-  const Duration dial = std::ranges::any_of(faults, ends_connection) ? 2s : 0s;
-  Duration silence = 0s;
-  for (const Fault& fault : faults)
-    if (unheard(fault) == worker && fault.kind != Kind::kDropNext)
-      silence += fault.lasts + (fault.kind == Kind::kCut ? 0s : dial);
+  const bool dials = std::ranges::any_of(faults, ends_connection);
+  Duration silence = options.report_interval;
+  for (const Fault& fault : faults) {
+    if (unheard(fault) != worker || fault.kind == Kind::kDropNext) continue;
+    silence += fault.lasts;
+    if (dials) silence += options.report_interval;
+    if (dials && fault.kind != Kind::kCut) silence += options.link.connect_deadline;
+  }
   return silence;
 }
 
@@ -54,7 +59,7 @@ bool is_harmless(const Fault& fault, const std::vector<Fault>& faults) {
   if (fault.kind == Kind::kKillWorker) return false;
   if (fault.from == "dispatcher" || fault.to == "dispatcher") {
     const std::string worker = unheard(fault);
-    return worker.empty() || silence_of(worker, faults) < 4s;
+    return worker.empty() || silence_of(worker, faults) < 4500ms;
   }
   return fault.kind == Kind::kPartition || fault.kind == Kind::kPartitionBoth;
 }

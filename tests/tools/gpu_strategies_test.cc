@@ -90,7 +90,9 @@ TEST_F(ReplicasOnGpus, OfSeveralProcessesGoOnFromACheckpointWhenOneIsKilled) {
          ::poll(&ended, 1, 10) == 0) {
   }
   const Json tasks = parse_json(folder_.read("run/cluster.json"), "cluster.json")["tasks"];
-  ASSERT_EQ(::kill(tasks[1]["pid"].get<int>(), SIGKILL), 0);
+  const int victim = tasks[1]["pid"].get<int>();
+  ASSERT_GT(victim, 0) << "the run ended before its first checkpoint: " << output();
+  ASSERT_EQ(::kill(victim, SIGKILL), 0);
   expect_same(learned_by(run), wanted);
   EXPECT_THAT(output(),
               AllOf(HasSubstr("worker 1 (process "), HasSubstr("all 2 workers are started again"),

@@ -36,8 +36,8 @@ struct CompiledFigures {
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
   std::string absent;
-  // How replicas that have a GPU each, in this process or in several, sum values where they lie:
-  // "by NCCL 2.28.3", or why they cannot. Empty: there are no devices. The first call loads NCCL.
+  // "by NCCL 2.28.3", or why GPUs cannot sum values where they lie. Those of several processes need
+  // NCCL 2.14 for it. Empty: there are no devices. The first call loads NCCL.
   std::function<std::string()> sums;
   // Empty: there are no devices that compile kernels. The first call loads the compiler.
   std::function<CompiledFigures()> compiled;

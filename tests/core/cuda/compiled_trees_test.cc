@@ -106,8 +106,8 @@ Bytes values_of(const TensorType& type, unsigned seed, bool any) {
   return made;
 }
 
-// Makes one NaN of all: which of two comes out of an operation, and with what sign, is the host's
-// compiler's choice.
+// Replaces every NaN by one and the same: which NaN an operation returns, and its sign, is up to
+// the host's compiler.
 void unify_nans(DType dtype, Bytes& values) {
   const auto unify = [&](auto infinity) {
     using Bits = decltype(infinity);
