@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "data/dataset_wire.h"
 #include "service/data_service_reader.h"
+#include "service/dispatcher.h"
 
 namespace cairn::service {
 namespace {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <iomanip>
+#include <memory>
 #include <mutex>
 #include <sstream>
 

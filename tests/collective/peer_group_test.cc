@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "collective/sum.h"
 #include "core/tensor/bfloat16.h"
 #include "tests/collective/collective_testing.h"

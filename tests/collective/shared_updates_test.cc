@@ -11,7 +11,9 @@
 namespace cairn {
 namespace {
 
-using namespace testing;  // NOLINT: ours and gmock's
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace testing;  // NOLINT: ours
 using Lists = std::vector<std::vector<Update>>;
 
 Tensor floats(Shape shape, std::vector<float> values) {
