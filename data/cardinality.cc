@@ -19,6 +19,8 @@ std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
 // A source of lines takes over a shard() above it, and CSV also features() (data/open.cc), so they
 // are counted together: the shard deals out lines, bad ones included.
 bool is_of_lines(const SpecPtr& spec) {
+  if (const auto* records = std::get_if<RecordsSpec>(&spec->kind))
+    return records->options.on_error == OnError::kSkipAndCount;
   if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind) ||
       std::holds_alternative<LibsvmSpec>(spec->kind) ||
       std::holds_alternative<TfRecordsSpec>(spec->kind))

@@ -3,9 +3,12 @@
 #include "data/csv_cells.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "data/csv_complaints.h"
 #include "data/csv_filter.h"
+#include "data/number_complaint.h"
 #include "data/numbers.h"
 #include "data/printable.h"
 
@@ -16,29 +19,22 @@ bool is_one_of(std::string_view text, const std::vector<std::string>& texts) {
   return std::any_of(texts.begin(), texts.end(), [&](const auto& each) { return text == each; });
 }
 
+bool parse_narrow(std::string_view text, double& out) {
+  return parse_real(text, out) && std::fabs(out) <= double{std::numeric_limits<float>::max()};
+}
+
 }  // namespace
 
 bool parses_as(std::string_view text, DType dtype) {
-  float real;
-  double wide;
-  std::int32_t int32;
-  std::int64_t int64;
-  std::uint8_t uint8;
-  bool flag;
-  switch (dtype) {
-    case DType::kFloat32: return parse_float(text, real);
-    case DType::kFloat64: return parse_real(text, wide);
-    case DType::kInt32: return parse_integer(text, int32);
-    case DType::kInt64: return parse_integer(text, int64);
-    case DType::kUint8: return parse_integer(text, uint8);
-    case DType::kBool: return parse_bool(text, flag);
-    case DType::kString: return true;
-    default: return false;
-  }
+  return number_fault(text, dtype) == NumberFault::kNone;
 }
 
-ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names)
-    : column_(column), schema_(schema), names_(names) {
+ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
+                             bool as_float32)
+    : column_(column),
+      schema_(schema),
+      as_float32_(as_float32 && column.dtype == DType::kFloat64),
+      names_(names) {
   const bool is_label = column.name == schema.label.column;
   if (is_label && (!schema.label.positive.empty() || !schema.label.classes.empty()))
     label_ = &schema.label;
@@ -144,7 +140,9 @@ void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, st
                                   std::vector<BadCell>& bad) {
   switch (column_.dtype) {
     case DType::kFloat32: return decode_numbers<float>(cells, place, bad, parse_float);
-    case DType::kFloat64: return decode_numbers<double>(cells, place, bad, parse_real<double>);
+    case DType::kFloat64:
+      return as_float32_ ? decode_numbers<double>(cells, place, bad, parse_narrow)
+                         : decode_numbers<double>(cells, place, bad, parse_real<double>);
     case DType::kInt32:
       return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
     case DType::kInt64:
@@ -191,9 +189,24 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
   if (label_ != nullptr)
     return str("\"", shown, "\" is none of the label's positive and negative values");
   if (is_unknown(cell)) return unknown_complaint(shown, names_);
-  if (binary_ && parses_as(cell, column_.dtype))
+  if (column_.separator != 0) return str(piece_complaint(cell), " (in the cell \"", shown, "\")");
+  const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
+  const NumberFault fault = number_fault(cell, dtype);
+  if (binary_ && (fault == NumberFault::kNone || fault == NumberFault::kNotFinite))
     return str("\"", shown, "\" is not a label of two classes, which must lie in [0, 1]");
-  return str("\"", shown, "\" is not of type ", dtype_name(column_.dtype));
+  return value_complaint(cell, dtype, names_);
+}
+
+// Of a cell of several values, what is wrong with the first bad one.
+std::string ColumnDecoder::piece_complaint(std::string_view cell) const {
+  const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
+  for (;;) {
+    const std::size_t end = std::min(cell.find(column_.separator), cell.size());
+    const std::string_view piece = cell.substr(0, end);
+    if (end == cell.size() || number_fault(piece, dtype) != NumberFault::kNone)
+      return value_complaint(piece, dtype, names_);
+    cell.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace cairn

@@ -26,7 +26,9 @@ struct BadCell {
 //   Thread  one at a time.
 class ColumnDecoder {
  public:
-  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names);
+  // `as_float32`: what reads the column computes in float32, whose range no number may leave.
+  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
+                bool as_float32 = false);
 
   // Decodes `cells`, after replacing unknown ones by the default value. Cells that do not parse are
   // added to `bad` with `place` as their column; their values are then undefined, so that the
@@ -61,6 +63,7 @@ class ColumnDecoder {
                     std::vector<BadCell>& bad);
   void decode_class(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  std::string piece_complaint(std::string_view cell) const;
   bool is_unknown(std::string_view cell) const;
   bool has_no_value(std::string_view cell) const;
   // Cells of several values become pieces_ and row splits.
@@ -70,6 +73,7 @@ class ColumnDecoder {
   const CsvSchema& schema_;
   const CsvLabel* label_ = nullptr;  // with positive values, or classes
   bool binary_ = false;              // numbers must lie in [0, 1]
+  bool as_float32_ = false;
   OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_, missing_;

@@ -3,6 +3,7 @@
 #include "data/csv_complaints.h"
 
 #include "core/base/error.h"
+#include "data/number_complaint.h"
 
 namespace cairn {
 
@@ -43,6 +44,23 @@ std::string unknown_complaint(const std::string& shown, OptionNames names) {
   return names == OptionNames::kJobFile
              ? what
              : what + " and the column has no default_value; give it one";
+}
+
+// "nan" mostly marks a missing value. Some programs write whole numbers with a decimal point as soon
+// as one of them is missing.
+std::string value_complaint(std::string_view text, DType dtype, OptionNames names) {
+  std::string what = number_complaint(text, dtype);
+  const bool cpp = names == OptionNames::kCpp;
+  switch (number_fault(text, dtype)) {
+    case NumberFault::kNotFinite:
+      return what + "; if it stands for a value that is not known, name it in " +
+             (cpp ? "CsvColumn::unknown, with a default_value"
+                  : "\"unknown\" of its column, with a \"default\"");
+    case NumberFault::kNotWhole:
+      return str(what, ", but a number with a decimal point or an exponent; give the column dtype ",
+                 dtype_name(dtype_with_fractions(text)));
+    default: return what;
+  }
 }
 
 }  // namespace cairn

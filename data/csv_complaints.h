@@ -2,6 +2,7 @@
 // their C++ names or by a job file's keys, whichever the reader of the message wrote.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "data/csv_quotes.h"
 #include "data/schema.h"
@@ -15,5 +16,7 @@ std::string line_cure(OptionNames names);
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names);
 // What is wrong with a cell that is empty or unknown, in a column that needs a value.
 std::string unknown_complaint(const std::string& shown, OptionNames names);
+// What is wrong with the text of a value, and the option that would take it.
+std::string value_complaint(std::string_view text, DType dtype, OptionNames names);
 
 }  // namespace cairn

@@ -113,6 +113,11 @@ void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames 
           str(path_, ":", line_, ": the header has no column \"", name, "\"",
               near.empty() ? "" : "; did you mean \"" + printable(near) + "\"?"));
     }
+    const auto again = std::find(place + 1, titles.end(), name);
+    if (again != titles.end())
+      throw InvalidArgumentError(str(path_, ":", line_, ": the header has the column \"", name,
+                                     "\" twice, in cells ", place - titles.begin() + 1, " and ",
+                                     again - titles.begin() + 1, ": rename one of them"));
     slot_of_field_[static_cast<std::size_t>(place - titles.begin())] = static_cast<int>(slot);
   }
   begin_ = found.next;

@@ -115,7 +115,7 @@ class CsvSource final : public Stage {
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
     for (std::size_t i : wanted_)
-      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
+      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names, plan_.has_value());
     cells_.columns.resize(wanted_.size());
     filter_.place(wanted_);
   }

@@ -114,16 +114,17 @@ Dataset Dataset::csv(std::initializer_list<std::string> paths, CsvSchema schema,
   return csv(std::vector<std::string>(paths), std::move(schema), options);
 }
 
-Dataset Dataset::records(std::vector<std::string> paths, RecordSchema schema) {
+Dataset Dataset::records(std::vector<std::string> paths, RecordSchema schema, FileOptions options) {
   check_paths(paths);
   ElementSpec element = records_element(schema);
-  return source(RecordsSpec{std::move(paths), std::move(schema)}, std::move(element));
+  return source(RecordsSpec{std::move(paths), std::move(schema), options}, std::move(element));
 }
-Dataset Dataset::records(std::string path, RecordSchema schema) {
-  return records(std::vector<std::string>{std::move(path)}, std::move(schema));
+Dataset Dataset::records(std::string path, RecordSchema schema, FileOptions options) {
+  return records(std::vector<std::string>{std::move(path)}, std::move(schema), options);
 }
-Dataset Dataset::records(std::initializer_list<std::string> paths, RecordSchema schema) {
-  return records(std::vector<std::string>(paths), std::move(schema));
+Dataset Dataset::records(std::initializer_list<std::string> paths, RecordSchema schema,
+                         FileOptions options) {
+  return records(std::vector<std::string>(paths), std::move(schema), options);
 }
 
 Dataset Dataset::range(std::int64_t n) {

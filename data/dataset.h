@@ -87,10 +87,12 @@ class Dataset {
   static Dataset csv(std::initializer_list<std::string> paths, CsvSchema schema,
                      CsvOptions options = {});
   // Flat binary records, file after file (RecordSchema). Sizes are known without reading, so
-  // skipping and counting are free.
-  static Dataset records(std::vector<std::string> paths, RecordSchema schema);
-  static Dataset records(std::string path, RecordSchema schema);
-  static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema);
+  // skipping and counting are free, unless bad records are left out.
+  static Dataset records(std::vector<std::string> paths, RecordSchema schema,
+                         FileOptions options = {});
+  static Dataset records(std::string path, RecordSchema schema, FileOptions options = {});
+  static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema,
+                         FileOptions options = {});
   // The lines of text files, file after file, without their ends ("\n" or "\r\n"): one string
   // column. Gzip and byte order marks as for csv().
   static Dataset text_lines(std::vector<std::string> paths, TextOptions options = {});

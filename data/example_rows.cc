@@ -4,6 +4,7 @@
 #include "data/example_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -45,6 +46,16 @@ class Column {
     const auto lies = [&range](auto value) { return range.holds(static_cast<double>(value)); };
     return std::all_of(floats_.end() - last(floats_), floats_.end(), lies) &&
            std::all_of(integers_.end() - last(integers_), integers_.end(), lies);
+  }
+  // Whether all values of that row are finite numbers.
+  bool last_is_finite() const {
+    const std::size_t begin = !feature_.ragged ? floats_.size() - std::min(count_, floats_.size())
+                              : splits_.size() < 2
+                                  ? 0
+                                  : static_cast<std::size_t>(splits_[splits_.size() - 2]);
+    return feature_.dtype != DType::kFloat32 ||
+           std::all_of(floats_.begin() + static_cast<std::ptrdiff_t>(begin), floats_.end(),
+                       [](float value) { return std::isfinite(value); });
   }
   // Where this example's Feature is; the last of several of one name counts.
   void set(std::string_view message) {
@@ -209,7 +220,8 @@ class Column {
 
 class ExampleRows final : public RowDecoder {
  public:
-  explicit ExampleRows(const ExampleSchema& schema) : label_range_(label_range(schema)) {
+  explicit ExampleRows(const ExampleSchema& schema)
+      : label_range_(label_range(schema)), finite_(schema.finite) {
     columns_.reserve(schema.features.size());
     for (const ExampleFeature& feature : schema.features) {
       if (!label_range_.any() && feature.name == schema.label) label_ = columns_.size();
@@ -224,7 +236,7 @@ class ExampleRows final : public RowDecoder {
       fault.why = "its bytes are not a tf.train.Example";
     }
     for (std::size_t i = 0; i < columns_.size() && fault.why.empty(); ++i)
-      if (!columns_[i].add(fault.why))
+      if (!add_to(i, fault.why))
         fault.why = str("feature \"", printable(columns_[i].name()), "\": ", fault.why);
     if (fault.why.empty() && label_ && !columns_[*label_].last_lies_in(label_range_))
       fault.why = str("label \"", printable(columns_[*label_].name()), "\": it is not ",
@@ -252,6 +264,14 @@ class ExampleRows final : public RowDecoder {
   }
 
  private:
+  // The label's range is told of all its numbers.
+  bool add_to(std::size_t place, std::string& why) {
+    Column& column = columns_[place];
+    if (!column.add(why)) return false;
+    if (!finite_ || place == label_ || column.last_is_finite()) return true;
+    why = "it holds a number that is not finite";
+    return false;
+  }
   // Example.features is a Features, whose map is a list of entries: a name, and a Feature.
   bool find_features(std::string_view record) {
     std::size_t entry = 0;
@@ -299,6 +319,7 @@ class ExampleRows final : public RowDecoder {
   std::vector<Column> columns_;
   std::unordered_map<std::string, int> place_of_;
   const LabelRange label_range_;
+  const bool finite_;
   std::optional<std::size_t> label_;  // its place, where it cannot be any number
   std::vector<Guess> guesses_;
   std::int64_t rows_ = 0;

@@ -37,6 +37,8 @@ struct ExampleSchema {
   // Above 0, instead: one whose label is not a whole number from 0 to label_classes - 1. At most
   // 65,535.
   std::int64_t label_classes = 0;
+  // So is one with a NaN or an infinity. false: they are read as they are.
+  bool finite = true;
   bool operator==(const ExampleSchema&) const = default;
 };
 

@@ -57,6 +57,7 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
   schema.label_classes = in.getLabelClasses();
+  schema.finite = in.getFinite();
   const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax()};
   return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
@@ -115,6 +116,7 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);
   out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
+  out.setFinite(spec.schema.finite);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
   out.setRecordBytesMax(spec.options.record_bytes_max);
 }

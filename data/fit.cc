@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 
@@ -94,6 +95,20 @@ void add_numbers(Moments& moments, const Tensor& column, bool log1p) {
   }
 }
 
+// A deviation whose reciprocal would not be finite counts as that of a constant column.
+NumericInput standardised(NumericInput numeric, const Moments& moments) {
+  const double deviation = std::sqrt(moments.squares / moments.count);
+  numeric.mean = static_cast<float>(moments.mean);
+  numeric.stddev = static_cast<float>(deviation);
+  if (!std::isfinite(numeric.mean) || !std::isfinite(numeric.stddev))
+    throw InvalidArgumentError(
+        str("fit: \"", numeric.column, "\" has mean ", moments.mean, " and deviation ", deviation,
+            ", which float32 cannot hold: give the column dtype float32, so that a cell out of its "
+            "range is named"));
+  if (numeric.stddev < std::numeric_limits<float>::min()) numeric.stddev = 1;
+  return numeric;
+}
+
 void check(const Dataset& dataset, const FitRequest& request) {
   const ElementSpec& element = dataset.element_spec();
   if (dataset.batched())
@@ -144,12 +159,8 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   }
   found.lines.skipped = stage->skipped();
   if (found.examples == 0) refuse_no_examples(found.lines);
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    double deviation = std::sqrt(moments[i].squares / moments[i].count);
-    found.numeric.push_back(request.numeric[i]);
-    found.numeric.back().mean = static_cast<float>(moments[i].mean);
-    found.numeric.back().stddev = deviation > 0 ? static_cast<float>(deviation) : 1.0f;
-  }
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    found.numeric.push_back(standardised(request.numeric[i], moments[i]));
   for (const auto& each : counts)
     found.vocabularies.push_back(most_frequent(each, request.vocabulary_options));
   return found;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/line_reader.h"
+#include "data/number_complaint.h"
 #include "data/numbers.h"
 #include "data/printable.h"
 #include "data/row_source.h"
@@ -87,8 +88,7 @@ class LibsvmRows final : public RowDecoder {
       return refuse(begin, str("the label \"", printable(text),
                                "\" is none of its positive and negative values"));
     }
-    if (!parse_float(text, label))
-      return refuse(begin, str("the label \"", printable(text), "\" is not a number"));
+    if (!parse_float(text, label)) return refuse_number(begin, "the label ", text);
     if (rule.binary && !(label >= 0 && label <= 1))
       return refuse(begin, str("\"", printable(text),
                                "\" is not a label of two classes, which must lie in [0, 1]; if the "
@@ -127,7 +127,11 @@ class LibsvmRows final : public RowDecoder {
         return refuse_id(begin, index);
       ++at_;
       float value = 0;
-      if (!parse_float(take_token(), value)) return refuse_pair(begin);
+      const std::string_view text = take_token();
+      if (!parse_float(text, value))
+        return number_fault(text, DType::kFloat32) == NumberFault::kNoNumber
+                   ? refuse_pair(begin)
+                   : refuse_number(begin, "the value ", text);
       ids_.push_back(id);
       values_.push_back(value);
     }
@@ -136,6 +140,9 @@ class LibsvmRows final : public RowDecoder {
   bool refuse_pair(const char* begin) {
     at_ = begin;
     return refuse(begin, str("\"", printable(take_token()), "\" is not index:value"));
+  }
+  bool refuse_number(const char* begin, const char* what, std::string_view text) {
+    return refuse(begin, what + number_complaint(text, DType::kFloat32));
   }
   bool refuse_id(const char* begin, std::uint64_t index) {
     if (static_cast<std::int64_t>(index) < base_)

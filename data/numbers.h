@@ -3,7 +3,9 @@
 // number of its type, and `out` is then undefined.
 //   Thread  any.
 #pragma once
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -11,15 +13,18 @@
 namespace cairn {
 
 // A whole number in decimal digits with an optional sign, in the range of T. Nothing else is read:
-// no hexadecimal, no exponent, no separators of thousands. A text of more than 19 digits is
-// refused, even if they are leading zeros.
+// no hexadecimal, no exponent, no separators of thousands.
 template <typename T>
 bool parse_integer(std::string_view text, T& out) {
   const char* at = text.data();
   const char* end = at + text.size();
   bool negative = at != end && *at == '-';
   if (negative || (at != end && *at == '+')) ++at;
-  if (at == end || end - at > 19) return false;
+  if (at == end) return false;
+  if (end - at > 19) [[unlikely]] {
+    while (end - at > 19 && *at == '0') ++at;
+    if (end - at > 19) return false;
+  }
   // Digits are gathered unsigned and without a test for overflow: 19 of them fit into 64 bits.
   std::uint64_t value = 0;
   for (; at != end; ++at) {
@@ -39,10 +44,29 @@ bool parse_integer(std::string_view text, T& out) {
   return true;
 }
 
-// Reads a float or double as std::from_chars does, correctly rounded, but allows a leading "+".
-// "nan" and "inf" are numbers too. Short plain integers, the most common case, take a fast path;
-// "-0" does not, because it would lose its sign.
-//   Errors  false also where the number is beyond the type's range.
+// Whether a decimal number that is out of a type's range is too small for it, and not too large:
+// its first digit that is not 0 stands behind the point, exponent included.
+inline bool is_too_small(std::string_view number) {
+  constexpr std::int64_t kExponentMax = std::int64_t{1} << 40;  // beyond any text in memory
+  const std::size_t mark = number.find_first_of("eE");
+  const std::string_view digits = number.substr(0, mark);
+  const std::size_t first = digits.find_first_of("123456789");
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  if (first == digits.npos) return true;
+  std::int64_t place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  if (mark == number.npos) return place <= 0;
+  std::string_view exponent = number.substr(mark + 1);
+  const bool negative = exponent.starts_with('-');
+  if (negative || exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t value = 0;
+  for (const char c : exponent) value = std::min(kExponentMax, value * 10 + (c - '0'));
+  return place + (negative ? -value : value) <= 0;
+}
+
+// Reads a finite float or double, correctly rounded, as std::from_chars does, but allows a leading
+// "+". A number so small that it rounds to 0 is 0. Short plain integers, the most common case, take
+// a fast path; "-0" does not, because it would lose its sign.
+//   Errors  false also where the number is beyond the type's range, infinite or not a number.
 template <typename Real>
 bool parse_real(std::string_view text, Real& out) {
   std::int32_t whole = 0;
@@ -51,10 +75,17 @@ bool parse_real(std::string_view text, Real& out) {
     out = static_cast<Real>(whole);
     return true;
   }
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return false;
+  }
   // from_chars takes no plus sign. It is not std::strtof, which obeys the locale.
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+  const char* const last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, out);
+  if (error == std::errc{}) return end == last && std::isfinite(out);
+  if (error != std::errc::result_out_of_range || end != last || !is_too_small(text)) return false;
+  out = text.front() == '-' ? Real{-0.0} : Real{0};
+  return true;
 }
 inline bool parse_float(std::string_view text, float& out) { return parse_real(text, out); }
 

@@ -101,6 +101,8 @@ struct Records {
   label @2 :Text;
   binaryLabel @3 :Bool;
   labelClasses @4 :UInt16;   # 0: the label is not one of classes
+  finite @5 :Bool = true;
+  onError @6 :UInt8;
 }
 
 struct RecordField {
@@ -228,6 +230,7 @@ struct TfRecords {
   recordBytesMax @4 :Int64;
   binaryLabel @5 :Bool;
   labelClasses @6 :UInt16;   # 0: the label is not one of classes
+  finite @7 :Bool = true;
 }
 
 struct ExampleFeature {

@@ -101,6 +101,8 @@ void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);
   out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
+  out.setFinite(spec.schema.finite);
+  out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
 }
 
 Dataset read_records(pipeline::Records::Reader in) {
@@ -112,7 +114,9 @@ Dataset read_records(pipeline::Records::Reader in) {
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
   schema.label_classes = in.getLabelClasses();
-  return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema));
+  schema.finite = in.getFinite();
+  const FileOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy")};
+  return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
 void write_kind(pipeline::Stage::Builder stage, const RangeSpec& spec) { stage.setRange(spec.n); }

@@ -1,8 +1,10 @@
 // Flat binary records. All have the same size, so any record is found by multiplication: skipping,
-// resuming and counting read nothing.
+// resuming and counting read nothing, unless bad records are left out.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "data/byte_source.h"
 #include "data/label_range.h"
@@ -31,39 +33,36 @@ void deal_out(const char* records, std::int64_t rows, std::size_t record, std::s
 
 class RecordsSource final : public Stage {
  public:
-  explicit RecordsSource(std::shared_ptr<const StageSpec> spec)
+  RecordsSource(std::shared_ptr<const StageSpec> spec, LineEvents events)
       : spec_(std::move(spec)),
         records_(std::get<RecordsSpec>(spec_->kind)),
         label_range_(label_range(records_.schema)),
+        events_(std::move(events)),
         layout_(std::make_shared<BlockLayout>(spec_->element)) {
     record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
     for (const auto& path : records_.paths) rows_of_.push_back(count(path));
   }
 
   Block next(std::int64_t most) override {
-    while (file_ < rows_of_.size() && row_ == rows_of_[file_]) next_file();
-    if (file_ == rows_of_.size()) return {};
-    std::int64_t rows =
-        std::min({most, rows_of_[file_] - row_, std::max<std::int64_t>(1, kBytesAtOnce / record_)});
-    read(rows);
-    row_ += rows;
-    std::vector<Tensor> columns;
-    std::size_t offset = 0;
-    for (const auto& column : spec_->element.columns) {
-      Tensor values(column.type.dtype, column.type.shape.with_front(rows));
-      std::size_t bytes =
-          static_cast<std::size_t>(column.type.shape.elements()) * dtype_bytes(column.type.dtype);
-      deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes,
-               values.mutable_raw());
-      offset += bytes;
-      if (!label_range_.any() && column.name == records_.schema.label)
-        verify_label(values, row_ - rows);
-      columns.push_back(std::move(values));
+    for (;;) {
+      while (file_ < rows_of_.size() && row_ == rows_of_[file_]) next_file();
+      if (file_ == rows_of_.size()) return {};
+      std::int64_t rows = std::min(
+          {most, rows_of_[file_] - row_, std::max<std::int64_t>(1, kBytesAtOnce / record_)});
+      read(rows);
+      row_ += rows;
+      std::vector<Tensor> columns = columns_of(rows);
+      if (const std::vector<BadRecord> bad = bad_records(columns); !bad.empty()) {
+        rows = leave_out(bad, rows);
+        if (rows == 0) continue;
+        columns = columns_of(rows);
+      }
+      return Block::packed(layout_, rows, std::move(columns));
     }
-    return Block::packed(layout_, rows, std::move(columns));
   }
 
   std::int64_t skip(std::int64_t count) override {
+    if (skips_bad()) return Stage::skip(count);  // only their values tell which ones count
     std::int64_t gone = 0;
     while (gone < count && file_ < rows_of_.size()) {
       std::int64_t here = std::min(count - gone, rows_of_[file_] - row_);
@@ -76,18 +75,22 @@ class RecordsSource final : public Stage {
   void restart(std::uint64_t) override {
     file_ = 0;
     row_ = 0;
+    skipped_ = 0;
     bytes_.reset();
   }
   void save(StateWriter& out) const override {
     out.number(file_);
     out.number(static_cast<std::uint64_t>(row_));
+    if (skips_bad()) out.number(static_cast<std::uint64_t>(skipped_));
   }
   void load(StateReader& in) override {
     file_ = static_cast<std::size_t>(
         in.number_up_to(static_cast<std::int64_t>(rows_of_.size()), "the number of the file"));
     row_ = in.number_up_to(file_ < rows_of_.size() ? rows_of_[file_] : 0, "the record");
+    if (skips_bad()) skipped_ = in.number_up_to(kCountMax, "the number of records left out");
+    bytes_.reset();
   }
-  std::int64_t skipped() const override { return 0; }
+  std::int64_t skipped() const override { return skipped_; }
 
  private:
   // A file that does not hold whole records has another schema or was cut short. Both are told when
@@ -100,26 +103,110 @@ class RecordsSource final : public Stage {
               "; is the schema that of this file, or is the file cut short?"));
     return bytes / record_;
   }
-  // `first` is the number of the first record of `labels` in its file.
-  void verify_label(const Tensor& labels, std::int64_t first) const {
-    const auto verify = [&](auto values) {
-      const auto in_range = [this](double label) { return label_range_.holds(label); };
-      const auto bad = std::find_if_not(values.begin(), values.end(), in_range);
-      if (bad == values.end()) return;
-      const auto values_each = static_cast<std::int64_t>(values.size()) / labels.shape()[0];
-      throw InvalidArgumentError(
-          str(records_.paths[file_], ": record ", first + (bad - values.begin()) / values_each,
-              " (from 0), field \"", records_.schema.label, "\": ", +*bad, " is not ",
-              label_range_.text(), "; mend the record, or name another label"));
-    };
-    switch (labels.dtype()) {
-      case DType::kFloat32: return verify(labels.values<float>());
-      case DType::kFloat64: return verify(labels.values<double>());
-      case DType::kInt32: return verify(labels.values<std::int32_t>());
-      case DType::kInt64: return verify(labels.values<std::int64_t>());
-      case DType::kUint8: return verify(labels.values<std::uint8_t>());
+  bool skips_bad() const { return records_.options.on_error == OnError::kSkipAndCount; }
+
+  // The records in the buffer, field by field.
+  std::vector<Tensor> columns_of(std::int64_t rows) const {
+    std::vector<Tensor> columns;
+    std::size_t offset = 0;
+    for (const auto& column : spec_->element.columns) {
+      Tensor values(column.type.dtype, column.type.shape.with_front(rows));
+      std::size_t bytes =
+          static_cast<std::size_t>(column.type.shape.elements()) * dtype_bytes(column.type.dtype);
+      deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes,
+               values.mutable_raw());
+      offset += bytes;
+      columns.push_back(std::move(values));
+    }
+    return columns;
+  }
+
+  // A record with its first field that holds what it may not.
+  struct BadRecord {
+    std::int64_t row = 0;
+    std::string field, why;
+  };
+  // In the order of the records.
+  std::vector<BadRecord> bad_records(const std::vector<Tensor>& columns) const {
+    std::vector<BadRecord> bad;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      add_bad(records_.schema.fields[i], columns[i], bad);
+    std::ranges::stable_sort(bad, {}, &BadRecord::row);
+    const auto again = std::ranges::unique(bad, {}, &BadRecord::row);
+    bad.erase(again.begin(), again.end());
+    return bad;
+  }
+  void add_bad(const RecordField& field, const Tensor& values, std::vector<BadRecord>& bad) const {
+    const bool in_range = !label_range_.any() && field.name == records_.schema.label;
+    const bool finite = records_.schema.finite && !in_range;
+    switch (field.dtype) {
+      case DType::kFloat32:
+        if (finite) add_not_finite(field, values.values<float>(), bad);
+        if (in_range) add_out_of_range(field, values.values<float>(), bad);
+        return;
+      case DType::kFloat64:
+        if (finite) add_not_finite(field, values.values<double>(), bad);
+        if (in_range) add_out_of_range(field, values.values<double>(), bad);
+        return;
+      case DType::kInt32:
+        if (in_range) add_out_of_range(field, values.values<std::int32_t>(), bad);
+        return;
+      case DType::kInt64:
+        if (in_range) add_out_of_range(field, values.values<std::int64_t>(), bad);
+        return;
+      case DType::kUint8:
+        if (in_range) add_out_of_range(field, values.values<std::uint8_t>(), bad);
+        return;
       default: return;
     }
+  }
+  template <typename T>
+  void add_out_of_range(const RecordField& field, std::span<const T> values,
+                        std::vector<BadRecord>& bad) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!label_range_.holds(static_cast<double>(values[i])))
+        bad.push_back({static_cast<std::int64_t>(i) / field.count, field.name,
+                       str(+values[i], " is not ", label_range_.text())});
+  }
+  // 0 times a finite number is 0, and 0 times any other is NaN: one look at all without a branch.
+  template <typename T>
+  static void add_not_finite(const RecordField& field, std::span<const T> values,
+                             std::vector<BadRecord>& bad) {
+    bool finite = true;
+    for (const T value : values) finite &= value * 0 == 0;
+    if (finite) return;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]))
+        bad.push_back({static_cast<std::int64_t>(i) / field.count, field.name,
+                       str(values[i], " is not a finite number")});
+  }
+
+  // Tells of the bad ones among the `rows` in the buffer, and moves the others together. How many
+  // those are.
+  std::int64_t leave_out(const std::vector<BadRecord>& bad, std::int64_t rows) {
+    auto next = bad.begin();
+    char* to = buffer_.data();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (next != bad.end() && next->row == row) {
+        refuse(*next++, row_ - rows + row);
+        continue;
+      }
+      std::memmove(to, &buffer_[static_cast<std::size_t>(row * record_)],
+                   static_cast<std::size_t>(record_));
+      to += record_;
+    }
+    return rows - static_cast<std::int64_t>(bad.size());
+  }
+  void refuse(const BadRecord& bad, std::int64_t number) {
+    const std::string message = str(records_.paths[file_], ": record ", number,
+                                    " (from 0), field \"", bad.field, "\": ", bad.why);
+    if (!skips_bad())
+      throw InvalidArgumentError(
+          str(message, "; mend the record, or leave such records out with OnError::kSkipAndCount"));
+    ++skipped_;
+    if (!events_.on_skipped_row || told_ == kSkippedRowsTold) return;
+    ++told_;
+    events_.on_skipped_row(message);
   }
   void next_file() {
     ++file_;
@@ -142,6 +229,7 @@ class RecordsSource final : public Stage {
   std::shared_ptr<const StageSpec> spec_;
   const RecordsSpec& records_;
   const LabelRange label_range_;
+  LineEvents events_;
   std::shared_ptr<const BlockLayout> layout_;
   std::int64_t record_ = 1;  // bytes
   std::vector<std::int64_t> rows_of_;
@@ -149,12 +237,14 @@ class RecordsSource final : public Stage {
   std::int64_t row_ = 0;
   std::unique_ptr<ByteSource> bytes_;
   std::vector<char> buffer_;
+  std::int64_t skipped_ = 0;
+  int told_ = 0;
 };
 
 }  // namespace
 
-StagePtr make_records_source(std::shared_ptr<const StageSpec> spec) {
-  return std::make_unique<RecordsSource>(std::move(spec));
+StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events) {
+  return std::make_unique<RecordsSource>(std::move(spec), std::move(events));
 }
 
 }  // namespace cairn

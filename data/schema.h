@@ -105,11 +105,13 @@ struct RecordField {
 struct RecordSchema {
   std::vector<RecordField> fields;
   std::string label = "";  // the field that is the label; empty: none
-  // A label outside [0, 1], NaN too, is an InvalidArgument that names file and record.
+  // A record whose label lies outside [0, 1], NaN too, is a bad one.
   bool binary_label = false;
   // Above 0, instead: so is a label that is not a whole number from 0 to label_classes - 1. At most
   // 65,535.
   std::int64_t label_classes = 0;
+  // And so is a NaN or an infinity in any field. false: they are read as they are.
+  bool finite = true;
   bool operator==(const RecordSchema&) const = default;
 };
 

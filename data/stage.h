@@ -62,7 +62,7 @@ StagePtr make_nothing_ahead_stage(StagePtr input);
 StagePtr make_range_source(const RangeSpec& spec);
 StagePtr make_generator_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
-StagePtr make_records_source(std::shared_ptr<const StageSpec> spec);
+StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events);
 // Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing,
 // if given.
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,

@@ -54,6 +54,7 @@ struct IdxSpec {
 struct RecordsSpec {
   std::vector<std::string> paths;
   RecordSchema schema;
+  FileOptions options;
 };
 // 0 .. n - 1.
 struct RangeSpec {

@@ -100,7 +100,10 @@ void count_passes(std::int64_t& passes, const StageSpec& spec) {
                  : passes * repeat->count;
 }
 
+// Where bad records are left out, only reading tells which one an element is.
 std::int64_t elements_of(const SpecPtr& source) {
+  if (const auto* records = std::get_if<RecordsSpec>(&source->kind))
+    if (records->options.on_error == OnError::kSkipAndCount) return -1;
   const bool seekable = std::holds_alternative<RangeSpec>(source->kind) ||
                         std::holds_alternative<TensorsSpec>(source->kind) ||
                         std::holds_alternative<RecordsSpec>(source->kind) ||

@@ -64,7 +64,7 @@ TEST(Libsvm, LabelsMapToOneAndZeroAndQidsAreAColumn) {
 }
 
 TEST(Libsvm, BadLinesAreToldByCharacterAndCure) {
-  EXPECT_THAT(refusal_of("x 1:1"), HasSubstr("1: the label \"x\" is not a number"));
+  EXPECT_THAT(refusal_of("x 1:1"), HasSubstr("1: the label \"x\" is not of type float32"));
   EXPECT_THAT(refusal_of("1 1:1 2"), HasSubstr("7: \"2\" is not index:value"));
   EXPECT_THAT(refusal_of("1 1:1 2:"), HasSubstr("7: \"2:\" is not index:value"));
   EXPECT_THAT(refusal_of("1 1:1 2:x#"), HasSubstr("7: \"2:x\" is not index:value"));
@@ -76,7 +76,8 @@ TEST(Libsvm, BadLinesAreToldByCharacterAndCure) {
               HasSubstr("7: the index 5 is beyond LibsvmSchema::dimension = 4, counted from 1"));
   EXPECT_THAT(refusal_of("1 1:1 qid:2"), HasSubstr("\"qid:2\" is not index:value"));
   EXPECT_THAT(refusal_of("1 qid:z 1:1"), HasSubstr("3: the qid \"z\""));
-  EXPECT_THAT(refusal_of("1e99"), HasSubstr("not a number"));
+  EXPECT_THAT(refusal_of("1e99"),
+              HasSubstr("\"1e99\" is not of type float32, whose range ends before it"));
   const TempFolder folder;
   const std::string path = folder.write("s", "1 qid:1 1:1\n2 1:1\n");
   EXPECT_THAT(error_of([&] { read_all(Dataset::libsvm(path, {.qid = "q"})); }),

@@ -318,9 +318,10 @@ TEST_F(JobDataTest, ACellOfSeveralIdsIsABag) {
 
 TEST_F(JobDataTest, ABadNumberInABagIsToldWithItsPlace) {
   folder_.write("a.csv", "1,3|7\n0,4|x|5\n");
-  EXPECT_THAT(error_of("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', "
-                       "'areas:int64[]']\nlabel = {column = 'y'}\n[features]\nids = {areas = 10}"),
-              HasSubstr("a.csv:2:3: column \"areas\": \"4|x|5\" is not of type int64"));
+  EXPECT_THAT(
+      error_of("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', "
+               "'areas:int64[]']\nlabel = {column = 'y'}\n[features]\nids = {areas = 10}"),
+      HasSubstr("a.csv:2:3: column \"areas\": \"x\" is not of type int64 (in the cell \"4|x|5\")"));
 }
 
 TEST_F(JobDataTest, UnknownCellsHaveDefaultsAndIndicators) {
