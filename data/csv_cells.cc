@@ -30,10 +30,11 @@ bool parses_as(std::string_view text, DType dtype) {
 }
 
 ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
-                             bool as_float32)
+                             ColumnUse use)
     : column_(column),
       schema_(schema),
-      as_float32_(as_float32 && column.dtype == DType::kFloat64),
+      as_float32_(use.as_float32 && column.dtype == DType::kFloat64),
+      ids_(column.ids.any() ? use.ids : column.ids),
       names_(names) {
   const bool is_label = column.name == schema.label.column;
   if (is_label && (!schema.label.positive.empty() || !schema.label.classes.empty()))
@@ -59,6 +60,10 @@ void ColumnDecoder::decode_as(const std::vector<std::string_view>& cells, std::s
 template <typename T, typename Parse>
 void ColumnDecoder::decode_numbers(const std::vector<std::string_view>& cells, std::size_t place,
                                    std::vector<BadCell>& bad, Parse parse) {
+  if (!ids_.any())
+    return decode_as<T>(cells, place, bad, [this, parse](std::string_view text, T& out) {
+      return parse(text, out) && ids_.holds(static_cast<std::int64_t>(out));
+    });
   if (!binary_) return decode_as<T>(cells, place, bad, parse);
   decode_as<T>(cells, place, bad, [parse](std::string_view text, T& out) {
     if (!parse(text, out)) return false;
@@ -194,7 +199,14 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
   const NumberFault fault = number_fault(cell, dtype);
   if (binary_ && (fault == NumberFault::kNone || fault == NumberFault::kNotFinite))
     return str("\"", shown, "\" is not a label of two classes, which must lie in [0, 1]");
-  return value_complaint(cell, dtype, names_);
+  return cell_complaint(cell);
+}
+
+std::string ColumnDecoder::cell_complaint(std::string_view value) const {
+  const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
+  if (ids_.any() || number_fault(value, dtype) != NumberFault::kNone)
+    return value_complaint(value, dtype, names_);
+  return id_complaint(value, ids_, names_);
 }
 
 // Of a cell of several values, what is wrong with the first bad one.
@@ -203,8 +215,10 @@ std::string ColumnDecoder::piece_complaint(std::string_view cell) const {
   for (;;) {
     const std::size_t end = std::min(cell.find(column_.separator), cell.size());
     const std::string_view piece = cell.substr(0, end);
-    if (end == cell.size() || number_fault(piece, dtype) != NumberFault::kNone)
-      return value_complaint(piece, dtype, names_);
+    std::int64_t id = 0;
+    const bool fits = number_fault(piece, dtype) == NumberFault::kNone &&
+                      (ids_.any() || (parse_integer(piece, id) && ids_.holds(id)));
+    if (end == cell.size() || !fits) return cell_complaint(piece);
     cell.remove_prefix(end + 1);
   }
 }

@@ -21,14 +21,19 @@ struct BadCell {
   std::size_t row = 0, column = 0;  // places in CsvCells
 };
 
+// What is made of a column, where that bounds its values.
+struct ColumnUse {
+  bool as_float32 = false;  // it is computed with in float32, whose range no number may leave
+  IdRange ids = {};         // where the column has no bounds of its own
+};
+
 // Decodes one column of CsvCells. It keeps a reference to the schema's column, which must outlive
 // it.
 //   Thread  one at a time.
 class ColumnDecoder {
  public:
-  // `as_float32`: what reads the column computes in float32, whose range no number may leave.
   ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
-                bool as_float32 = false);
+                ColumnUse use = {});
 
   // Decodes `cells`, after replacing unknown ones by the default value. Cells that do not parse are
   // added to `bad` with `place` as their column; their values are then undefined, so that the
@@ -63,6 +68,7 @@ class ColumnDecoder {
                     std::vector<BadCell>& bad);
   void decode_class(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  std::string cell_complaint(std::string_view value) const;
   std::string piece_complaint(std::string_view cell) const;
   bool is_unknown(std::string_view cell) const;
   bool has_no_value(std::string_view cell) const;
@@ -74,6 +80,7 @@ class ColumnDecoder {
   const CsvLabel* label_ = nullptr;  // with positive values, or classes
   bool binary_ = false;              // numbers must lie in [0, 1]
   bool as_float32_ = false;
+  IdRange ids_;
   OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_, missing_;

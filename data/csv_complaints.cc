@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "data/number_complaint.h"
+#include "data/printable.h"
 
 namespace cairn {
 
@@ -61,6 +62,11 @@ std::string value_complaint(std::string_view text, DType dtype, OptionNames name
                  dtype_name(dtype_with_fractions(text)));
     default: return what;
   }
+}
+
+std::string id_complaint(std::string_view text, const IdRange& ids, OptionNames names) {
+  return str("\"", printable(text), "\" is not ", ids.text(), " (",
+             names == OptionNames::kCpp ? "CsvColumn::ids" : "features.ids", ")");
 }
 
 }  // namespace cairn

@@ -18,5 +18,7 @@ std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, Opti
 std::string unknown_complaint(const std::string& shown, OptionNames names);
 // What is wrong with the text of a value, and the option that would take it.
 std::string value_complaint(std::string_view text, DType dtype, OptionNames names);
+// What is wrong with a number in a column of ids.
+std::string id_complaint(std::string_view text, const IdRange& ids, OptionNames names);
 
 }  // namespace cairn

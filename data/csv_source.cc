@@ -115,9 +115,20 @@ class CsvSource final : public Stage {
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
     for (std::size_t i : wanted_)
-      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names, plan_.has_value());
+      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names,
+                             use_of(schema.columns[i]));
     cells_.columns.resize(wanted_.size());
     filter_.place(wanted_);
+  }
+  ColumnUse use_of(const CsvColumn& column) const {
+    if (!features_) return {};
+    ColumnUse use{.as_float32 = true};
+    if (is_whole(column.dtype))
+      for (const FeatureColumn& feature : std::get<FeaturesSpec>(features_->kind).columns)
+        if (feature.kind == FeatureColumn::Kind::kAsIs && feature.buckets > 0 &&
+            feature.inputs.front() == column.name)
+          use.ids = {{feature.buckets}, feature.padding};
+    return use;
   }
   // What a feature reads: a column, or its indicator.
   const RawColumn& raw_column(const std::string& name) const {

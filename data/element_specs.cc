@@ -12,7 +12,10 @@
 #include "data/stage_spec.h"
 
 namespace cairn {
-namespace {}  // namespace
+
+bool is_whole(DType dtype) {
+  return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
+}
 
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   if (columns.empty()) throw InvalidArgumentError(str(what, " has no columns"));
@@ -57,6 +60,7 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
     throw InvalidArgumentError(str("column \"", column.name,
                                    "\": cells of several numbers have no default_value; an empty "
                                    "one has no numbers"));
+  check_ids(column.ids, is_whole(column.dtype), 1, str("column \"", column.name, "\""));
   if (column.default_value && !parses_as(*column.default_value, column.dtype))
     throw InvalidArgumentError(str("column \"", column.name, "\": the default_value \"",
                                    *column.default_value, "\" is not of type ",
@@ -160,6 +164,7 @@ ElementSpec records_element(const RecordSchema& schema) {
     if (field.count < 1 || field.count > kFieldCountMax)
       throw InvalidArgumentError(str("field \"", field.name, "\": count is ", field.count,
                                      ", it must lie in [1, ", kFieldCountMax, "]"));
+    check_ids(field.ids, is_whole(field.dtype), field.count, str("field \"", field.name, "\""));
     element.columns.push_back(
         {field.name, {field.dtype, field.count == 1 ? Shape{} : Shape{field.count}}});
   }
@@ -232,6 +237,11 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
       if (text)
         throw InvalidArgumentError(str("feature \"", feature.name, "\": \"", name,
                                        "\" is a string, which no model reads; hash it"));
+      if (feature.padding && (!is_whole(column.type.dtype) || column.type.shape.rank() > 1))
+        throw InvalidArgumentError(str("feature \"", feature.name,
+                                       "\": padding is of ids, whole numbers of shape [] or [k], "
+                                       "and \"",
+                                       name, "\" is ", column.type.to_string()));
       return column;
     }
     if (feature.kind == FeatureColumn::Kind::kWords && !(text && scalar))
@@ -268,7 +278,7 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
     if (feature.kind == FeatureColumn::Kind::kNumeric) {
       element.columns.push_back({feature.name, {DType::kFloat32, {feature.width()}}});
     } else if (feature.kind == FeatureColumn::Kind::kAsIs) {
-      if (ragged)
+      if (ragged || feature.padding)
         add_ragged(element, feature.name, last->type.dtype);
       else
         element.columns.push_back({feature.name, last->type});

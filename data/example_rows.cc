@@ -47,15 +47,20 @@ class Column {
     return std::all_of(floats_.end() - last(floats_), floats_.end(), lies) &&
            std::all_of(integers_.end() - last(integers_), integers_.end(), lies);
   }
+  // The first value of that row that is not one of the feature's ids; empty: all are.
+  std::string last_that_is_no_id() const {
+    if (feature_.ids.any()) return "";
+    for (std::size_t begin = last_begin(integers_), i = begin; i < integers_.size(); ++i)
+      if (!feature_.ids.holds(integers_[i], i - begin))
+        return str(integers_[i], " is not ", feature_.ids.text(i - begin),
+                   " (ExampleFeature::ids)");
+    return "";
+  }
   // Whether all values of that row are finite numbers.
   bool last_is_finite() const {
-    const std::size_t begin = !feature_.ragged ? floats_.size() - std::min(count_, floats_.size())
-                              : splits_.size() < 2
-                                  ? 0
-                                  : static_cast<std::size_t>(splits_[splits_.size() - 2]);
-    return feature_.dtype != DType::kFloat32 ||
-           std::all_of(floats_.begin() + static_cast<std::ptrdiff_t>(begin), floats_.end(),
-                       [](float value) { return std::isfinite(value); });
+    if (feature_.dtype != DType::kFloat32) return true;
+    return std::all_of(floats_.begin() + static_cast<std::ptrdiff_t>(last_begin(floats_)),
+                       floats_.end(), [](float value) { return std::isfinite(value); });
   }
   // Where this example's Feature is; the last of several of one name counts.
   void set(std::string_view message) {
@@ -114,6 +119,12 @@ class Column {
   template <typename T>
   std::ptrdiff_t last(const std::vector<T>& values) const {
     return static_cast<std::ptrdiff_t>(std::min(count_, values.size()));
+  }
+  // Where the values of the row that was added last begin.
+  template <typename T>
+  std::size_t last_begin(const std::vector<T>& values) const {
+    if (!feature_.ragged) return values.size() - std::min(count_, values.size());
+    return splits_.size() < 2 ? 0 : static_cast<std::size_t>(splits_[splits_.size() - 2]);
   }
   std::size_t size() const {
     switch (feature_.dtype) {
@@ -268,9 +279,11 @@ class ExampleRows final : public RowDecoder {
   bool add_to(std::size_t place, std::string& why) {
     Column& column = columns_[place];
     if (!column.add(why)) return false;
-    if (!finite_ || place == label_ || column.last_is_finite()) return true;
-    why = "it holds a number that is not finite";
-    return false;
+    if (finite_ && place != label_ && !column.last_is_finite())
+      why = "it holds a number that is not finite";
+    else
+      why = column.last_that_is_no_id();
+    return why.empty();
   }
   // Example.features is a Features, whose map is a list of entries: a name, and a Feature.
   bool find_features(std::string_view record) {

@@ -25,6 +25,7 @@ struct ExampleFeature {
   // Stands for each value of a feature that is missing or has no values. Without it that is an
   // error, but of a ragged one, which then has none.
   std::optional<std::string> default_value = std::nullopt;
+  IdRange ids = {};  // of int64: another number makes a bad record
   bool operator==(const ExampleFeature&) const = default;
 };
 

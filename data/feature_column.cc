@@ -65,9 +65,11 @@ FeatureColumn FeatureColumn::crossed(std::vector<std::string> columns, std::int6
   return made;
 }
 
-FeatureColumn FeatureColumn::as_is(std::string column, std::int64_t ids, std::string name) {
+FeatureColumn FeatureColumn::as_is(std::string column, std::int64_t ids, std::string name,
+                                   std::optional<std::int64_t> padding) {
   FeatureColumn made = make(Kind::kAsIs, {column}, name.empty() ? column : name);
   made.buckets = ids;
+  made.padding = padding;
   check_feature(made);
   return made;
 }
@@ -160,6 +162,7 @@ void check_feature(const FeatureColumn& feature) {
       if (feature.buckets < 0) fail("ids is ", feature.buckets, ", it must be at least 0");
       break;
   }
+  if (feature.padding && feature.kind != Kind::kAsIs) fail("only a column as it is has padding");
   if (feature.kind != Kind::kCrossed && feature.kind != Kind::kNumeric &&
       feature.inputs.size() != 1)
     fail("it wants one column");

@@ -3,6 +3,7 @@
 // vocabulary) is found once by fit() (data/fit.h).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ struct FeatureColumn {
   std::int64_t buckets = 0;       // kHashed, kCrossed, kWords; kAsIs: how many ids there are
   std::vector<float> boundaries;  // kBucketised, ascending
   Ngrams ngrams;                  // kWords
+  // kAsIs: a value that stands for "no id" and is left out, so that the feature is ragged.
+  std::optional<std::int64_t> padding;
 
   // The number of different ids: the rows that an embedding of this feature needs. 0 for kNumeric.
   std::int64_t ids() const;
@@ -81,8 +84,11 @@ struct FeatureColumn {
   static FeatureColumn crossed(std::vector<std::string> columns, std::int64_t buckets,
                                std::string name = "");
   // The column unchanged, numbers of any shape or ragged: what the model reads as it is, or ids in
-  // [0, ids) already, which are not checked here.
-  static FeatureColumn as_is(std::string column, std::int64_t ids = 0, std::string name = "");
+  // [0, ids) already. Cells of a CSV file outside of that are bad ones; other sources have bounds
+  // of their own (RecordField::ids, ExampleFeature::ids). With `padding`, of whole numbers of shape
+  // [] or [k] or ragged: ragged, without the values that equal it.
+  static FeatureColumn as_is(std::string column, std::int64_t ids = 0, std::string name = "",
+                             std::optional<std::int64_t> padding = std::nullopt);
   // Ragged int64 in [0, buckets): the hashes of a text's words and n-grams, in their order. A word
   // has the id that hashed() gives it.
   static FeatureColumn words(std::string column, std::int64_t buckets, Ngrams ngrams = {},

@@ -100,6 +100,35 @@ void add_words(const FeatureColumn& feature, std::span<const std::string_view> t
   results.push_back(splits);
 }
 
+// The values but those that equal `padding`, and where each of the `rows` begins.
+template <typename T>
+void add_without(std::int64_t padding, const RawColumn& column, std::int64_t rows,
+                 std::vector<Tensor>& results) {
+  const auto all = column.values.values<T>();
+  const Tensor had = column.splits;
+  const std::size_t each = rows == 0 ? 0 : all.size() / static_cast<std::size_t>(rows);
+  std::vector<T> kept;
+  std::vector<std::int64_t> splits{0};
+  for (std::size_t row = 0, i = 0; row < static_cast<std::size_t>(rows); ++row) {
+    const std::size_t end =
+        had.defined() ? static_cast<std::size_t>(had.values<std::int64_t>()[row + 1]) : i + each;
+    for (; i < end; ++i)
+      if (static_cast<std::int64_t>(all[i]) != padding) kept.push_back(all[i]);
+    splits.push_back(static_cast<std::int64_t>(kept.size()));
+  }
+  results.push_back(Tensor::of<T>({splits.back()}, std::span<const T>(kept)));
+  results.push_back(Tensor::of<std::int64_t>({rows + 1}, std::span<const std::int64_t>(splits)));
+}
+
+void add_without_padding(std::int64_t padding, const RawColumn& column, std::int64_t rows,
+                         std::vector<Tensor>& results) {
+  switch (column.dtype) {
+    case DType::kInt32: return add_without<std::int32_t>(padding, column, rows, results);
+    case DType::kUint8: return add_without<std::uint8_t>(padding, column, rows, results);
+    default: return add_without<std::int64_t>(padding, column, rows, results);
+  }
+}
+
 }  // namespace
 
 // Raw columns before earlier features, as features_element() checks. An input that several features
@@ -146,6 +175,10 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
       for (std::size_t i = 0; i < feature.numerics.size(); ++i)
         write_numeric(feature.numerics[i], input(i), out + i, feature.numerics.size());
       results.push_back(dense);
+      continue;
+    }
+    if (feature.padding) {
+      add_without_padding(*feature.padding, input(0), rows, results);
       continue;
     }
     if (feature.kind == Kind::kAsIs) {

@@ -27,6 +27,8 @@ void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
     out[i].setCharactersMin(feature.ngrams.characters_min);
     out[i].setCharactersMax(feature.ngrams.characters_max);
     out[i].setKeepCase(feature.ngrams.keep_case);
+    out[i].setHasPadding(feature.padding.has_value());
+    out[i].setPadding(feature.padding.value_or(0));
   }
 }
 
@@ -52,6 +54,7 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
     for (float boundary : feature.getBoundaries()) made.boundaries.push_back(boundary);
     made.ngrams = {feature.getWordsMax(), feature.getCharactersMin(), feature.getCharactersMax(),
                    feature.getKeepCase()};
+    if (feature.getHasPadding()) made.padding = feature.getPadding();
   }
   return below.features(std::move(columns));
 }

@@ -46,6 +46,8 @@ void check_example_feature(const ExampleFeature& feature) {
   check_value_shape(feature.name, feature.shape);
   if (feature.ragged && (feature.shape.rank() > 0 || dtype == DType::kUint8))
     refuse("a ragged feature has no shape, and is not of dtype uint8");
+  check_ids(feature.ids, dtype == DType::kInt64, feature.ragged ? 0 : feature.shape.elements(),
+            str("feature \"", feature.name, "\""));
   if (!feature.default_value) return;
   if (feature.ragged)
     refuse("a ragged feature has no values where it is missing: no default_value");

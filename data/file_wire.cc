@@ -53,6 +53,7 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
     made.shape = read_shape(feature.getShape());
     made.ragged = feature.getRagged();
     if (feature.getHasDefault()) made.default_value = read_text(feature.getDefaultValue());
+    made.ids = read_ids(feature.getIds());
   }
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
@@ -112,6 +113,7 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
     features[i].setRagged(feature.ragged);
     features[i].setHasDefault(feature.default_value.has_value());
     if (feature.default_value) features[i].setDefaultValue(*feature.default_value);
+    write_ids(features[i], feature.ids);
   }
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);

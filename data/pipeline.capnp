@@ -93,6 +93,13 @@ struct CsvColumn {
   separator @5 :UInt8;
   missingIndicator @6 :Bool;
   unknown @7 :List(Text);
+  ids @8 :IdRange;
+}
+
+struct IdRange {
+  rows @0 :List(Int64);      # empty: any number
+  hasPadding @1 :Bool;
+  padding @2 :Int64;
 }
 
 struct Records {
@@ -109,6 +116,7 @@ struct RecordField {
   name @0 :Text;
   dtype @1 :UInt8;
   count @2 :Int64;
+  ids @3 :IdRange;
 }
 
 struct Tensors {
@@ -134,6 +142,8 @@ struct Feature {
   charactersMin @9 :Int64;
   charactersMax @10 :Int64;
   keepCase @11 :Bool;
+  hasPadding @12 :Bool;
+  padding @13 :Int64;
 }
 
 struct Numeric {
@@ -240,6 +250,7 @@ struct ExampleFeature {
   ragged @3 :Bool;
   hasDefault @4 :Bool;
   defaultValue @5 :Text;
+  ids @6 :IdRange;
 }
 
 struct Idx {

@@ -34,6 +34,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     columns[i].setMissingIndicator(column.missing_indicator);
     write_texts(columns[i].initUnknown(static_cast<unsigned>(column.unknown.size())),
                 column.unknown);
+    write_ids(columns[i], column.ids);
   }
   out.setLabelColumn(schema.label.column);
   write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
@@ -70,6 +71,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.separator = static_cast<char>(column.getSeparator());
     made.missing_indicator = column.getMissingIndicator();
     made.unknown = read_texts(column.getUnknown());
+    made.ids = read_ids(column.getIds());
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
                   read_texts(in.getNegative()),   in.getBinaryLabel(),
@@ -97,6 +99,7 @@ void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
     fields[i].setName(spec.schema.fields[i].name);
     fields[i].setDtype(static_cast<std::uint8_t>(spec.schema.fields[i].dtype));
     fields[i].setCount(spec.schema.fields[i].count);
+    write_ids(fields[i], spec.schema.fields[i].ids);
   }
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);
@@ -109,8 +112,8 @@ Dataset read_records(pipeline::Records::Reader in) {
   RecordSchema schema;
   check_size(in.getFields(), "fields");
   for (auto field : in.getFields())
-    schema.fields.push_back(
-        {read_text(field.getName()), read_dtype(field.getDtype()), field.getCount()});
+    schema.fields.push_back({read_text(field.getName()), read_dtype(field.getDtype()),
+                             field.getCount(), read_ids(field.getIds())});
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
   schema.label_classes = in.getLabelClasses();

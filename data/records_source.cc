@@ -139,6 +139,7 @@ class RecordsSource final : public Stage {
   void add_bad(const RecordField& field, const Tensor& values, std::vector<BadRecord>& bad) const {
     const bool in_range = !label_range_.any() && field.name == records_.schema.label;
     const bool finite = records_.schema.finite && !in_range;
+    const bool ids = !field.ids.any();
     switch (field.dtype) {
       case DType::kFloat32:
         if (finite) add_not_finite(field, values.values<float>(), bad);
@@ -150,12 +151,15 @@ class RecordsSource final : public Stage {
         return;
       case DType::kInt32:
         if (in_range) add_out_of_range(field, values.values<std::int32_t>(), bad);
+        if (ids) add_no_ids(field, values.values<std::int32_t>(), bad);
         return;
       case DType::kInt64:
         if (in_range) add_out_of_range(field, values.values<std::int64_t>(), bad);
+        if (ids) add_no_ids(field, values.values<std::int64_t>(), bad);
         return;
       case DType::kUint8:
         if (in_range) add_out_of_range(field, values.values<std::uint8_t>(), bad);
+        if (ids) add_no_ids(field, values.values<std::uint8_t>(), bad);
         return;
       default: return;
     }
@@ -167,6 +171,14 @@ class RecordsSource final : public Stage {
       if (!label_range_.holds(static_cast<double>(values[i])))
         bad.push_back({static_cast<std::int64_t>(i) / field.count, field.name,
                        str(+values[i], " is not ", label_range_.text())});
+  }
+  template <typename T>
+  static void add_no_ids(const RecordField& field, std::span<const T> values,
+                         std::vector<BadRecord>& bad) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!field.ids.holds(static_cast<std::int64_t>(values[i]), i))
+        bad.push_back({static_cast<std::int64_t>(i) / field.count, field.name,
+                       str(+values[i], " is not ", field.ids.text(i), " (RecordField::ids)")});
   }
   // 0 times a finite number is 0, and 0 times any other is NaN: one look at all without a branch.
   template <typename T>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
+#include "data/id_range.h"
 
 namespace cairn {
 
@@ -27,6 +28,8 @@ struct CsvColumn {
   bool missing_indicator = false;
   // Further texts of a cell whose value nobody knows, beside CsvSchema::unknown.
   std::vector<std::string> unknown = {};
+  // Of a column of whole numbers: the ids that its cells may hold. Any other number is a bad cell.
+  IdRange ids = {};
   bool operator==(const CsvColumn&) const = default;
 };
 
@@ -98,6 +101,7 @@ struct RecordField {
   std::string name;
   DType dtype = DType::kFloat32;
   std::int64_t count = 1;  // 1: a scalar per example; above: a vector [count]
+  IdRange ids = {};        // of whole numbers: another number makes a bad record
   bool operator==(const RecordField&) const = default;
 };
 

@@ -250,6 +250,8 @@ void check_label_texts(const CsvLabel& label);
 // Adds the two columns of a ragged one: all values, and where each example begins. Of a single
 // example the splits are [0, n].
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype);
+// Whether it has whole numbers, which may be ids.
+bool is_whole(DType dtype);
 // What can be checked of a feature without knowing its input: names, numbers, vocabularies.
 void check_feature(const FeatureColumn& feature);
 // The size of a record, fields without gaps.

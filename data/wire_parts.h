@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/tensor/tensor.h"
 #include "data/dataset_wire.h"
+#include "data/id_range.h"
 
 namespace cairn {
 
@@ -58,6 +59,25 @@ Enum read_enum(std::uint8_t number, Enum last, const char* what) {
     throw InvalidArgumentError(
         str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
   return static_cast<Enum>(number);
+}
+
+// `out` is of what may have bounds of ids; it stays as it is where there are none.
+template <typename Builder>
+void write_ids(Builder out, const IdRange& ids) {
+  if (ids.any()) return;
+  auto made = out.initIds();
+  auto rows = made.initRows(static_cast<unsigned>(ids.rows.size()));
+  for (unsigned i = 0; i < rows.size(); ++i) rows.set(i, ids.rows[i]);
+  made.setHasPadding(ids.padding.has_value());
+  made.setPadding(ids.padding.value_or(0));
+}
+template <typename Reader>
+IdRange read_ids(Reader in) {
+  IdRange ids;
+  check_size(in.getRows(), "bounds of ids");
+  for (const std::int64_t rows : in.getRows()) ids.rows.push_back(rows);
+  if (in.getHasPadding()) ids.padding = in.getPadding();
+  return ids;
 }
 
 }  // namespace cairn

@@ -105,7 +105,7 @@ TEST(Ragged, NumbersOfACellAreOneColumn) {
   const std::string text =
       "int64[3]{7, -3, 8} int64[4]{0, 2, 2, 3} float32[3]{0.5, 1, 2} int64[4]{0, 2, 2, 3} ";
   EXPECT_EQ(to_text(*open(rows.batch(3))->next()), text);
-  const std::vector<FeatureColumn> unchanged = {FeatureColumn::as_is("ids", 9),
+  const std::vector<FeatureColumn> unchanged = {FeatureColumn::as_is("ids"),
                                                 FeatureColumn::as_is("x")};
   EXPECT_EQ(to_text(*open(rows.features(unchanged).batch(3))->next()), text);
   EXPECT_EQ(to_text(*open(rows.take(3).features(unchanged).batch(3))->next()), text)
