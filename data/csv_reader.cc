@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/tensor/element.h"
+#include "core/tensor/known_names.h"
 #include "data/csv_complaints.h"
 #include "data/line_reader.h"
 #include "data/printable.h"
@@ -108,10 +108,9 @@ void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames 
     const std::string& name = schema_.columns[wanted[slot]].name;
     auto place = std::find(titles.begin(), titles.end(), name);
     if (place == titles.end()) {
-      std::string near = nearest_name(name, titles);
-      throw InvalidArgumentError(
-          str(path_, ":", line_, ": the header has no column \"", name, "\"",
-              near.empty() ? "" : "; did you mean \"" + printable(near) + "\"?"));
+      for (std::string& title : titles) title = printable(title);
+      throw InvalidArgumentError(str(path_, ":", line_, ": the header has no column \"", name, "\"",
+                                     names_there(name, titles)));
     }
     const auto again = std::find(place + 1, titles.end(), name);
     if (again != titles.end())

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "core/tensor/element.h"
+#include "core/tensor/known_names.h"
 #include "data/numbers.h"
 #include "data/printable.h"
 
@@ -89,9 +89,8 @@ class ConditionParser {
   std::string unknown_column() const {
     std::vector<std::string> names;
     for (const ConditionColumn& column : columns_) names.push_back(column.name);
-    const std::string near = nearest_name(made_.column_, names);
     return str("there is no column \"", printable(made_.column_), "\"",
-               near.empty() ? "" : "; did you mean \"" + near + "\"?");
+               names_there(made_.column_, names));
   }
 
   void take_modulus() {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/graph/ops.h"
+#include "core/tensor/known_names.h"
 #include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "tools/job_warnings.h"
@@ -88,9 +89,8 @@ void verify_named_columns(const JobFeatures& features, const ElementSpec& data) 
     std::vector<std::string> possible = known;
     if (key == "features.crosses") possible.insert(possible.end(), made.begin(), made.end());
     if (std::ranges::find(possible, column) != possible.end()) return;
-    const std::string near = nearest_name(column, possible);
     throw InvalidArgumentError(str(key, " names \"", column, "\", which is no column of the data",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+                                   names_there(column, possible)));
   });
 }
 
@@ -116,9 +116,8 @@ void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
   std::vector<std::string> known;
   for (const ColumnSpec& column : data.element_spec().columns) known.push_back(column.name);
   if (std::ranges::find(known, group) == known.end()) {
-    const std::string near = nearest_name(group, known);
     throw InvalidArgumentError(str(key, " names \"", group, "\", which is no column of the data",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+                                   names_there(group, known)));
   }
   const TensorType& type = data.element_spec().columns[data.element_spec().find(group)].type;
   const bool whole = type.dtype == DType::kInt32 || type.dtype == DType::kInt64;

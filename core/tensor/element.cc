@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/tensor/known_names.h"
+
 namespace cairn {
 namespace {
 
@@ -40,15 +42,26 @@ std::string nearest_name(const std::string& name, const std::vector<std::string>
   return best;
 }
 
+std::string names_there(const std::string& name, const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 20;
+  const std::string near = nearest_name(name, names);
+  std::string text = near.empty() ? "; there are " : "; did you mean \"" + near + "\"? There are ";
+  if (names.empty()) text += "none";
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i)
+    text += str(i == 0 ? "\"" : ", \"", names[i], "\"");
+  if (names.size() > kShown) text += str(" and ", names.size() - kShown, " more");
+  return text;
+}
+
 std::size_t ElementSpec::find(const std::string& name) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == name) return i;
     names.push_back(columns[i].name);
   }
-  std::string near = nearest_name(name, names);
-  throw InvalidArgumentError(str("the element has no column \"", name, "\"",
-                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  std::erase_if(names, [](const std::string& each) { return each.ends_with("/row_splits"); });
+  throw InvalidArgumentError(
+      str("the element has no column \"", name, "\"", names_there(name, names)));
 }
 
 }  // namespace cairn
