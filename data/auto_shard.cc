@@ -83,8 +83,8 @@ AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
     if (files > 0)
       warning =
           str("the dataset is dealt out by DATA and not by FILE, since ", too_few(files, workers),
-              ": every worker reads all of it and keeps its part; AutoShardPolicy::kData asks "
-              "for that without this warning");
+              ": every worker reads all of it and keeps its part; give at least as many files as "
+              "there are workers, or ask for DATA to have it without this warning");
     return AutoShardPolicy::kData;
   }
   if (policy != AutoShardPolicy::kFile || workers == 1 || enough) return policy;

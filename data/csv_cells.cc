@@ -29,13 +29,11 @@ bool parses_as(std::string_view text, DType dtype) {
   return number_fault(text, dtype) == NumberFault::kNone;
 }
 
-ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
-                             ColumnUse use)
+ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, ColumnUse use)
     : column_(column),
       schema_(schema),
       as_float32_(use.as_float32 && column.dtype == DType::kFloat64),
-      ids_(column.ids.any() ? use.ids : column.ids),
-      names_(names) {
+      ids_(column.ids.any() ? use.ids : column.ids) {
   const bool is_label = column.name == schema.label.column;
   if (is_label && (!schema.label.positive.empty() || !schema.label.classes.empty()))
     label_ = &schema.label;
@@ -193,8 +191,9 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
     return str("\"", shown, "\" is none of the label's classes");
   if (label_ != nullptr)
     return str("\"", shown, "\" is none of the label's positive and negative values");
-  if (is_unknown(cell)) return unknown_complaint(shown, names_);
-  if (column_.separator != 0) return str(piece_complaint(cell), " (in the cell \"", shown, "\")");
+  if (is_unknown(cell)) return unknown_complaint(shown);
+  if (column_.separator != 0 && cell.find(column_.separator) != cell.npos)
+    return str(piece_complaint(cell), " (in the cell \"", shown, "\")");
   const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
   const NumberFault fault = number_fault(cell, dtype);
   if (binary_ && (fault == NumberFault::kNone || fault == NumberFault::kNotFinite))
@@ -205,8 +204,8 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
 std::string ColumnDecoder::cell_complaint(std::string_view value) const {
   const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
   if (ids_.any() || number_fault(value, dtype) != NumberFault::kNone)
-    return value_complaint(value, dtype, names_);
-  return id_complaint(value, ids_, names_);
+    return value_complaint(value, dtype);
+  return id_complaint(value, ids_);
 }
 
 // Of a cell of several values, what is wrong with the first bad one.

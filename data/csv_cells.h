@@ -32,8 +32,7 @@ struct ColumnUse {
 //   Thread  one at a time.
 class ColumnDecoder {
  public:
-  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names,
-                ColumnUse use = {});
+  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, ColumnUse use = {});
 
   // Decodes `cells`, after replacing unknown ones by the default value. Cells that do not parse are
   // added to `bad` with `place` as their column; their values are then undefined, so that the
@@ -81,7 +80,6 @@ class ColumnDecoder {
   bool binary_ = false;              // numbers must lie in [0, 1]
   bool as_float32_ = false;
   IdRange ids_;
-  OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_, missing_;
 };

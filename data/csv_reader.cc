@@ -60,7 +60,7 @@ void CsvCells::erase(const std::vector<bool>& unwanted) {
 }
 
 CsvReader::CsvReader(std::string path, const CsvSchema& schema,
-                     const std::vector<std::size_t>& wanted, OptionNames names)
+                     const std::vector<std::size_t>& wanted)
     : path_(std::move(path)),
       schema_(schema),
       bytes_(open_bytes(path_)),
@@ -70,7 +70,7 @@ CsvReader::CsvReader(std::string path, const CsvSchema& schema,
   for (std::size_t slot = 0; slot < wanted.size(); ++slot)
     slot_of_field_[wanted[slot]] = static_cast<int>(slot);
   skip_byte_order_mark();
-  if (schema_.header) read_header(wanted, names);
+  if (schema_.header) read_header(wanted);
   data_offset_ = offset();
   data_line_ = line_;
 }
@@ -85,14 +85,14 @@ void CsvReader::skip_byte_order_mark() {
   begin_ = byte_order_mark(path_, {buffer_.data(), end_});
 }
 
-void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames names) {
+void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
   Found found;
   if (!find(found, true))
     throw InvalidArgumentError(str(path_, " is empty; a header was to name its columns"));
   if (found.faulty)
     throw InvalidArgumentError(
         str(path_, ":", line_ + quote_fault_.line, ":", quote_fault_.column,
-            ": the header cannot be read: ", quote_complaint(quote_fault_.kind, schema_, names)));
+            ": the header cannot be read: ", quote_complaint(quote_fault_.kind, schema_)));
   CsvCells header;
   header.columns.resize(1 + std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(found.begin),
                                        buffer_.begin() + static_cast<std::ptrdiff_t>(found.end),

@@ -55,8 +55,7 @@ class CsvReader {
   // header. `schema` must outlive the reader.
   //   Errors  NotFound: there is no such file. InvalidArgument: the header lacks a column (names
   //           the nearest), or the file is UTF-16.
-  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
-            OptionNames names);
+  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted);
 
   // Cuts up to `most` picked records that lie whole in the buffer; the next record is number
   // `first` of the data. If none has passed, the file is at its end. It stops before a faulty
@@ -99,7 +98,7 @@ class CsvReader {
   std::size_t cut_rest(const char* begin, const char* end, CsvCells& out);
   std::size_t cut_quoted(const char* begin, const char* end, CsvCells& out);
   void take_cell(std::size_t field, std::string_view cell, CsvCells& out);
-  void read_header(const std::vector<std::size_t>& wanted, OptionNames names);
+  void read_header(const std::vector<std::size_t>& wanted);
 
   std::string path_;
   const CsvSchema& schema_;

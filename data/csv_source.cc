@@ -115,8 +115,7 @@ class CsvSource final : public Stage {
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
     for (std::size_t i : wanted_)
-      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names,
-                             use_of(schema.columns[i]));
+      decoders_.emplace_back(schema, schema.columns[i], use_of(schema.columns[i]));
     cells_.columns.resize(wanted_.size());
     filter_.place(wanted_);
   }
@@ -152,8 +151,7 @@ class CsvSource final : public Stage {
     if (reader_ && csv_.paths.size() == 1)
       reader_->rewind();  // one file, read again and again
     else
-      reader_ =
-          std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, csv_.options.names);
+      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_);
   }
   void next_file() {
     if (!reader_->saw_records() && events_.on_empty_file) events_.on_empty_file(csv_.paths[file_]);
@@ -228,8 +226,7 @@ class CsvSource final : public Stage {
     if (!must_tell()) return;
     const QuoteFault& quote = cells_.fault_quote;
     if (quote.kind != QuoteFault::Kind::kNone)
-      return tell(cells_.fault_row.line, quote.column,
-                  quote_complaint(quote.kind, csv_.schema, csv_.options.names));
+      return tell(cells_.fault_row.line, quote.column, quote_complaint(quote.kind, csv_.schema));
     const bool is_short = cells_.fault_cells < reader_->fields();
     tell(cells_.fault_row.line, 0,
          str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ",
@@ -245,7 +242,7 @@ class CsvSource final : public Stage {
     const std::string place =
         str(csv_.paths[file_], ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
     if (csv_.options.on_error == OnError::kFail)
-      throw InvalidArgumentError(str(place, "; ", line_cure(csv_.options.names)));
+      throw InvalidArgumentError(str(place, "; ", line_cure()));
     ++told_;
     events_.on_skipped_row(place);
   }

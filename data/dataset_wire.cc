@@ -68,11 +68,9 @@ void refuse_code(const StageSpec& last) {
   for (const auto& other : last.others) refuse_code(*other);
 }
 
-// The dataset as its fingerprint sees it: digests instead of tensors, and without options that only
-// change the wording of messages, so that a state is refused only if the elements could differ.
+// The dataset as its fingerprint sees it: digests instead of tensors.
 std::shared_ptr<const StageSpec> what_counts(const std::shared_ptr<const StageSpec>& last) {
   auto made = std::make_shared<StageSpec>(*last);
-  if (auto* csv = std::get_if<CsvSpec>(&made->kind)) csv->options.names = {};
   if (auto* tensors = std::get_if<TensorsSpec>(&made->kind))
     for (std::size_t i = 0; i < tensors->columns.size(); ++i)
       tensors->columns[i].second = tensors->digests[i];

@@ -76,7 +76,7 @@ struct Csv {
   quote @11 :UInt8 = 34;     # 0: none
   cellLinesMax @12 :UInt16 = 1;
   strict @13 :Bool;
-  names @14 :UInt8;
+  reserved @14 :UInt8;       # of older descriptions
   binaryLabel @15 :Bool;
   lastTakesRest @16 :Bool;
   where @17 :List(Text);

@@ -52,7 +52,6 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
   out.setStrict(schema.strict);
   out.setLastTakesRest(schema.last_takes_rest);
-  out.setNames(static_cast<std::uint8_t>(spec.options.names));
   write_texts(out.initWhere(static_cast<unsigned>(schema.where.size())), schema.where);
   write_texts(out.initClasses(static_cast<unsigned>(schema.label.classes.size())),
               schema.label.classes);
@@ -86,8 +85,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
   schema.cell_lines_max = in.getCellLinesMax();
   schema.strict = in.getStrict();
   schema.last_takes_rest = in.getLastTakesRest();
-  CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
-                     read_enum(in.getNames(), OptionNames::kJobFile, "a way to name options")};
+  const CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy")};
   return Dataset::csv(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 

@@ -85,14 +85,9 @@ struct CsvSchema {
   bool operator==(const CsvSchema&) const = default;
 };
 
-// The names by which messages call the options that would cure a bad line: those of this header, or
-// a job file's keys.
-enum class OptionNames : std::uint8_t { kCpp = 0, kJobFile = 1 };
-
 struct CsvOptions {
   // What a line that does not fit does: it ends the run, or is counted and left out.
   OnError on_error = OnError::kFail;
-  OptionNames names = OptionNames::kCpp;
   bool operator==(const CsvOptions&) const = default;
 };
 

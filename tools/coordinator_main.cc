@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "rpc/command_line.h"
+#include "tools/job_words.h"
 #include "tools/train_command.h"
 #include "tools/train_request.h"
 
@@ -26,7 +27,8 @@ int main(int argc, char** argv) {
   try {
     return cairn::tools::train_on_given_cluster(request);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-coordinator: %s\n", error.what());
+    std::fprintf(stderr, "cairn-coordinator: %s\n",
+                 cairn::tools::in_job_words(error.what()).c_str());
     return 1;
   }
 }

@@ -58,6 +58,12 @@ void JobNetwork::make_wide(const Job& job) {
   }
   for (const auto& cross : job.features.crosses)
     wide.crosses.push_back({cross.columns, cross.buckets});
+  if (wide.columns.empty())
+    throw InvalidArgumentError(
+        str("model.kind = \"", job.model.kind,
+            "\": its wide part has a weight for each id, and [features] names no column of ids "
+            "(vocabulary, hashed, bucketised, text or ids): name some, or set model.kind = "
+            "\"deep\""));
   wide.use_bias = !deep_on_;
   wide.hashed =
       std::any_of(wide.columns.begin(), wide.columns.end(),

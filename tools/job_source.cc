@@ -38,7 +38,7 @@ Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnErro
     schema.label.classes = label_classes(job);
   }
   schema.where = where;
-  return Dataset::csv(files, schema, {.on_error = on_error, .names = OptionNames::kJobFile});
+  return Dataset::csv(files, schema, {on_error});
 }
 
 Dataset records_source(const Job& job, const std::vector<std::string>& files) {

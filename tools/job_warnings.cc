@@ -43,13 +43,17 @@ void refuse_empty_files(const LinesRead& lines, const std::string& key) {
 }
 
 // A few examples are enough to find the pattern; LinesRead has kept more for the report.
-std::string skipped_rows_text(const LinesRead& lines, const std::string& key) {
+std::string skipped_rows_text(const LinesRead& lines, const std::string& key, Speaker speaker) {
   constexpr std::size_t kShown = 5;
   if (lines.skipped == 0) return "";
-  std::string text = str(lines.skipped, lines.skipped == 1 ? " bad row of " : " bad rows of ", key,
-                         lines.skipped == 1 ? " was" : " were", " left out (data.skip_bad_rows)");
+  std::string text =
+      str(lines.skipped, lines.skipped == 1 ? " bad row of " : " bad rows of ", key,
+          lines.skipped == 1 ? " was" : " were", " left out (",
+          speaker == Speaker::kJob ? "data.skip_bad_rows"
+                                   : "--skip-bad-rows, or the job's data.skip_bad_rows",
+          ")");
   for (std::size_t i = 0; i < std::min(kShown, lines.first_skipped.size()); ++i)
-    text += str(i == 0 ? ":\n  " : "\n  ", lines.first_skipped[i]);
+    text += str(i == 0 ? ":\n  " : "\n  ", in_job_words(lines.first_skipped[i], speaker));
   if (lines.skipped > static_cast<std::int64_t>(kShown)) text += "\n  ...";
   return text;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/job_model.h"
+#include "tools/job_words.h"
 
 namespace cairn::tools {
 
@@ -14,8 +15,10 @@ std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures
 
 //   Errors  InvalidArgument: a file of `key` ("data.train") holds no rows.
 void refuse_empty_files(const LinesRead& lines, const std::string& key);
-// How many lines of `key` were left out, and the first five of them; empty: none were.
-std::string skipped_rows_text(const LinesRead& lines, const std::string& key);
+// How many lines of `key` were left out by the option that the speaker knows, and the first five of
+// them; empty: none were.
+std::string skipped_rows_text(const LinesRead& lines, const std::string& key,
+                              Speaker speaker = Speaker::kJob);
 // ", 3 rows left out by conditions, 2 without a label": what else was left out; empty: nothing was.
 std::string left_out_text(const LinesRead& lines);
 

@@ -10,6 +10,7 @@
 #include "tools/devices_command.h"
 #include "tools/evaluate_command.h"
 #include "tools/generate_command.h"
+#include "tools/job_words.h"
 #include "tools/model_command.h"
 #include "tools/plot_command.h"
 #include "tools/predict_command.h"
@@ -37,7 +38,10 @@ int main(int argc, char** argv) {
   try {
     if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
   } catch (const cairn::Error& error) {
-    std::fprintf(stderr, "cairn: %s\n", error.what());
+    const bool reads_by_model = app.got_subcommand("predict") || app.got_subcommand("evaluate");
+    const auto speaker =
+        reads_by_model ? cairn::tools::Speaker::kModelCommand : cairn::tools::Speaker::kJob;
+    std::fprintf(stderr, "cairn: %s\n", cairn::tools::in_job_words(error.what(), speaker).c_str());
     return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn: unexpected: %s\n", error.what());

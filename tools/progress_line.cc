@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/job_words.h"
+
 namespace cairn::tools {
 namespace {
 
@@ -100,7 +102,7 @@ void ProgressLine::show(const Progress& progress) {
 // Clears the live line, prints above it, and lets the next show() draw it again.
 void ProgressLine::say(const std::string& text) {
   std::lock_guard hold(mutex_);
-  std::printf(live_ ? "\r\x1b[K%s\n" : "%s\n", text.c_str());
+  std::printf(live_ ? "\r\x1b[K%s\n" : "%s\n", in_job_words(text).c_str());
   std::fflush(stdout);
   live_ = false;
   if (terminal_) last_ = {};  // the live line comes back with the next look

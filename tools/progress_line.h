@@ -37,7 +37,7 @@ class ProgressLine {
   ~ProgressLine();   // end()
   bool due() const;  // enough time has passed since the last show
   void show(const Progress& progress);
-  // A line of its own above the live one.
+  // A line of its own above the live one, in a job's words (job_words.h).
   void say(const std::string& text);
   // Leaves the terminal on a fresh line, below the live one.
   void end();

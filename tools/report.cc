@@ -5,6 +5,7 @@
 
 #include "coordinator/staleness_json.h"
 #include "core/base/json.h"
+#include "tools/job_words.h"
 
 namespace cairn::tools {
 namespace {
@@ -75,7 +76,9 @@ Json collectives_json(const TrainingOutcome& outcome) {
 }
 
 Json skipped_json(const LinesRead& lines) {
-  return {{"rows", lines.skipped}, {"first", lines.first_skipped}};
+  Json first = Json::array();
+  for (const std::string& row : lines.first_skipped) first.push_back(in_job_words(row));
+  return {{"rows", lines.skipped}, {"first", std::move(first)}};
 }
 
 Json left_out_json(const LinesRead& lines) {
@@ -90,7 +93,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
   Json report{
       {"job", job.name},
       {"completed", !outcome.ended_early() && outcome.failure.empty()},
-      {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
+      {"error", outcome.failure.empty() ? Json(nullptr) : Json(in_job_words(outcome.failure))},
       {"strategy", strategy_json(job, outcome)},
       {"cluster", cluster_json(job)},
       {"data_service", data_service_json(job)},

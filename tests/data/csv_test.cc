@@ -81,8 +81,8 @@ TEST(Csv, ErrorsNameFileLineCharacterColumnAndCure) {
   fails_with("1,a\n\n2x,b\n", ":3:1: column \"n\": \"2x\" is not of type int32; mend the line");
   fails_with("1,a\n 99999999999 ,b\n", ":2:2: column \"n\": \"99999999999\" is not of type int32");
   fails_with("1,a\n,b\n",
-             ":2:1: column \"n\": the value is unknown (\"\") and the column has no default_value; "
-             "give it one");
+             ":2:1: column \"n\": the value is unknown (\"\") and the column has no "
+             "CsvColumn::default_value; give it one");
   fails_with("1\n", ":1: a short row: 1 cells where 2 are expected");
   fails_with("1,a\n2,b,c\n", ":2: a long row: 3 cells where 2 are expected");
   fails_with("1,a\n2,\"b\n3,c\n", ":2:3: a quote is opened and not closed on this line");
@@ -97,13 +97,12 @@ struct Outcome {
   std::vector<std::int32_t> rows;
   std::vector<std::string> texts, complaints;
 };
-Outcome read_leniently(const std::string& path, CsvSchema schema,
-                       OptionNames names = OptionNames::kCpp) {
+Outcome read_leniently(const std::string& path, CsvSchema schema) {
   Outcome outcome;
   auto note = [&](const std::string& why) {
     outcome.complaints.push_back(why.substr(path.size()));
   };
-  auto iterator = open(Dataset::csv(path, schema, {OnError::kSkipAndCount, names}), {},
+  auto iterator = open(Dataset::csv(path, schema, {OnError::kSkipAndCount}), {},
                        {.line_events = {.on_skipped_row = note}});
   while (auto element = iterator->next()) {
     outcome.rows.push_back((*element)[0].item<std::int32_t>());
@@ -186,31 +185,6 @@ TEST(Csv, StrictRefusesAQuoteWithinACell) {
       outcome.complaints,
       ElementsAre(HasSubstr(":1:4: a quote stands within a cell that does not begin with one "
                             "(CsvSchema::strict)")));
-}
-
-TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
-  TempFolder folder;
-  auto complaint = [&](const std::string& line) {
-    const std::string path = folder.write("a.csv", line + "\n");
-    const CsvOptions options{OnError::kFail, OptionNames::kJobFile};
-    return error_of([&] { read_all(Dataset::csv(path, two_columns(), options)); })
-        .substr(17 + path.size());
-  };
-  EXPECT_EQ(
-      complaint("x,a"),
-      ":1:1: column \"n\": \"x\" is not of type int32; mend the line, or leave such lines out with "
-      "data.skip_bad_rows = true");
-  EXPECT_EQ(
-      complaint(",a"),
-      ":1:1: column \"n\": the value is unknown (\"\"); mend the line, or leave such lines out "
-      "with data.skip_bad_rows = true");
-  EXPECT_THAT(
-      complaint("1"),
-      HasSubstr("2 are expected; mend the line, or leave such lines out with data.skip_bad_rows"));
-  EXPECT_THAT(
-      complaint("1,\"a"),
-      ::testing::AllOf(HasSubstr("data.csv.quote = \"\""), HasSubstr("data.csv.cell_lines_max"),
-                       HasSubstr("data.skip_bad_rows"), ::testing::Not(HasSubstr("::"))));
 }
 
 TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstCell) {
