@@ -116,12 +116,13 @@ std::int64_t LoadedModel::predict(
   return iterator->skipped();
 }
 
-Dataset LoadedModel::read(std::vector<std::string> files) const {
+Dataset LoadedModel::read(std::vector<std::string> files, std::optional<OnError> on_error) const {
   if (!about().examples.defined())
     throw FailedPreconditionError(
         str("the model in ", about().folder, " was saved without examples, so that it reads no ",
             "files: predict() from elements, or from a dataset that has its columns"));
-  return over_files(about().examples, std::move(files));
+  const Dataset source = over_files(about().examples, std::move(files));
+  return on_error ? with_on_error(source, *on_error) : source;
 }
 
 Dataset LoadedModel::prepare(const Dataset& raw) const {

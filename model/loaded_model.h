@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ class LoadedModel {
   Dataset examples(std::vector<std::string> files) const { return prepare(read(std::move(files))); }
   // The two halves of that: what the files hold; and what the features make of such columns, from
   // wherever they come.
-  Dataset read(std::vector<std::string> files) const;
+  // `on_error`: of bad lines or records; empty: as the examples that the model was saved with.
+  Dataset read(std::vector<std::string> files, std::optional<OnError> on_error = {}) const;
   Dataset prepare(const Dataset& raw) const;
 
  private:

@@ -93,6 +93,16 @@ Dataset over_files(const Dataset& examples, std::vector<std::string> files) {
   return reading(source, std::move(files));
 }
 
+Dataset with_on_error(const Dataset& source, OnError on_error) {
+  auto copy = std::make_shared<StageSpec>(*source.last());
+  std::visit(
+      [on_error](auto& kind) {
+        if constexpr (requires { kind.options.on_error; }) kind.options.on_error = on_error;
+      },
+      copy->kind);
+  return Dataset(std::move(copy));
+}
+
 // By the calls of Dataset, which check that each stage fits the one below.
 Dataset prepared(const Dataset& examples, const Dataset& raw) {
   Dataset made = raw;

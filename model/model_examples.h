@@ -16,6 +16,9 @@ Dataset without_files(const Dataset& examples);
 // label's may be left out.
 //   Errors  FailedPrecondition: it has no files. InvalidArgument: none, or of IDX a wrong number.
 Dataset over_files(const Dataset& examples, std::vector<std::string> files);
+// The same source with another way to treat bad lines or records. Sources that have no such choice
+// stay as they are.
+Dataset with_on_error(const Dataset& source, OnError on_error);
 // What its stages make of `raw`.
 //   Errors  those of the calls of Dataset: other columns.
 Dataset prepared(const Dataset& examples, const Dataset& raw);

@@ -80,7 +80,7 @@ std::vector<ColumnSpec> output_columns(const Graph& graph) {
 }
 
 Predictions::Predictions(const std::string& path, std::vector<ColumnSpec> outputs)
-    : outputs_(std::move(outputs)), json_(ends_in_jsonl(path)) {
+    : outputs_(std::move(outputs)), json_(ends_in_jsonl(path)), path_(path) {
   if (path != "-") file_.emplace(path);
 }
 
@@ -160,6 +160,18 @@ void Predictions::finish() {
   if (!header_written_ && !json_) write_header({});
   if (file_) return file_->finish();
   if (std::fflush(stdout) != 0) raise_disk_error(errno, "writing", "standard output");
+}
+
+std::string Predictions::keep_partial() {
+  constexpr const char* kPartial = ".partial";
+  if (written_ == 0) return "";
+  if (!file_) {
+    finish();
+    return "standard output";
+  }
+  const OutputPlace place = output_place(path_);
+  file_->finish(kPartial);
+  return place.in_place ? place.path : place.path + kPartial;
 }
 
 }  // namespace cairn

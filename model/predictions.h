@@ -31,6 +31,9 @@ class Predictions {
   void write(const std::vector<Tensor>& outputs);
   // Makes it the file of that name; to be called once, at the end.
   void finish();
+  // Instead of finish(), where an error ended them: keeps those before it in a file beside that name,
+  // and returns its path; empty: there are none.
+  std::string keep_partial();
   std::int64_t written() const { return written_; }
 
  private:
@@ -42,6 +45,7 @@ class Predictions {
 
   std::vector<ColumnSpec> outputs_;
   bool json_;
+  std::string path_;
   std::optional<OutputFile> file_;  // empty: standard output
   bool header_written_ = false;
   std::int64_t written_ = 0;

@@ -30,7 +30,7 @@ struct EvaluateRequest : ModelOptions {
 
 // The job that trained the model, with these files as its test data: it says what a label means,
 // which rows count, and which metrics judge the model.
-Job job_over(const SavedModel& model, const std::vector<std::string>& files) {
+Job job_over(const SavedModel& model, const EvaluateRequest& request) {
   const Json metadata = parse_json(model.metadata, "the model's metadata");
   const auto text = metadata.find("toml");
   if (text == metadata.end() || !text->is_string() || !model.examples.defined())
@@ -38,7 +38,8 @@ Job job_over(const SavedModel& model, const std::vector<std::string>& files) {
         str("the model in ", model.folder, " is not of `cairn train`, whose job file says how ",
             "models are judged: call Model::evaluate() in the program that made it"));
   toml::array paths;
-  for (const std::string& file : files) paths.push_back(std::filesystem::absolute(file).string());
+  for (const std::string& file : request.files)
+    paths.push_back(std::filesystem::absolute(file).string());
   const std::string name = str("the job file in ", model.folder);
   toml::table job = toml::parse(text->get<std::string>(), name);
   toml::table* const data = job["data"].as_table();
@@ -46,6 +47,7 @@ Job job_over(const SavedModel& model, const std::vector<std::string>& files) {
   data->insert_or_assign("train", paths);
   data->insert_or_assign("test", paths);
   data->erase("service");
+  if (request.skip_bad_rows) data->insert_or_assign("skip_bad_rows", true);
   job.erase("validation");
   std::ostringstream out;
   out << job;
@@ -171,12 +173,13 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
 
 int evaluate(const EvaluateRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
-  const Job job = job_over(model.about(), request.files);
+  const Job job = job_over(model.about(), request);
   LinesRead met;
   const auto [examples, metrics] = judge(model, job, request, met);
   refuse_empty_files(met, "--data");
   if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
-  if (const std::string text = skipped_rows_text(met, "--data"); !text.empty())
+  if (const std::string text = skipped_rows_text(met, "--data", Speaker::kModelCommand);
+      !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   if (request.as_json) {
     Json all = {{"examples", examples}, {"metrics", Json::object()}};

@@ -10,6 +10,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
   command.add_option("--batch", options.batch, "Examples that are computed at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
       ->capture_default_str();
+  command.add_flag("--skip-bad-rows", options.skip_bad_rows,
+                   "Count rows that do not fit and leave them out, instead of ending at the first");
   command.add_option("--device", options.device, "What computes: cpu:0, gpu:0, ...")
       ->capture_default_str();
 }

@@ -17,6 +17,7 @@ struct ModelOptions {
   std::string model, device = "cpu:0";
   std::vector<std::string> files;
   std::int64_t batch = 4096;
+  bool skip_bad_rows = false;
 };
 
 // Adds the options to `command`; `about_data` says of what form the files are.

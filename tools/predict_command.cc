@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
 
 #include "core/base/clock.h"
@@ -43,8 +44,10 @@ std::size_t cells_of_first_line(const std::string& file, const CsvSchema& schema
 
 // New examples may lack the column that is to be predicted. Where a header names the columns that
 // is no matter; else the number of cells tells, which is the same in all files.
-Dataset raw_examples(const LoadedModel& model, const std::vector<std::string>& files) {
-  const Dataset raw = model.read(files);
+Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
+  const std::vector<std::string>& files = request.files;
+  const Dataset raw =
+      request.skip_bad_rows ? model.read(files, OnError::kSkipAndCount) : model.read(files);
   const auto* csv = std::get_if<CsvSpec>(&raw.last()->kind);
   if (csv == nullptr || csv->schema.header || csv->schema.last_takes_rest) return raw;
   CsvSchema schema = csv->schema;
@@ -55,6 +58,23 @@ Dataset raw_examples(const LoadedModel& model, const std::vector<std::string>& f
   return lacks_label ? Dataset::csv(csv->paths, std::move(schema), csv->options) : raw;
 }
 
+// The batch at hand is lost whole, so that its rows before the error are predicted once more, one by
+// one.
+[[noreturn]] void raise_with_kept(LoadedModel& model, const Dataset& examples,
+                                  Predictions& predictions, const std::exception_ptr& error) {
+  ErrorParts parts = error_parts(error);
+  if (parts.code != Code::kInvalidArgument && parts.code != Code::kDataLoss) throw_error(parts);
+  try {
+    const auto write = [&](const std::vector<Tensor>& outputs) { predictions.write(outputs); };
+    model.predict(examples.skip(predictions.written()), write, {.batch = 1});
+  } catch (const Error&) {  // the same one
+  }
+  if (const std::string kept = predictions.keep_partial(); !kept.empty())
+    parts.message +=
+        str("; the predictions of the ", predictions.written(), " rows before it are in ", kept);
+  throw_error(parts);
+}
+
 // The file is looked at before anything is computed: a refusal after an hour would be a waste.
 int predict(const PredictRequest& request) {
   if (request.out != "-")
@@ -63,13 +83,18 @@ int predict(const PredictRequest& request) {
   const TimePoint began = system_clock().now();
   LinesRead met;
   const PredictOptions options{.batch = request.batch, .line_events = events_into(met)};
-  const Dataset examples = model.prepare(raw_examples(model, request.files));
+  const Dataset examples = model.prepare(raw_examples(model, request));
   Predictions predictions(request.out, model.about().outputs);
-  met.skipped = model.predict(
-      examples, [&](const std::vector<Tensor>& outputs) { predictions.write(outputs); }, options);
+  const auto write = [&](const std::vector<Tensor>& outputs) { predictions.write(outputs); };
+  try {
+    met.skipped = model.predict(examples, write, options);
+  } catch (const Error&) {
+    raise_with_kept(model, examples, predictions, std::current_exception());
+  }
   refuse_empty_files(met, "--data");
   predictions.finish();
-  if (const std::string text = skipped_rows_text(met, "--data"); !text.empty())
+  if (const std::string text = skipped_rows_text(met, "--data", Speaker::kModelCommand);
+      !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   // Predictions may go to standard output; what is told of them must not mix with them.
   const bool mixed = request.out == "-" || output_place(request.out).in_place;

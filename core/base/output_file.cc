@@ -97,7 +97,7 @@ void OutputFile::write(std::string_view bytes) {
 
 // The same order as Disk::write_atomically(): synced, closed, renamed. What is written in place
 // cannot be synced (a FIFO refuses it), and an error of its close() has nothing to undo.
-void OutputFile::finish() {
+void OutputFile::finish(const std::string& ending) {
   if (!place_.in_place && ::fsync(fd_) != 0) raise_disk_error(errno, "syncing", place_.path);
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 && !place_.in_place) {  // a full disk may tell only here
@@ -105,7 +105,7 @@ void OutputFile::finish() {
     ::unlink(written_.c_str());
     raise_disk_error(error, "closing", place_.path);
   }
-  if (!place_.in_place) system_disk().rename(written_, place_.path);
+  if (!place_.in_place) system_disk().rename(written_, place_.path + ending);
 }
 
 }  // namespace cairn

@@ -137,10 +137,37 @@ TEST_F(Predict, ABadRowIsToldWithItsPlace) {
   train({"--strategy", "one_device"}, "5");
   folder_.write("bad.csv", adult_lines()[0] + "\nnonsense\n");
   EXPECT_EQ(predict(path("bad.csv"), path("out.csv")), 1);
-  EXPECT_THAT(said_, HasSubstr("bad.csv:2"));
+  EXPECT_THAT(said_, AllOf(HasSubstr("bad.csv:2"), HasSubstr("with --skip-bad-rows")));
   EXPECT_FALSE(std::filesystem::exists(path("out.csv")));
   EXPECT_EQ(predict(path("nowhere.csv"), path("out.csv")), 1);
   EXPECT_THAT(said_, HasSubstr("nowhere.csv"));
+}
+
+TEST_F(Predict, RowsBeforeABadOneAreKeptAndAFlagLeavesItOut) {
+  train({"--strategy", "one_device"}, "5");
+  const std::vector<std::string> lines = adult_lines();
+  const std::string good = lines[0] + "\n" + lines[1] + "\n" + lines[2] + "\n";
+  folder_.write("good.csv", good + lines[3] + "\n");
+  folder_.write("bad.csv",
+                good + "nan" + lines[3].substr(lines[3].find(',')) + "\n" + lines[3] + "\n");
+  ASSERT_EQ(predict(path("good.csv"), path("good.out")), 0) << said_;
+  const std::string all = folder_.read("good.out");
+
+  EXPECT_EQ(predict(path("bad.csv"), path("out.csv"), {"--batch", "2"}), 1);
+  EXPECT_THAT(said_, AllOf(HasSubstr("bad.csv:4:1: column \"age\": \"nan\""),
+                           HasSubstr("the predictions of the 3 rows before it are in " +
+                                     path("out.csv.partial"))));
+  const std::string kept = folder_.read("out.csv.partial");
+  EXPECT_EQ(lines_of(path("out.csv.partial")).size(), 4u);
+  EXPECT_EQ(all.substr(0, kept.size()), kept);
+
+  ASSERT_EQ(predict(path("bad.csv"), path("out.csv"), {"--skip-bad-rows"}), 0) << said_;
+  EXPECT_THAT(said_, HasSubstr("1 bad row of --data was left out (--skip-bad-rows"));
+  EXPECT_EQ(folder_.read("out.csv"), all);
+  EXPECT_EQ(run({"evaluate", path("run"), "--data", path("bad.csv")}), 1);
+  EXPECT_THAT(said_, HasSubstr("with --skip-bad-rows"));
+  EXPECT_EQ(run({"evaluate", path("run"), "--data", path("bad.csv"), "--skip-bad-rows"}), 0);
+  EXPECT_THAT(said_, HasSubstr("4 examples:"));
 }
 
 TEST_F(Predict, AModelIsShownAndVerified) {
