@@ -210,7 +210,7 @@ void read_csv(TomlTable table, CsvSchema& csv, JobLabel& truth, char delimiter) 
   table.read("header", csv.header);
   table.read("comment", csv.comment);
   read_unknown(table, csv);
-  read_cell_label(table.table("label"), csv.label, truth, true);
+  read_csv_label(table, csv.label, truth);
   table.refuse_unknown();
 }
 

@@ -50,6 +50,13 @@ void read_cell_label(TomlTable label, CsvLabel& made, JobLabel& truth, bool name
 }
 
 // A column's name, or a table with more.
+void read_csv_label(TomlTable& table, CsvLabel& made, JobLabel& truth) {
+  const toml::node* found = table.node("label");
+  if (found != nullptr && found->is_string()) return table.read("label", made.column);
+  read_cell_label(table.table("label"), made, truth, true);
+}
+
+// The same of formats without texts.
 void read_named_label(TomlTable& table, std::string& column, JobLabel& truth) {
   const toml::node* found = table.node("label");
   if (found == nullptr || !found->is_table()) return table.read("label", column);

@@ -27,6 +27,8 @@ struct JobLabel {
 void read_label(TomlTable label, CsvLabel& made, bool named);
 // The same with above, below and unknown.
 void read_cell_label(TomlTable label, CsvLabel& made, JobLabel& truth, bool named);
+// `table`'s label: a column's name, or {column, ...} with all of these.
+void read_csv_label(TomlTable& table, CsvLabel& made, JobLabel& truth);
 // `table`'s label: a column's name, or {column, above, below}.
 void read_named_label(TomlTable& table, std::string& column, JobLabel& truth);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/base/device_cache.h"
 #include "core/base/error.h"
@@ -218,6 +219,38 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   }
 }
 
+// What a feature cannot be made of. Columns that are not there are told by the data.
+void verify_feature_types(const Job& job, const Limits& limits) {
+  if (!job.data.has_columns()) return;
+  std::map<std::string, std::pair<DType, bool>> columns;  // by name: its dtype, whether one value
+  for (const CsvColumn& column : job.data.csv.columns)
+    if (!column.skip) columns[column.name] = {column.dtype, column.separator == 0};
+  if (!job.data.is_text()) columns.clear();
+  for (const ExampleFeature& feature : job.data.tfrecords.features)
+    columns[feature.name] = {feature.dtype, !feature.ragged && feature.shape.rank() == 0};
+  for_each_named_column(job.features, [&](const std::string& key, const std::string& column) {
+    const auto found = columns.find(column);
+    if (found == columns.end()) return;
+    const auto [dtype, single] = found->second;
+    const bool text = dtype == DType::kString;
+    const bool real = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+    const bool of_number =
+        key == "features.numeric" || key == "features.log1p" || key == "features.bucketised";
+    if (text && (of_number || key == "features.plain" || key == "features.ids"))
+      limits.refuse(key, str(" names \"", column, "\", whose dtype is string, and numbers are ",
+                             "wanted: give it one, \"", column, ":",
+                             key == "features.ids" ? "int64" : "float32",
+                             "\", or make ids of its texts under vocabulary or hashed"));
+    if (of_number && !single)
+      limits.refuse(key, str(" names \"", column, "\", which holds several values, and one number ",
+                             "per example is wanted"));
+    if (real && (key == "features.vocabulary" || key == "features.hashed"))
+      limits.refuse(key, str(" names \"", column, "\", whose dtype is ", dtype_name(dtype),
+                             ", and texts or whole numbers are wanted: give it dtype string or "
+                             "int64, or name it under bucketised"));
+  });
+}
+
 // `named` is what `key` names as the label or the weight.
 void verify_is_no_feature(const Job& job, const std::string& named, const std::string& key,
                           const char* role, const Limits& limits) {
@@ -300,6 +333,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);
   verify_label_and_weight(job, limits);
+  verify_feature_types(job, limits);
   verify_format(job, given, limits);
 }
 
