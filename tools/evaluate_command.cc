@@ -1,6 +1,7 @@
 #include "tools/evaluate_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -60,8 +61,14 @@ Dataset judged_examples(const Job& job, const SavedModel& model) {
   const auto* features = std::get_if<FeaturesSpec>(&model.examples.last()->kind);
   if (features == nullptr) return raw;
   std::vector<FeatureColumn> columns = features->columns;
+  const auto has = [&columns](const std::string& name) {
+    return std::ranges::find(columns, name, &FeatureColumn::name) != columns.end();
+  };
+  const std::string& group = job.data.identity();
   if (!job.data.weight.empty()) columns.push_back(FeatureColumn::as_is(job.data.weight));
-  if (!job.data.identity().empty()) columns.push_back(group_column(job));
+  if (!group.empty() && job.data.has_columns()) columns.push_back(group_column(job));
+  if (!job.data.has_columns() && !group.empty() && !has(group))
+    columns.push_back(FeatureColumn::as_is(group));
   return raw.features(std::move(columns));
 }
 

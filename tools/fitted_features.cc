@@ -21,6 +21,11 @@ void add(FittedFeatures& features, FeatureColumn column) {
   features.columns.push_back(std::move(column));
 }
 
+FeatureColumn ids_of(const JobFeatures& wanted, const std::string& column) {
+  const IdRange ids = wanted.id_range(column);
+  return FeatureColumn::as_is(column, ids.rows.front(), "", ids.padding);
+}
+
 // A feature for each column that the job's [features] name, but those whose statistics are fitted.
 void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
   for (const auto& [column, buckets] : wanted.hashed)
@@ -33,8 +38,7 @@ void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
     made.columns.push_back(FeatureColumn::as_is(column));
     made.plain.push_back(column);
   }
-  for (const auto& column : wanted.ids)
-    made.columns.push_back(FeatureColumn::as_is(column, wanted.id_rows.at(column).front()));
+  for (const auto& column : wanted.ids) made.columns.push_back(ids_of(wanted, column));
 }
 
 // Fields that hold ids already: a feature each, or one for each of their values.
@@ -165,6 +169,15 @@ std::shared_ptr<const CandidateShares> shares_of(const Job& job, const Dataset& 
       Tensor::of<std::int64_t>({n}, candidates), Tensor::of<float>({n + 1}, log_share)});
 }
 
+// Only features() leaves out padding, and it makes all columns that are read then.
+void add_columns_of_records(FittedFeatures& made, const JobFeatures& wanted) {
+  for (const std::string& name : made.plain) made.columns.push_back(FeatureColumn::as_is(name));
+  for (const std::string& name : wanted.ids) made.columns.push_back(ids_of(wanted, name));
+  for (const std::string& name : {made.weight, made.group})
+    if (!name.empty() && !wanted.id_rows.contains(name))
+      made.columns.push_back(FeatureColumn::as_is(name));
+}
+
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
 FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fit* known) {
@@ -179,8 +192,12 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fi
   for (const auto& path : job.data.train)
     if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
   refuse_empty_files(made.lines, "data.train");
-  made.examples = cardinality(data);
+  made.examples = cardinality(data, &made.lines);
   made.label = label_scale(job, data, known);
+  if (!job.features.id_padding.empty()) {
+    add_columns_of_records(made, job.features);
+    tell_bags(made, data.features(made.columns));
+  }
   return made;
 }
 

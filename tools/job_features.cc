@@ -47,7 +47,38 @@ JobFeatures::Text read_text(TomlTable& texts, const std::string& key, const toml
   return text;
 }
 
+// 1000; [1000, 50], of a column with two values; or {rows = 1000, padding = -1}.
+void read_ids(TomlTable& ids, const std::string& key, const toml::node& value,
+              JobFeatures& features) {
+  std::vector<std::int64_t>& rows = features.id_rows[key];
+  if (!value.is_table()) {
+    rows = ids.convert<std::vector<std::int64_t>>(value, key);
+    return;
+  }
+  TomlTable one(value.as_table(), ids.path(key), ids.file());
+  one.read("rows", rows);
+  if (rows.empty()) ids.fail(value, key, "{rows = ..., padding = ...}, and it has no rows");
+  if (const toml::node* padding = one.node("padding")) {
+    const auto number = padding->value_exact<std::int64_t>();
+    if (!number) one.fail(*padding, "padding", "a whole number");
+    features.id_padding[key] = *number;
+    if (rows.size() > 1)
+      one.fail(*padding, "padding",
+               "of a column with one number of rows: values with tables of their own each have "
+               "their place, and what is left out has none");
+  }
+  one.refuse_unknown();
+}
+
 }  // namespace
+
+IdRange JobFeatures::id_range(const std::string& column) const {
+  const auto rows = id_rows.find(column);
+  if (rows == id_rows.end()) return {};
+  const auto padding = id_padding.find(column);
+  return {rows->second,
+          padding == id_padding.end() ? std::nullopt : std::optional(padding->second)};
+}
 
 // Some of the tables have columns' names as keys, so each() visits them and no key in them is
 // unknown.
@@ -87,8 +118,7 @@ void read_features(TomlTable table, JobFeatures& features) {
   TomlTable ids = table.table("ids");
   ids.each([&](const std::string& key, const toml::node& value) {
     features.ids.push_back(key);
-    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key)
-                                             : std::vector{ids.convert<std::int64_t>(value, key)};
+    read_ids(ids, key, value, features);
   });
   read_crosses(table, features);
   table.refuse_unknown();

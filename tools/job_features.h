@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/feature_column.h"
+#include "data/id_range.h"
 
 namespace cairn::tools {
 
@@ -37,6 +38,10 @@ struct JobFeatures {
   std::vector<std::string> ids;  // columns that hold ids already
   // How many rows: one number for all values of a field, or one per value.
   std::map<std::string, std::vector<std::int64_t>> id_rows;
+  // By column, where one was given: the value that stands for "no id".
+  std::map<std::string, std::int64_t> id_padding;
+  // What the values of a column may be; any number, where `ids` does not name it.
+  IdRange id_range(const std::string& column) const;
 };
 
 // Calls `see` with each column that is named, and the key that names it. Crosses may also name

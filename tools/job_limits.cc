@@ -292,7 +292,6 @@ void verify_format(const Job& job, const GivenKeys& given, const Limits& limits)
   };
   for (const std::string& other : data_formats())
     refuse_if(other != format && given.contains("data." + other), "data." + other);
-  refuse_if(format == "records" && job.data.skip_bad_rows, "data.skip_bad_rows");
   if (job.data.has_columns()) return;
   const JobFeatures& features = job.features;
   refuse_if(!features.numeric.empty(), "features.numeric");

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "data/hash_split.h"
+#include "data/stage_spec.h"
 #include "tools/job_conditions.h"
 
 namespace cairn::tools {
@@ -29,9 +30,18 @@ std::int64_t classes_of(const Job& job, const std::string& label) {
   return job.model.objective == "multiclass" && !label.empty() ? job.model.classes : 0;
 }
 
+// Bounds that do not fit the column are refused later, with the job's key (tell_bags()).
+IdRange ids_of(const Job& job, const std::string& column, std::int64_t values) {
+  IdRange ids = job.features.id_range(column);
+  const auto bounds = static_cast<std::int64_t>(ids.rows.size());
+  return bounds == 1 || bounds == values ? ids : IdRange{};
+}
+
 Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnError on_error,
                    const Conditions& where) {
   CsvSchema schema = job.data.csv;
+  for (CsvColumn& column : schema.columns)
+    if (is_whole(column.dtype)) column.ids = ids_of(job, column.name, 1);
   if (!schema.label.column.empty()) {
     schema.label.binary = is_binary(job);
     schema.label.skip_unknown = job.data.truth.skip_unknown;
@@ -41,15 +51,20 @@ Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnErro
   return Dataset::csv(files, schema, {on_error});
 }
 
-Dataset records_source(const Job& job, const std::vector<std::string>& files) {
+Dataset records_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
   RecordSchema schema = job.data.records;
+  for (RecordField& field : schema.fields)
+    if (is_whole(field.dtype)) field.ids = ids_of(job, field.name, field.count);
   schema.binary_label = is_binary(job) && !schema.label.empty();
   schema.label_classes = classes_of(job, schema.label);
-  return Dataset::records(files, schema);
+  return Dataset::records(files, schema, {on_error});
 }
 
 Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
   ExampleSchema schema = job.data.tfrecords;
+  for (ExampleFeature& feature : schema.features)
+    if (is_whole(feature.dtype))
+      feature.ids = ids_of(job, feature.name, feature.ragged ? 1 : feature.shape.elements());
   schema.binary_label = is_binary(job) && !schema.label.empty();
   schema.label_classes = classes_of(job, schema.label);
   return Dataset::tfrecords(files, schema, {.on_error = on_error});
@@ -61,7 +76,7 @@ Dataset data_source(const Job& job, const std::vector<std::string>& files,
                     const Conditions& where) {
   const JobData& data = job.data;
   const OnError on_error = data.skip_bad_rows ? OnError::kSkipAndCount : OnError::kFail;
-  if (data.format == "records") return filtered(records_source(job, files), where);
+  if (data.format == "records") return filtered(records_source(job, files, on_error), where);
   if (data.format == "tfrecords") return filtered(tfrecords_source(job, files, on_error), where);
   if (data.format == "libsvm") {
     LibsvmSchema schema = data.libsvm;

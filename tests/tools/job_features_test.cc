@@ -111,5 +111,60 @@ TEST_F(JobFeaturesTest, BadCellsAreToldWithTheKeysOfTheJob) {
                     Not(HasSubstr("::"))));
 }
 
+// ---- ids ----
+
+const std::string kAds =
+    "[data]\ntrain = 'a.csv'\nskip_bad_rows = false\n[data.csv]\n"
+    "columns = ['y:float32', 'ad:int64', 'tags:int32[]']\nlabel = 'y'\n[features]\n";
+
+TEST_F(JobFeaturesTest, AnIdOutsideOfItsTableIsABadCell) {
+  folder_.write("a.csv", "1,1,1\n0,2,2|13\n1,0,9\n0,-1,1\n");
+  EXPECT_THAT(error_of(kAds + "ids = {ad = 10, tags = 10}\n"),
+              AllOf(HasSubstr("a.csv:2:5: column \"tags\": \"13\" is not an id in [0, 10)"),
+                    HasSubstr("(features.ids)"), HasSubstr("data.skip_bad_rows = true"),
+                    Not(HasSubstr("::"))));
+  std::string lenient = kAds;
+  lenient.replace(lenient.find("false"), 5, "true");
+  EXPECT_THAT(batch_of(lenient + "ids = {ad = 10, tags = 10}\n")["ad"].values<std::int64_t>(),
+              ElementsAre(1, 0));
+}
+
+TEST_F(JobFeaturesTest, PaddingIsNoId) {
+  folder_.write("a.csv", "1,1,1|-1\n0,-1,2|3\n");
+  const std::string features =
+      "ids = {ad = {rows = 10, padding = -1}, tags = {rows = 10, padding = -1}}\n";
+  auto batch = batch_of(kAds + features);
+  EXPECT_THAT(batch["ad"].values<std::int64_t>(), ElementsAre(1));
+  EXPECT_THAT(batch["ad/row_splits"].values<std::int64_t>(), ElementsAre(0, 1, 1));
+  EXPECT_THAT(batch["tags"].values<std::int32_t>(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(error_of(kAds + features), "it was taken");
+  EXPECT_THAT(
+      error_of(kAds + "ids = {ad = {rows = [10, 10], padding = -1}}\n"),
+      HasSubstr("some.toml:8: features.ids.ad.padding must be of a column with one number"));
+  EXPECT_THAT(error_of(kAds + "ids = {ad = {padding = -1}}\n"), HasSubstr("it has no rows"));
+}
+
+TEST_F(JobFeaturesTest, RecordsHaveBoundsAndPaddingToo) {
+  struct Record {
+    float y, x;
+    std::int32_t ids[2];
+  };
+  const Record records[] = {{1, 1, {1, -1}}, {0, 2, {3, 12}}, {1, 3, {4, 5}}};
+  folder_.write("a.bin", {reinterpret_cast<const char*>(records), sizeof records});
+  const std::string data =
+      "[data]\ntrain = 'a.bin'\nformat = 'records'\n[data.records]\n"
+      "fields = ['y:float32', 'x:float32', 'ids:int32[2]']\nlabel = 'y'\n[features]\n";
+  EXPECT_THAT(said_by([&] { batch_of(data + "ids = {ids = 10}\n"); }),
+              AllOf(HasSubstr("a.bin: record 0 (from 0), field \"ids\": -1 is not an id"),
+                    HasSubstr("data.skip_bad_rows = true")));
+  std::string lenient = data;
+  lenient.replace(lenient.find("format"), 0, "skip_bad_rows = true\n");
+  EXPECT_EQ(fit_features(job(lenient + "ids = {ids = 10}\n")).examples, 1);
+  auto batch = batch_of(lenient + "ids = {ids = {rows = 10, padding = -1}}\n");
+  EXPECT_THAT(batch["ids"].values<std::int32_t>(), ElementsAre(1, 4, 5));
+  EXPECT_THAT(batch["ids/row_splits"].values<std::int64_t>(), ElementsAre(0, 1, 3));
+  EXPECT_THAT(batch["x"].values<float>(), ElementsAre(1, 3));
+}
+
 }  // namespace
 }  // namespace cairn::tools
