@@ -42,8 +42,8 @@ std::string unknown_complaint(const std::string& shown) {
              "\") and the column has no CsvColumn::default_value; give it one");
 }
 
-// "nan" mostly marks a missing value. Some programs write whole numbers with a decimal point as soon
-// as one of them is missing.
+// "nan" mostly marks a missing value. Some programs write whole numbers with a decimal point as
+// soon as one of them is missing.
 std::string value_complaint(std::string_view text, DType dtype) {
   std::string what = number_complaint(text, dtype);
   switch (number_fault(text, dtype)) {

@@ -31,8 +31,8 @@ class Predictions {
   void write(const std::vector<Tensor>& outputs);
   // Makes it the file of that name; to be called once, at the end.
   void finish();
-  // Instead of finish(), where an error ended them: keeps those before it in a file beside that name,
-  // and returns its path; empty: there are none.
+  // Instead of finish(), where an error ended them: keeps those before it in a file beside that
+  // name, and returns its path; empty: there are none.
   std::string keep_partial();
   std::int64_t written() const { return written_; }
 

@@ -58,8 +58,8 @@ Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
   return lacks_label ? Dataset::csv(csv->paths, std::move(schema), csv->options) : raw;
 }
 
-// The batch at hand is lost whole, so that its rows before the error are predicted once more, one by
-// one.
+// The batch at hand is lost whole, so that its rows before the error are predicted once more, one
+// by one.
 [[noreturn]] void raise_with_kept(LoadedModel& model, const Dataset& examples,
                                   Predictions& predictions, const std::exception_ptr& error) {
   ErrorParts parts = error_parts(error);

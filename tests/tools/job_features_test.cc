@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "data/dataset_iterator.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/fitted_features.h"
