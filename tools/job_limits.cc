@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/base/device_cache.h"
 #include "core/base/error.h"
 #include "core/kernels/chosen_devices.h"
-#include "core/tensor/element.h"
+#include "core/tensor/known_names.h"
 #include "tools/job_callbacks.h"
 #include "tools/job_conditions.h"
 #include "tools/job_objective.h"
@@ -219,19 +218,37 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   }
 }
 
-// What a feature cannot be made of. Columns that are not there are told by the data.
+struct ColumnType {
+  std::string name;
+  DType dtype;
+  bool single;  // it has one value per example
+};
+std::vector<ColumnType> column_types(const JobData& data) {
+  std::vector<ColumnType> columns;
+  for (const CsvColumn& column : data.csv.columns) {
+    if (!data.is_text() || column.skip) continue;
+    columns.push_back({column.name, column.dtype, column.separator == 0});
+    if (column.missing_indicator)
+      columns.push_back({column.name + "/missing", DType::kFloat32, true});
+  }
+  for (const ExampleFeature& feature : data.tfrecords.features)
+    columns.push_back({feature.name, feature.dtype, !feature.ragged && feature.shape.rank() == 0});
+  return columns;
+}
+
+// Which features no column can be.
 void verify_feature_types(const Job& job, const Limits& limits) {
   if (!job.data.has_columns()) return;
-  std::map<std::string, std::pair<DType, bool>> columns;  // by name: its dtype, whether one value
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (!column.skip) columns[column.name] = {column.dtype, column.separator == 0};
-  if (!job.data.is_text()) columns.clear();
-  for (const ExampleFeature& feature : job.data.tfrecords.features)
-    columns[feature.name] = {feature.dtype, !feature.ragged && feature.shape.rank() == 0};
+  const std::vector<ColumnType> columns = column_types(job.data);
+  std::vector<std::string> names;
+  for (const ColumnType& column : columns) names.push_back(column.name);
   for_each_named_column(job.features, [&](const std::string& key, const std::string& column) {
-    const auto found = columns.find(column);
-    if (found == columns.end()) return;
-    const auto [dtype, single] = found->second;
+    const auto found = std::ranges::find(columns, column, &ColumnType::name);
+    if (found == columns.end() && key != "features.crosses")
+      limits.refuse(key, str(" names \"", column, "\", which is no column of the data",
+                             names_there(column, names)));
+    if (found == columns.end()) return;  // a feature may be crossed, too: the data tells of it
+    const auto& [name, dtype, single] = *found;
     const bool text = dtype == DType::kString;
     const bool real = dtype == DType::kFloat32 || dtype == DType::kFloat64;
     const bool of_number =

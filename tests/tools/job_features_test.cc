@@ -77,8 +77,11 @@ TEST_F(JobFeaturesTest, AColumnOfTextsUnderNumericIsToldWithKeyAndLine) {
 
 TEST_F(JobFeaturesTest, AColumnThatIsNotThereIsToldWithThoseThatAre) {
   folder_.write("a.csv", "price,carat,color\n326,0.2,E\n");
-  EXPECT_THAT(error_of(kCars + "numeric = 'clarity'\n"),
-              HasSubstr("There are \"price\", \"carat\", \"color\", \"cut\""));
+  EXPECT_THAT(
+      error_of(kCars + "numeric = 'clarity'\n"),
+      HasSubstr(
+          "some.toml:11: features.numeric names \"clarity\", which is no column of the "
+          "data; did you mean \"carat\"? There are \"price\", \"carat\", \"color\", \"cut\""));
   EXPECT_THAT(error_of(kCars + "hashed = {cut = 9}\n"),
               AllOf(HasSubstr("a.csv:1: the header has no column \"cut\""),
                     HasSubstr("here are \"price\", \"carat\", \"color\"")));
