@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collective/network_group.h"
+#include "core/base/program.h"
 #include "core/tensor/tensor.h"
 
 #ifdef CAIRN_BENCH_GLOO
@@ -175,15 +176,12 @@ void serve(Member& member) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  try {
+  return cairn::run_program("cairn-bench-collective-member", [&] {
     if (argc < 6) throw cairn::InvalidArgumentError("SYSTEM RANK FOLDER TRANSPORT ADDRESS...");
     const auto member = cairn::bench::make_member(argv[1], std::atoi(argv[2]), argv[3], argv[4],
                                                   {argv + 5, argv + argc});
     std::cout << "ready" << std::endl;
     cairn::bench::serve(*member);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-bench-collective-member: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

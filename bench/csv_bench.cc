@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/base/program.h"
 #include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "data/fit.h"
@@ -80,4 +81,6 @@ int bench(int argc, char** argv) {
 }  // namespace
 }  // namespace cairn
 
-int main(int argc, char** argv) { return cairn::bench(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-bench-csv", [&] { return cairn::bench(argc, argv); });
+}

@@ -13,6 +13,7 @@
 
 #include "bench/echo.capnp.h"
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"
 #include "rpc/reactor_thread.h"
@@ -129,20 +130,17 @@ void run(Transport transport, double seconds, Duration spin) {
 }  // namespace cairn::rpc
 
 int main(int argc, char** argv) {
-  CLI::App app("What one RPC call costs beside a bare Unix-socket echo");
-  std::string transport = "unix";
-  double seconds = 1;
-  int spin_us = 0;
-  app.add_option("--transport", transport, "unix or tcp")->capture_default_str();
-  app.add_option("--seconds", seconds, "for each figure")->capture_default_str();
-  app.add_option("--spin-us", spin_us, "poll this long before sleeping")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return cairn::run_program("cairn-bench-echo", [&] {
+    CLI::App app("What one RPC call costs beside a bare Unix-socket echo");
+    std::string transport = "unix";
+    double seconds = 1;
+    int spin_us = 0;
+    app.add_option("--transport", transport, "unix or tcp")->capture_default_str();
+    app.add_option("--seconds", seconds, "for each figure")->capture_default_str();
+    app.add_option("--spin-us", spin_us, "poll this long before sleeping")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     cairn::rpc::run(cairn::rpc::parse_transport(transport), seconds,
                     std::chrono::microseconds(spin_us));
-  } catch (const cairn::Error& error) {
-    std::fprintf(stderr, "cairn-bench-echo: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/program.h"
 #include "core/base/random.h"
 #include "core/exec/executor.h"
 #include "core/graph/function.h"
@@ -168,12 +169,14 @@ int bench(bool fake, int steps) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  bool fake = false;
-  int steps = 2000;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--fake") == 0) fake = true;
-    if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
-      steps = std::max(1, std::atoi(argv[++i]));
-  }
-  return cairn::bench(fake, steps);
+  return cairn::run_program("cairn-bench-executor", [&] {
+    bool fake = false;
+    int steps = 2000;
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--fake") == 0) fake = true;
+      if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
+        steps = std::max(1, std::atoi(argv[++i]));
+    }
+    return cairn::bench(fake, steps);
+  });
 }

@@ -17,6 +17,7 @@
 #include "coordinator/multi_worker_mirrored_strategy.h"
 #include "coordinator/one_device_strategy.h"
 #include "coordinator/replica_context.h"
+#include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "core/graph/ops_model.h"
 #include "nn/nn.h"
@@ -169,20 +170,17 @@ int measure_overlap(std::int64_t batch, int steps) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Training in step", "cairn-bench-in-step");
-  std::string what;
-  std::int64_t batch = 2048;
-  int steps = 5, windows = 7;
-  app.add_option("what", what)->required()->check(CLI::IsMember({"replicas", "overlap"}));
-  app.add_option("--batch", batch, "overlap: examples of both workers")->capture_default_str();
-  app.add_option("--steps", steps, "Of a measurement")->capture_default_str();
-  app.add_option("--windows", windows, "replicas: measurements")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return cairn::run_program("cairn-bench-in-step", [&] {
+    CLI::App app("Training in step", "cairn-bench-in-step");
+    std::string what;
+    std::int64_t batch = 2048;
+    int steps = 5, windows = 7;
+    app.add_option("what", what)->required()->check(CLI::IsMember({"replicas", "overlap"}));
+    app.add_option("--batch", batch, "overlap: examples of both workers")->capture_default_str();
+    app.add_option("--steps", steps, "Of a measurement")->capture_default_str();
+    app.add_option("--windows", windows, "replicas: measurements")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     using namespace cairn::bench;
     return what == "replicas" ? compare_replicas(windows, steps) : measure_overlap(batch, steps);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-bench-in-step: %s\n", error.what());
-    return 1;
-  }
+  });
 }

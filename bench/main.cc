@@ -11,6 +11,7 @@
 #include "bench/trace.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/program.h"
 #include "core/base/trace.h"
 
 namespace cairn::bench {
@@ -103,12 +104,12 @@ void run(const Options& options) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Whole-system benchmarks on processes of this machine", "cairn-bench");
-  cairn::bench::Options options;
-  cairn::bench::add_flags(app, options);
-  CLI11_PARSE(app, argc, argv);
-  if (options.names.empty()) options.names = cairn::bench::names();
-  try {
+  return cairn::run_program("cairn-bench", [&] {
+    CLI::App app("Whole-system benchmarks on processes of this machine", "cairn-bench");
+    cairn::bench::Options options;
+    cairn::bench::add_flags(app, options);
+    CLI11_PARSE(app, argc, argv);
+    if (options.names.empty()) options.names = cairn::bench::names();
     std::optional<cairn::bench::TemporaryFolder> traces;
     if (!options.records.trace.empty()) cairn::start_trace(traces.emplace().path());
     cairn::bench::run(options);
@@ -117,9 +118,6 @@ int main(int argc, char** argv) {
     cairn::bench::join_traces(traces->path(), options.records.trace);
     std::printf("the newest steps of all processes: %s, for ui.perfetto.dev\n",
                 options.records.trace.c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-bench: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -15,6 +15,7 @@
 #include <random>
 #include <string>
 
+#include "core/base/program.h"
 #include "data/criteo_like.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
@@ -187,4 +188,6 @@ int bench(int argc, char** argv) {
 }  // namespace
 }  // namespace cairn
 
-int main(int argc, char** argv) { return cairn::bench(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-bench-reading", [&] { return cairn::bench(argc, argv); });
+}

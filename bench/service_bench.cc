@@ -11,6 +11,7 @@
 
 #include "bench/measure.h"
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "service/data_service_reader.h"
@@ -149,24 +150,21 @@ int bench(const Options& options) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  cairn::bench::Options options;
-  CLI::App app("A CSV pipeline here, and through the data service", "cairn-bench-service");
-  app.add_option("--mb", options.megabytes, "Of CSV, in all files")->capture_default_str();
-  app.add_option("--files", options.files)->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--workers", options.workers, "Data workers")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--batch", options.batch)->capture_default_str();
-  app.add_option("--windows", options.windows, "Passes of each")->capture_default_str();
-  app.add_option("--compression", options.compression)
-      ->check(CLI::IsMember({"off", "zlib"}))
-      ->capture_default_str();
-  app.add_option("--source", options.source, "A CSV file of Adult's form")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return cairn::run_program("cairn-bench-service", [&] {
+    cairn::bench::Options options;
+    CLI::App app("A CSV pipeline here, and through the data service", "cairn-bench-service");
+    app.add_option("--mb", options.megabytes, "Of CSV, in all files")->capture_default_str();
+    app.add_option("--files", options.files)->check(CLI::Range(1, 1000))->capture_default_str();
+    app.add_option("--workers", options.workers, "Data workers")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    app.add_option("--batch", options.batch)->capture_default_str();
+    app.add_option("--windows", options.windows, "Passes of each")->capture_default_str();
+    app.add_option("--compression", options.compression)
+        ->check(CLI::IsMember({"off", "zlib"}))
+        ->capture_default_str();
+    app.add_option("--source", options.source, "A CSV file of Adult's form")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     return cairn::bench::bench(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-bench-service: %s\n", error.what());
-    return 1;
-  }
+  });
 }

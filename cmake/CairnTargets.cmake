@@ -62,7 +62,7 @@ endfunction()
 # COST: about how many seconds its longest test takes, where that is many. ctest begins with these, so that none is left for the end.
 function(cairn_test name)
   cmake_parse_arguments(TEST "" "COST" "SOURCES;LIBRARIES;LABELS" ${ARGN})
-  cairn_test_program(${name} SOURCES ${TEST_SOURCES} LIBRARIES ${TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
+  cairn_test_program(${name} SOURCES ${TEST_SOURCES} LIBRARIES ${TEST_LIBRARIES} cairn_test_main GTest::gmock GTest::gtest)
   # Whatever a machine has: what a GPU computes has other last bits. tools/test --gpu runs what is to use one.
   set(properties TIMEOUT 300 ENVIRONMENT CAIRN_CUDA_LIBRARY=none)
   if(TEST_LABELS)

@@ -2,9 +2,8 @@
 // parse_command_line(), as CLI's callback, so its errors arrive here and become one line and exit
 // status 1.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
-#include "core/base/error.h"
+#include "core/base/program.h"
 #include "rpc/command_line.h"
 #include "tools/ckpt_command.h"
 #include "tools/devices_command.h"
@@ -20,32 +19,30 @@
 #include "tools/up_command.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Cairn: asynchronous training on parameter servers", "cairn");
-  app.require_subcommand(1);
-  int status = 0;
-  cairn::tools::add_train_command(app, status);
-  cairn::tools::add_predict_command(app, status);
-  cairn::tools::add_evaluate_command(app, status);
-  cairn::tools::add_up_command(app, status);
-  cairn::tools::add_status_command(app, status);
-  cairn::tools::add_stop_command(app, status);
-  cairn::tools::add_ckpt_command(app, status);
-  cairn::tools::add_model_command(app, status);
-  cairn::tools::add_devices_command(app, status);
-  cairn::tools::add_generate_command(app, status);
-  cairn::tools::add_plot_command(app, status);
-  cairn::rpc::add_version_flag(app);
-  try {
+  auto speaker = cairn::tools::Speaker::kJob;
+  const auto work = [&] {
+    CLI::App app("Cairn: asynchronous training on parameter servers", "cairn");
+    app.require_subcommand(1);
+    int status = 0;
+    cairn::tools::add_train_command(app, status);
+    cairn::tools::add_predict_command(app, status);
+    cairn::tools::add_evaluate_command(app, status);
+    cairn::tools::add_up_command(app, status);
+    cairn::tools::add_status_command(app, status);
+    cairn::tools::add_stop_command(app, status);
+    cairn::tools::add_ckpt_command(app, status);
+    cairn::tools::add_model_command(app, status);
+    cairn::tools::add_devices_command(app, status);
+    cairn::tools::add_generate_command(app, status);
+    cairn::tools::add_plot_command(app, status);
+    cairn::rpc::add_version_flag(app);
+    app.parse_complete_callback([&] {
+      if (app.got_subcommand("predict") || app.got_subcommand("evaluate"))
+        speaker = cairn::tools::Speaker::kModelCommand;
+    });
     if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
-  } catch (const cairn::Error& error) {
-    const bool reads_by_model = app.got_subcommand("predict") || app.got_subcommand("evaluate");
-    const auto speaker =
-        reads_by_model ? cairn::tools::Speaker::kModelCommand : cairn::tools::Speaker::kJob;
-    std::fprintf(stderr, "cairn: %s\n", cairn::tools::in_job_words(error.what(), speaker).c_str());
-    return 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn: unexpected: %s\n", error.what());
-    return 1;
-  }
-  return status;
+    return status;
+  };
+  return cairn::run_program(
+      "cairn", work, [&](const char* text) { return cairn::tools::in_job_words(text, speaker); });
 }

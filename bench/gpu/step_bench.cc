@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "core/base/random.h"
 #include "core/exec/executor.h"
 #include "core/graph/function.h"
@@ -313,10 +314,5 @@ int run_main(int argc, char** argv) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  try {
-    return cairn::run_main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-bench-gpu-step: %s\n", error.what());
-    return 1;
-  }
+  return cairn::run_program("cairn-bench-gpu-step", [&] { return cairn::run_main(argc, argv); });
 }

@@ -23,6 +23,7 @@
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/program.h"
 #include "core/base/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/row_store.h"
@@ -305,18 +306,15 @@ int main(int argc, char** argv) {
                                                        "--finish-when", finish_of(options)});
   if (options.mode == "recovery")
     cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
-  try {
-    if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
-    if (options.mode == "failpoints") return die_everywhere(options);
-    Chaos chaos(options);
-    return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-chaos: %s\n", error.what());
-    return 1;
-  }
+  if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
+  if (options.mode == "failpoints") return die_everywhere(options);
+  Chaos chaos(options);
+  return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
 }
 
 }  // namespace
 }  // namespace cairn::chaos
 
-int main(int argc, char** argv) { return cairn::chaos::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-chaos", [&] { return cairn::chaos::main(argc, argv); });
+}

@@ -20,6 +20,7 @@
 #include "coordinator/engine_host.h"
 #include "coordinator/hybrid_strategy.h"
 #include "core/base/disk.h"
+#include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
@@ -209,31 +210,28 @@ int main(int argc, char** argv) {
     scenario.rows = simulation::kFlightRows;
     scenario.closures = simulation::kFlightClosures;
   }
-  try {
-    ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
-                                   .placement = Placement::kRoundRobin};
-    options.engine.pipeline_depth = scenario.pipeline_depth;
-    options.engine.variables.check_replicas = hybrid;
-    report("begun");
-    const auto strategy = make_strategy(std::move(options), scenario.consistency);
-    Program program(*strategy, scenario);
-    std::puts("running");
-    std::fflush(stdout);
-    report("connected");
-    if (!recovery.empty())
-      run_and_report(program, recovery);
-    else if (checkpoints.empty())
-      run_all(program, scenario);
-    else
-      run_and_save(program, scenario, checkpoints, finish_when);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-exerciser: %s\n", error.what());
-    return 1;
-  }
+  ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
+                                 .placement = Placement::kRoundRobin};
+  options.engine.pipeline_depth = scenario.pipeline_depth;
+  options.engine.variables.check_replicas = hybrid;
+  report("begun");
+  const auto strategy = make_strategy(std::move(options), scenario.consistency);
+  Program program(*strategy, scenario);
+  std::puts("running");
+  std::fflush(stdout);
+  report("connected");
+  if (!recovery.empty())
+    run_and_report(program, recovery);
+  else if (checkpoints.empty())
+    run_all(program, scenario);
+  else
+    run_and_save(program, scenario, checkpoints, finish_when);
+  return 0;
 }
 
 }  // namespace
 }  // namespace cairn::chaos
 
-int main(int argc, char** argv) { return cairn::chaos::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-exerciser", [&] { return cairn::chaos::main(argc, argv); });
+}

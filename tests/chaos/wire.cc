@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "core/base/random.h"
 
 namespace cairn::chaos {
@@ -74,45 +75,42 @@ int main(int argc, char** argv) {
   app.add_option("--jitter-ms", jitter_ms, "On top of the delay, up to so much");
   app.add_option("--seed", seed);
   CLI11_PARSE(app, argc, argv);
-  try {
-    std::array<pollfd, 2> ends{pollfd{.fd = open_end(a), .events = POLLIN},
-                               pollfd{.fd = open_end(b), .events = POLLIN}};
-    std::puts("ready");
-    std::fflush(stdout);
-    Random random(seed);
-    std::priority_queue<Packet> under_way;
-    std::array<char, 65536> buffer;
-    for (;;) {
-      for (; !under_way.empty() && under_way.top().due <= Clock::now(); under_way.pop())
-        if (::write(under_way.top().to, under_way.top().bytes.data(),
-                    under_way.top().bytes.size()) < 0) {
-          // as good as lost
-        }
-      timespec wait{.tv_sec = 1, .tv_nsec = 0};
-      if (!under_way.empty()) {
-        const auto left = std::max<std::int64_t>(
-            0, std::chrono::nanoseconds(under_way.top().due - Clock::now()).count());
-        wait = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+  std::array<pollfd, 2> ends{pollfd{.fd = open_end(a), .events = POLLIN},
+                             pollfd{.fd = open_end(b), .events = POLLIN}};
+  std::puts("ready");
+  std::fflush(stdout);
+  Random random(seed);
+  std::priority_queue<Packet> under_way;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    for (; !under_way.empty() && under_way.top().due <= Clock::now(); under_way.pop())
+      if (::write(under_way.top().to, under_way.top().bytes.data(), under_way.top().bytes.size()) <
+          0) {
+        // as good as lost
       }
-      check(::ppoll(ends.data(), ends.size(), &wait, nullptr), "waiting for packets");
-      for (std::size_t from = 0; from < 2; ++from)
-        for (ssize_t size; (ends[from].revents & POLLIN) != 0 &&
-                           (size = ::read(ends[from].fd, buffer.data(), buffer.size())) > 0;) {
-          if (random.uniform() < loss) continue;
-          const auto late =
-              std::chrono::duration<double, std::milli>(delay_ms + jitter_ms * random.uniform());
-          under_way.push({Clock::now() + std::chrono::duration_cast<Clock::duration>(late),
-                          ends[1 - from].fd,
-                          {buffer.data(), buffer.data() + size}});
-        }
+    timespec wait{.tv_sec = 1, .tv_nsec = 0};
+    if (!under_way.empty()) {
+      const auto left = std::max<std::int64_t>(
+          0, std::chrono::nanoseconds(under_way.top().due - Clock::now()).count());
+      wait = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
     }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-wire: %s\n", error.what());
-    return 1;
+    check(::ppoll(ends.data(), ends.size(), &wait, nullptr), "waiting for packets");
+    for (std::size_t from = 0; from < 2; ++from)
+      for (ssize_t size; (ends[from].revents & POLLIN) != 0 &&
+                         (size = ::read(ends[from].fd, buffer.data(), buffer.size())) > 0;) {
+        if (random.uniform() < loss) continue;
+        const auto late =
+            std::chrono::duration<double, std::milli>(delay_ms + jitter_ms * random.uniform());
+        under_way.push({Clock::now() + std::chrono::duration_cast<Clock::duration>(late),
+                        ends[1 - from].fd,
+                        {buffer.data(), buffer.data() + size}});
+      }
   }
 }
 
 }  // namespace
 }  // namespace cairn::chaos
 
-int main(int argc, char** argv) { return cairn::chaos::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-wire", [&] { return cairn::chaos::main(argc, argv); });
+}

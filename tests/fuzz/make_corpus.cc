@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "core/base/program.h"
 #include "rpc/error_wire.h"
 #include "rpc/hello.h"
 #include "tests/fuzz/corpus_seeds.h"
@@ -90,15 +91,18 @@ void seed(const std::string& target, const std::string& name, std::string_view b
 }  // namespace cairn::fuzz
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "fuzz_make_corpus FOLDER: writes the seeds there\n";
-    return 2;
-  }
-  cairn::fuzz::set_corpus(argv[1]);
-  cairn::fuzz::hellos();
-  cairn::fuzz::error_texts();
-  cairn::fuzz::seeds_of_data();
-  cairn::fuzz::seeds_of_files();
-  cairn::fuzz::seeds_of_calls();
-  cairn::fuzz::amplifiers();
+  return cairn::run_program("fuzz_make_corpus", [&] {
+    if (argc != 2) {
+      std::cerr << "fuzz_make_corpus FOLDER: writes the seeds there\n";
+      return 2;
+    }
+    cairn::fuzz::set_corpus(argv[1]);
+    cairn::fuzz::hellos();
+    cairn::fuzz::error_texts();
+    cairn::fuzz::seeds_of_data();
+    cairn::fuzz::seeds_of_files();
+    cairn::fuzz::seeds_of_calls();
+    cairn::fuzz::amplifiers();
+    return 0;
+  });
 }

@@ -16,6 +16,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "core/base/random.h"
 #include "rpc/connection.h"
 #include "tests/fuzz/sequence_player.h"
@@ -271,21 +272,18 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.folder = (fs::temp_directory_path() / "cairn-storm-XXXXXX").string();
   if (::mkdtemp(options.folder.data()) == nullptr) return 1;
-  try {
-    Storm storm(options);
-    const std::string trouble = storm.run();
-    std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()),
-                trouble.empty() ? "all programs live and answer" : trouble.c_str());
-    if (!trouble.empty()) return 1;
-    fs::remove_all(options.folder);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-storm: %s\n", error.what());
-    return 1;
-  }
+  Storm storm(options);
+  const std::string trouble = storm.run();
+  std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()),
+              trouble.empty() ? "all programs live and answer" : trouble.c_str());
+  if (!trouble.empty()) return 1;
+  fs::remove_all(options.folder);
+  return 0;
 }
 
 }  // namespace
 }  // namespace cairn::fuzz
 
-int main(int argc, char** argv) { return cairn::fuzz::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-storm", [&] { return cairn::fuzz::main(argc, argv); });
+}

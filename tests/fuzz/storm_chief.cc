@@ -9,6 +9,7 @@
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine_options.h"
+#include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
@@ -62,16 +63,13 @@ int main(int argc, char** argv) {
   app.add_option("--token", options.token, "The cluster's")->required();
   app.add_option("--folder", options.folder, "For logs and checkpoints")->required();
   CLI11_PARSE(app, argc, argv);
-  try {
-    work_until_asked_to_stop(options);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn-storm-chief: %s\n", error.what());
-    return 1;
-  }
+  work_until_asked_to_stop(options);
+  return 0;
 }
 
 }  // namespace
 }  // namespace cairn::fuzz
 
-int main(int argc, char** argv) { return cairn::fuzz::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-storm-chief", [&] { return cairn::fuzz::main(argc, argv); });
+}

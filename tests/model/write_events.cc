@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/base/program.h"
 #include "core/graph/function.h"
 #include "core/graph/ops.h"
 #include "model/event_file.h"
@@ -40,12 +40,9 @@ void write(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  try {
+  return cairn::run_program("write_events", [&] {
+    if (argc != 2) return 2;
     write(argv[1]);
-  } catch (const cairn::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

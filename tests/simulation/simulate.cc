@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "core/base/log.h"
+#include "core/base/program.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -104,4 +105,6 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace cairn::simulation
 
-int main(int argc, char** argv) { return cairn::simulation::main(argc, argv); }
+int main(int argc, char** argv) {
+  return cairn::run_program("cairn-simulate", [&] { return cairn::simulation::main(argc, argv); });
+}

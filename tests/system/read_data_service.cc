@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/json.h"
+#include "core/base/program.h"
 #include "data/dataset_iterator.h"
 #include "service/distribute.h"
 
@@ -32,18 +33,20 @@ void kill_data_worker() {
 }  // namespace
 
 int main() {
-  cairn::service::DistributeOptions options;
-  options.job_name = "job";
-  options.mode = cairn::service::ProcessingMode::kDynamic;
-  const auto iterator = cairn::open(cairn::service::distribute(Dataset::range(1000), options));
-  std::set<std::int64_t> values;
-  while (const auto element = iterator->next()) {
-    values.insert(element->at(0).item<std::int64_t>());
-    if (iterator->ordinal() == 100) kill_data_worker();
-  }
-  // Elements come again after a death: values tell that none is missing.
-  std::printf("%s elements, %zu values\n", iterator->ordinal() >= 1000 ? "1000" : "too few",
-              values.size());
-  std::fflush(stdout);
-  return std::system((std::string(CAIRN_PROGRAMS "/cairn status ") + kRun).c_str());
+  return cairn::run_program("read_data_service", [] {
+    cairn::service::DistributeOptions options;
+    options.job_name = "job";
+    options.mode = cairn::service::ProcessingMode::kDynamic;
+    const auto iterator = cairn::open(cairn::service::distribute(Dataset::range(1000), options));
+    std::set<std::int64_t> values;
+    while (const auto element = iterator->next()) {
+      values.insert(element->at(0).item<std::int64_t>());
+      if (iterator->ordinal() == 100) kill_data_worker();
+    }
+    // Elements come again after a death: values tell that none is missing.
+    std::printf("%s elements, %zu values\n", iterator->ordinal() >= 1000 ? "1000" : "too few",
+                values.size());
+    std::fflush(stdout);
+    return std::system((std::string(CAIRN_PROGRAMS "/cairn status ") + kRun).c_str());
+  });
 }
