@@ -25,6 +25,14 @@ kj::Promise<std::unique_ptr<rpc::Connection>> Dialer::connect(const rpc::Address
                                         kConnectDeadline);
 }
 
+// A process that serves as two tasks would be configured for one of them after the other, for ever.
+void Dialer::refuse_task(const std::string& wanted, const std::string& address,
+                         const std::string& found) {
+  throw FailedPreconditionError(
+      str(wanted, ": at ", address, " there is ", found,
+          "; correct the cluster's addresses, or the --index that it was started with"));
+}
+
 template <typename Client, typename Member>
 rpc::Task<void> Dialer::join(Client* client, Member* member, ProcessIncarnation process) {
   const Duration silence =

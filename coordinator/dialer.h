@@ -28,12 +28,20 @@ class Dialer {
   // Of a task at `address`: control is endpoint 0, its lanes or shards are 1, 2, ...
   kj::Promise<std::unique_ptr<rpc::Connection>> connect(const rpc::Address& address,
                                                         std::uint32_t endpoint);
+  // That the task behind a connection to `member` is the one that the cluster has there.
+  //   Errors  FailedPrecondition naming both: another task answers.
+  template <typename Member>
+  static void verify_task(const Member& member, const rpc::PeerInfo& peer) {
+    if (peer.name() != member.name) refuse_task(member.name, member.address, peer.name());
+  }
   // `Client` is the member's control client, `process` the incarnation at its other end.
   template <typename Client, typename Member>
   rpc::Task<void> join(Client* client, Member* member, ProcessIncarnation process);
 
  private:
   rpc::Hello hello(std::uint32_t endpoint) const;
+  [[noreturn]] static void refuse_task(const std::string& wanted, const std::string& address,
+                                       const std::string& found);
   [[noreturn]] void give_way(const std::string& other);
 
   Session& session_;

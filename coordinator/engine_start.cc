@@ -68,6 +68,7 @@ rpc::Task<void> Engine::start() {
 // Members are counted without gaps; the names are the tasks' own, which may have some.
 void Engine::list_members() {
   const auto& cluster = session_.options.cluster;
+  verify_distinct_addresses(cluster);
   verify_parameter_server_cluster(cluster);
   for (const auto& [task, address] : cluster.tasks("ps")) {
     auto index = static_cast<std::uint32_t>(members_.ps.size());

@@ -11,9 +11,7 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
   auto address = rpc::Address::parse(ps->address);
   auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
   const rpc::PeerInfo peer = control->peer();
-  if (peer.role != rpc::Role::kPs)
-    throw FailedPreconditionError(str(ps->name, ": at ", ps->address, " there is ", peer.name(),
-                                      "; correct the cluster's addresses"));
+  dialer_.verify_task(*ps, peer);
   auto client = std::make_unique<PsControlClient>(std::move(control));
   co_await dialer_.join(client.get(), ps, peer.incarnation);
   std::uint32_t shards = peer.endpoints - 1;

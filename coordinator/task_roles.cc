@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
+#include "rpc/task_addresses.h"
 
 namespace cairn {
 namespace {
@@ -96,6 +99,14 @@ std::string collective_leader(const ClusterSpec& spec, const TaskType& task_type
 
 std::string coordination_leader(const ClusterSpec& spec) {
   return spec.empty() ? "" : leader(spec, {"ps", "chief", "worker"});
+}
+
+void verify_distinct_addresses(const ClusterSpec& spec) {
+  std::vector<rpc::TaskAddress> all;
+  for (const std::string& job : spec.jobs())
+    for (const auto& [index, address] : spec.tasks(job))
+      all.push_back({str("/job:", job, "/task:", index), address});
+  rpc::verify_distinct(all);
 }
 
 void verify_parameter_server_cluster(const ClusterSpec& spec) {

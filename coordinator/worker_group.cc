@@ -26,6 +26,7 @@ WorkerPlace worker_place(const ClusterResolver& resolver) {
         "there is a cluster, and nothing says which of its tasks this process is: give TF_CONFIG a "
         "\"task\" with \"type\" and \"index\"");
   validate_cluster_spec(spec, type, id);
+  verify_distinct_addresses(spec);
   WorkerPlace place;
   for (const char* job : {"chief", "worker"})
     for (const auto& [index, address] : spec.tasks(job)) {

@@ -15,9 +15,7 @@ rpc::Task<void> Workers::connect(Worker* worker) {
   auto address = rpc::Address::parse(worker->address);
   auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
   const rpc::PeerInfo peer = control->peer();
-  if (peer.role != rpc::Role::kWorker)
-    throw FailedPreconditionError(str(worker->name, ": at ", worker->address, " there is ",
-                                      peer.name(), "; correct the cluster's addresses"));
+  dialer_.verify_task(*worker, peer);
   auto client = std::make_unique<WorkerControlClient>(std::move(control));
   co_await dialer_.join(client.get(), worker, peer.incarnation);
   std::uint32_t lanes = peer.endpoints - 1;

@@ -6,6 +6,7 @@
 #include "data/dataset_wire.h"
 #include "rpc/network.h"
 #include "rpc/on_offload.h"
+#include "rpc/task_addresses.h"
 
 namespace cairn::service {
 namespace {
@@ -28,7 +29,12 @@ class Opening {
 };
 
 std::vector<std::string> canonical(std::vector<std::string> addresses) {
-  for (std::string& address : addresses) address = rpc::Address::parse(address).str();
+  std::vector<rpc::TaskAddress> tasks;
+  for (std::string& address : addresses) {
+    address = rpc::Address::parse(address).str();
+    tasks.push_back({str("data worker ", tasks.size(), " of --workers"), address});
+  }
+  rpc::verify_distinct(tasks);
   return addresses;
 }
 

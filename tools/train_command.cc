@@ -206,6 +206,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   const LogAbove log(line);
   TFConfigClusterResolver resolver;
   verify_parameter_server_cluster(resolver);
+  verify_distinct_addresses(resolver.cluster_spec());
   prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().task_count("ps"));
   prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
   const GivenClusterRun run(request.dir,

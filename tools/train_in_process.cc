@@ -159,6 +159,7 @@ int train_as_worker(const TrainRequest& request) {
     throw InvalidArgumentError(
         "strategy.kind is \"multi_worker_mirrored\", and TF_CONFIG names no cluster: run the job "
         "by `cairn train`, or give every worker a TF_CONFIG with its task");
+  verify_distinct_addresses(cluster);
   const bool chief = is_chief(cluster, resolver.task_type(), resolver.task_id());
   TrainRequest own = request;
   if (!chief) own.report.clear();

@@ -5,11 +5,13 @@
 
 #include "coordinator/cluster_resolver.h"
 #include "coordinator/task_roles.h"
+#include "coordinator/worker_group.h"
 #include "core/base/error.h"
 
 namespace cairn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -91,6 +93,26 @@ TEST(ParameterServerCluster, NeedsAPsAndAWorkerAndKnownJobs) {
   EXPECT_THROW(verify_parameter_server_cluster(
                    ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"gateway", {"c:1"}}}),
                InvalidArgumentError);
+}
+
+std::string refusal(const ClusterSpec& spec) {
+  try {
+    verify_distinct_addresses(spec);
+  } catch (const InvalidArgumentError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Cluster, OneAddressForTwoTasksIsRefusedInAnyRole) {
+  EXPECT_EQ(refusal({{"ps", {"a:1", "a:2"}}, {"worker", {"b:1"}}}), "accepted");
+  EXPECT_THAT(refusal({{"ps", {"a:1", "a:1"}}, {"worker", {"b:1"}}}),
+              AllOf(HasSubstr("/job:ps/task:0 at a:1"), HasSubstr("/job:ps/task:1")));
+  EXPECT_THAT(refusal({{"chief", {"a:1"}}, {"ps", {"b:1"}}, {"worker", {"c:1", "a:1"}}}),
+              AllOf(HasSubstr("/job:chief/task:0"), HasSubstr("/job:worker/task:1")));
+  const SimpleClusterResolver group(ClusterSpec{{"worker", {"a:1", "a:1"}}},
+                                    {.master = "", .task_type = "worker", .task_id = 0});
+  EXPECT_THROW(worker_place(group), InvalidArgumentError);
 }
 
 TEST(ParameterServerCluster, AnEmptyOneSaysHowToMakeOne) {

@@ -26,6 +26,9 @@ class FakeProcess {
     rpc::AcceptorOptions door;
     door.cluster = "cairn";
     door.role = role_;
+    // "ps1" is task 1
+    door.task =
+        static_cast<std::uint32_t>(std::stoul(name_.substr(name_.find_first_of("0123456789"))));
     door.incarnation = incarnation;
     acceptor_ = std::make_unique<rpc::Acceptor>(
         ground_.network.host(name_), rpc::Address::parse(address()), door, std::move(endpoints));

@@ -67,6 +67,18 @@ TEST_F(KeptPs, ATaskOfAnotherRoleIsRefused) {
   }
 }
 
+// Two names of one host are not known for one address until the task behind them says who it is.
+TEST_F(KeptPs, AnotherTaskOfTheRoleIsRefusedByBothNames) {
+  begin(2);
+  ps(1).address = fake_ps(0).process.address();
+  try {
+    ground.reactor.wait(ps_group.connect(&ps(1)));
+    FAIL() << "one process is two tasks";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/job:ps/task:1: at sim://ps0 there is /job:ps/task:0"));
+  }
+}
+
 TEST_F(KeptPs, TheSameProcessKeepsItsRows) {
   begin(1);
   have_checkpoint();

@@ -32,6 +32,19 @@ TEST(Start, NamesEveryTaskThatIsMissing) {
   }
 }
 
+// Both would be one process, which ends each connection for the other one.
+TEST(Start, OneAddressForTwoTasksIsRefusedAtOnce) {
+  EngineOptions options;
+  options.cluster =
+      ClusterSpec{{"ps", {"127.0.0.1:4321", "localhost:4321"}}, {"worker", {"127.0.0.1:4322"}}};
+  try {
+    start_engine_thread(options, rpc::Transport::kAuto);
+    FAIL() << "it started";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("/job:ps/task:1")));
+  }
+}
+
 // The shards of those that came first are numbered behind the late one's.
 TEST(Start, TasksMayComeInAnyOrder) {
   SimulatedCluster cluster({.ps = 2, .workers = 2, .shards = 2});

@@ -31,6 +31,19 @@ TEST_F(KeptWorkers, ATaskOfAnotherRoleIsRefused) {
   }
 }
 
+// Two names of one host are not known for one address until the task behind them says who it is.
+TEST_F(KeptWorkers, AnotherTaskOfTheRoleIsRefusedByBothNames) {
+  begin(2);
+  worker(1).address = fake_worker(0).process.address();
+  try {
+    ground.reactor.wait(workers.connect(&worker(1)));
+    FAIL() << "one process is two tasks";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("/job:worker/task:1: at sim://worker0 there is /job:worker/task:0"));
+  }
+}
+
 TEST_F(KeptWorkers, EachConnectionOfALaneHasANewIncarnation) {
   begin(2);
   fake_worker(0).process.cut_off();  // the process stays the same
