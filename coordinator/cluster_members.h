@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "coordinator/flapping.h"
 #include "coordinator/in_flight.h"
 #include "coordinator/lane_client.h"
 #include "coordinator/loss_ledger.h"
@@ -66,6 +67,7 @@ struct Worker {
   ProcessIncarnation process;
   ProcessIncarnation served;  // the one that was last ready for this session
   TimePoint lost_at{};
+  Flapping flapping;
   bool ready = false;
   std::string trouble = "not yet connected";
   std::string status;  // its own JSON, polled by StatusReporter
@@ -83,6 +85,7 @@ struct Ps {
   std::vector<std::unique_ptr<ShardClient>> shards;
   ProcessIncarnation process;
   TimePoint lost_at{};
+  Flapping flapping;
   bool ready = false, lost_for_good = false;
   std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
   std::string trouble = "not yet connected";

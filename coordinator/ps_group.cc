@@ -44,6 +44,7 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
       rpc::Silence silence = co_await silence_of(ps);
       lose(*ps, silence.reason);
       backoff = kBackoffFirst;
+      if (ps->flapping.losses() > 1) co_await wait_longer(ps);
     }
     try {
       co_await connect(ps);
@@ -67,6 +68,21 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
     }
     pump_();
   }
+}
+
+// A ps that was lost once more before any closure was done. What ends its connections, say another
+// coordinator's or a program's that crashes at each pull, is to be seen in the log, and not to be
+// what the cluster is busy with.
+rpc::Task<void> PsGroup::wait_longer(Ps* ps) {
+  co_await session_.parts.reactor.sleep(ps->flapping.pause());
+  const TimePoint now = session_.parts.clock.now();
+  if (ps->flapping.out_of_patience(now, session_.options.ps_wait))
+    give_up(*ps,
+            std::make_exception_ptr(UnavailableError(
+                str(ps->name, " at ", ps->address, " has come and gone ", ps->flapping.losses(),
+                    " times in ", static_cast<int>(session_.seconds_since(ps->flapping.since())),
+                    " s, and no closure was done: ", ps->trouble),
+                ps->name)));
 }
 
 // Told once, however often the ps is found missing afterwards. Its loop goes on dialling it.
@@ -97,6 +113,10 @@ void PsGroup::lose(Ps& ps, const std::string& reason) {
   ps.ready = false;
   ps.trouble = reason;
   ps.lost_at = session_.parts.clock.now();
+  // A restore that is under way waits for this ps too.
+  const QueueCounts counts = session_.queue.counts();
+  ps.flapping.lost(ps.lost_at, counts.finished,
+                   counts.queued + counts.inflight > 0 || ps.needs_rows);
   ps.shards.clear();
   ps.control.reset();
   ps.absence = losses_.lost(ps.name, reason, session_.uptime());
@@ -159,6 +179,7 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   if (rebuild) note_rebuilt(*ps, layout->version, source);
   ps->ready = true;
   ps->trouble.clear();
+  ps->flapping.back(session_.queue.counts().finished);
   tables_.attached(layout);
   if (!session_.started) co_return;
   const double away = session_.seconds_since(ps->lost_at);

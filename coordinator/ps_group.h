@@ -8,7 +8,8 @@
 //   Errors  connect(), attach_in_time(): Unavailable, DeadlineExceeded: try again.
 //           FailedPrecondition: something else answers there, or it has another number of shards.
 //           DataLoss: the checkpoint is damaged. A ps that is given up fails the queue: after
-//           EngineOptions::ps_wait, at once with recovery off or with a damaged checkpoint.
+//           EngineOptions::ps_wait, in which it was away or came and went; at once with recovery
+//           off or with a damaged checkpoint.
 //   Lock    attaching holds the TableLock.
 //   Calls   `pump` (of the dispatcher) after each attempt.
 #pragma once
@@ -61,6 +62,7 @@ class PsGroup {
   rpc::Task<void> give_up_in_silence(Ps* ps);
   rpc::Task<void> attach(Ps* ps);
   void lose(Ps& ps, const std::string& reason);
+  rpc::Task<void> wait_longer(Ps* ps);
   void give_up(Ps& ps, std::exception_ptr error);
   void note_rebuilt(Ps& ps, std::uint64_t version, std::shared_ptr<const CheckpointView> source);
 

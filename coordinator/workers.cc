@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/base/log.h"
 #include "rpc/heartbeat.h"
@@ -62,6 +63,7 @@ rpc::Task<void> Workers::configure(Worker* worker) {
     dispatcher_.admit(*lane);
   }
   worker->ready = true;
+  worker->flapping.back(0);  // its lanes count answers anew
   worker->served = worker->process;
   worker->trouble.clear();
 }
@@ -73,6 +75,8 @@ rpc::Task<void> Workers::keep(Worker* worker) {
       co_await watch(worker);
       co_await give_up(worker);
       backoff = kBackoffFirst;
+      if (const Duration pause = worker->flapping.pause(); pause > Duration(0))
+        co_await session_.parts.reactor.sleep(pause);
     }
     try {
       co_await connect(worker);
@@ -116,6 +120,10 @@ rpc::Task<void> Workers::give_up(Worker* worker) {
   // and queued only behind it.
   worker->ready = false;
   worker->lost_at = session_.parts.clock.now();
+  std::uint64_t answered = 0;
+  for (const auto& lane : worker->lanes) answered += lane->answers;
+  const QueueCounts counts = session_.queue.counts();
+  worker->flapping.lost(worker->lost_at, answered, counts.queued + counts.inflight > 0);
   std::vector<std::shared_ptr<Closure>> interrupted;
   for (auto& lane : worker->lanes) dispatcher_.abandon(*lane, interrupted);
   worker->control.reset();
@@ -131,30 +139,47 @@ rpc::Task<void> Workers::give_up(Worker* worker) {
   for (auto& closure : interrupted) session_.queue.put_back(std::move(closure));
 }
 
+// Since when a worker is of no use: it is away, or comes and goes with no closure answered. Empty:
+// it may be at work.
+std::optional<TimePoint> Workers::useless_since(const Worker& worker) {
+  if (worker.ready && worker.flapping.losses() < 2) return std::nullopt;
+  std::uint64_t answered = 0;
+  for (const auto& lane : worker.lanes) answered += lane->answers;
+  if (worker.ready && answered > 0) return std::nullopt;
+  return worker.flapping.losses() > 0 ? worker.flapping.since() : worker.lost_at;
+}
+
+// One that is there may be at work on a long closure: the error waits until it is lost, too.
 rpc::Task<void> Workers::watch_for_none() {
-  std::optional<TimePoint> since;
+  bool told = false;
+  TimePoint failed{};
   for (;;) {
     co_await session_.parts.reactor.sleep(session_.options.heartbeats.interval);
     std::string names;
-    bool any = false;
+    bool any = false, any_ready = false;
+    TimePoint since = failed;
     for (auto& worker : members_.workers) {
-      any |= worker->ready;
+      const auto useless = useless_since(*worker);
+      any |= !useless;
+      any_ready |= worker->ready;
+      since = std::max(since, useless.value_or(since));
       names += str(names.empty() ? "" : ", ", worker->name, " at ", worker->address, " (",
-                   worker->trouble, ")");
+                   worker->trouble,
+                   worker->flapping.losses() > 1
+                       ? str("; come and gone ", worker->flapping.losses(), " times")
+                       : "",
+                   ")");
     }
-    if (any) {
-      since.reset();
-    } else if (!since) {
-      since = session_.parts.clock.now();
-      log_warning("no worker is left: ", names, ". Waiting ",
-                  fixed(std::chrono::duration<double>(session_.options.worker_wait).count(), 0),
+    told &= !any;
+    if (any || any_ready) continue;
+    const double wait = std::chrono::duration<double>(session_.options.worker_wait).count();
+    if (!std::exchange(told, true))
+      log_warning("no worker is left: ", names, ". Waiting ", fixed(wait, 0),
                   " s for one to come back");
-    } else if (session_.parts.clock.now() - *since > session_.options.worker_wait) {
-      session_.queue.fail_all(std::make_exception_ptr(UnavailableError(str(
-          "no worker could be reached for ",
-          std::chrono::duration<double>(session_.options.worker_wait).count(), " s: ", names))));
-      since = session_.parts.clock.now();
-    }
+    if (session_.parts.clock.now() - since <= session_.options.worker_wait) continue;
+    session_.queue.fail_all(std::make_exception_ptr(
+        UnavailableError(str("no worker could be reached for ", wait, " s: ", names))));
+    failed = session_.parts.clock.now();
   }
 }
 

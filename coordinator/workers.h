@@ -6,10 +6,12 @@
 //   Thread  the engine's.
 //   Errors  connect(), configure(): Unavailable, DeadlineExceeded: try again. FailedPrecondition:
 //           something else answers there, or another coordinator has the worker.
-//           watch_for_none() fails the queue with Unavailable when every worker has been away for
-//           EngineOptions::worker_wait.
+//           watch_for_none() fails the queue with Unavailable when every worker has been away, or
+//           has come and gone without an answer, for EngineOptions::worker_wait.
 //   Calls   Dispatcher for what concerns lanes and closures; LaneFence.
 #pragma once
+#include <optional>
+
 #include "coordinator/cluster_members.h"
 #include "coordinator/dialer.h"
 #include "coordinator/dispatcher.h"
@@ -42,6 +44,7 @@ class Workers {
  private:
   rpc::Task<void> watch(Worker* worker);
   rpc::Task<void> give_up(Worker* worker);
+  static std::optional<TimePoint> useless_since(const Worker& worker);
 
   Session& session_;
   ClusterMembers& members_;

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "tests/simulation/data_service.h"
+#include "tests/simulation/flapping.h"
 
 namespace cairn::simulation {
 namespace {
@@ -180,6 +181,7 @@ void draw_hybrid(Scenario& scenario, Draw& draw) {
 Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kGroups) return group_scenario(seed);
   if (mix == Mix::kDataService) return data_service_scenario(seed);
+  if (mix == Mix::kFlapping) return flapping_scenario(seed);
   Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;

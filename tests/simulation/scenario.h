@@ -46,6 +46,8 @@ enum class Job : std::uint8_t {
   kInStep,  // workers in step, without ps or coordinator: group.h
   // two consumers of one job of the data service under DYNAMIC, whose elements the closures are
   kDataService,
+  // a ps or all workers come and go (flapping.h)
+  kFlapping,
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
@@ -107,6 +109,8 @@ enum class Mix : std::uint8_t {
   kGroups,
   // the data service: data workers and the dispatcher die, connections fail (data_service.h)
   kDataService,
+  // a ps or all workers come and go, over and over (flapping.h)
+  kFlapping,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

@@ -72,11 +72,11 @@ int main(int argc, char** argv) {
   bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
   const std::map<std::string, Mix> mixes{
-      {"everything", Mix::kEverything},   {"exactly-once", Mix::kExactlyOnce},
-      {"flights", Mix::kFlights},         {"slices", Mix::kSlices},
-      {"bounded", Mix::kBounded},         {"groups", Mix::kGroups},
-      {"synchronous", Mix::kSynchronous}, {"hybrid", Mix::kHybrid},
-      {"data-service", Mix::kDataService}};
+      {"everything", Mix::kEverything},    {"exactly-once", Mix::kExactlyOnce},
+      {"flights", Mix::kFlights},          {"slices", Mix::kSlices},
+      {"bounded", Mix::kBounded},          {"groups", Mix::kGroups},
+      {"synchronous", Mix::kSynchronous},  {"hybrid", Mix::kHybrid},
+      {"data-service", Mix::kDataService}, {"flapping", Mix::kFlapping}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(mixes))
       ->option_text(
           "everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
-          "data-service");
+          "data-service|flapping");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

@@ -66,6 +66,12 @@ TEST(Simulation, TheDataServiceHandsOutEveryElementWhateverIsLost) {
     expect_good(Mix::kDataService, "data-service", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix flapping --seeds 1000
+TEST(Simulation, WhoComesAndGoesWithoutWorkIsAnErrorInBoundedTime) {
+  for (std::uint64_t seed = 1; seed <= effort(20); ++seed)
+    expect_good(Mix::kFlapping, "flapping", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= effort(40); ++seed)

@@ -2,6 +2,7 @@
 
 #include "storage/checkpoint_folder.h"
 #include "tests/simulation/data_service.h"
+#include "tests/simulation/flapping.h"
 #include "tests/simulation/group.h"
 
 namespace cairn::simulation {
@@ -144,6 +145,7 @@ bool World::waited_too_long() const {
 
 Verdict run(const Scenario& scenario) {
   if (scenario.job == Job::kDataService) return run_data_service(scenario);
+  if (scenario.job == Job::kFlapping) return run_flapping(scenario);
   return scenario.job == Job::kInStep ? GroupWorld(scenario).run() : World(scenario).run();
 }
 
