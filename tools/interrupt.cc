@@ -1,8 +1,12 @@
 #include "tools/interrupt.h"
 
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace cairn::tools {
 namespace {
@@ -14,8 +18,10 @@ constexpr std::int64_t kEchoMs = 300;
 // interrupt the very code that holds a lock.
 std::atomic<int> first{0};
 std::atomic<std::int64_t> first_at{0};
+std::atomic<unsigned> seconds_max{Interrupts::kSecondsMax};
 static_assert(std::atomic<int>::is_always_lock_free &&
-              std::atomic<std::int64_t>::is_always_lock_free);
+              std::atomic<std::int64_t>::is_always_lock_free &&
+              std::atomic<unsigned>::is_always_lock_free);
 
 // clock_gettime() may be called within a handler; std::chrono does not say so of its clocks.
 std::int64_t now_ms() {
@@ -31,6 +37,7 @@ void on_signal(int number) {
   int none = 0;
   if (first.compare_exchange_strong(none, number)) {
     first_at = now_ms();
+    ::alarm(seconds_max);
     return;
   }
   if (number == SIGHUP || now_ms() - first_at < kEchoMs) return;
@@ -38,11 +45,23 @@ void on_signal(int number) {
   ::raise(number);  // blocked while we handle it: it ends the process when we return
 }
 
+// What the first signal began waits for something that does not come, a ps say. The status is that
+// of a run that ended in time.
+void on_alarm(int) {
+  constexpr std::string_view kText =
+      "\ncairn: the run could not be saved and ended in the time that the first signal gave it, "
+      "and "
+      "ends as it is: what was trained since its newest checkpoint is gone\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(128 + first);
+}
+
 }  // namespace
 
 // SA_RESTART: system calls of other code go on after the handler instead of failing with EINTR.
 Interrupts::Interrupts() {
   first = 0;
+  seconds_max = kSecondsMax;
   struct sigaction action {};
   action.sa_flags = SA_RESTART;
   for (int i = 0; i < 4; ++i) {
@@ -51,12 +70,21 @@ Interrupts::Interrupts() {
     if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;
     ::sigaction(kSignals[i], &action, nullptr);
   }
+  action.sa_handler = on_alarm;
+  ::sigaction(SIGALRM, &action, &alarm_before_);
 }
 
 Interrupts::~Interrupts() {
+  ::alarm(0);
+  ::sigaction(SIGALRM, &alarm_before_, nullptr);
   for (int i = 0; i < 4; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 const std::atomic<int>& Interrupts::signal() { return first; }
+
+unsigned Interrupts::allow_for(double seconds) {
+  seconds_max = std::max(kSecondsMax, static_cast<unsigned>(std::min(std::ceil(2 * seconds), 1e6)));
+  return seconds_max;
+}
 
 }  // namespace cairn::tools

@@ -8,6 +8,7 @@
 #include "coordinator/average_loss.h"
 #include "core/base/json.h"
 #include "core/graph/ops.h"
+#include "tools/interrupt.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
@@ -209,8 +210,9 @@ void Trainer::look_for_interrupt() {
   if (outcome_.interrupted != 0) return;
   outcome_.interrupted = runner_.interrupted();
   if (outcome_.interrupted == 0) return;
+  const unsigned limit = Interrupts::allow_for(runner_.stats().last_checkpoint_seconds);
   line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ", done_,
-                ": the run is saved and ends; once more ends it at once"));
+                ": the run is saved and ends within ", limit, " s; once more ends it at once"));
 }
 
 void Trainer::evaluate_at_end() {
@@ -332,6 +334,7 @@ void Trainer::tell(bool at_end) {
 
 void Trainer::show(bool at_end) {
   EngineStats stats = runner_.stats();
+  Interrupts::allow_for(stats.last_checkpoint_seconds);  // a signal may come at any time
   Progress progress{.step = done_,
                     .steps = total_steps_,
                     .loss = outcome_.loss,

@@ -34,6 +34,30 @@ TEST(InterruptsDeathTest, TheNextEndsTheProcessAtOnce) {
       testing::KilledBySignal(SIGTERM), "");
 }
 
+// The alarm is raised here, so that nobody waits for it.
+TEST(InterruptsDeathTest, WhatTheFirstBeginsHasALimitAfterWhichTheProcessEndsWithItsStatus) {
+  EXPECT_EXIT(
+      {
+        const Interrupts interrupts;
+        std::raise(SIGTERM);
+        if (::alarm(1000) == 0) ::_exit(1);  // none was set
+        std::raise(SIGALRM);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "could not be saved");
+}
+
+TEST(Interrupts, ASaveThatTookLongHasTwiceThatTime) {
+  {
+    const Interrupts interrupts;
+    EXPECT_EQ(Interrupts::allow_for(2), 30u);
+    EXPECT_EQ(Interrupts::allow_for(250), 500u);
+    EXPECT_EQ(::alarm(0), 0u) << "there was no signal";
+    std::raise(SIGINT);
+    EXPECT_GT(::alarm(500), 400u);
+  }
+  EXPECT_EQ(::alarm(0), 0u) << "it goes with the object";
+}
+
 TEST(Interrupts, ATerminalThatClosesIsNoSecondWish) {
   const Interrupts interrupts;
   std::raise(SIGINT);
