@@ -56,9 +56,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--ps", options.ps, "Parameter servers")->capture_default_str();
   app.add_option("--workers", options.workers, "Workers")->capture_default_str();
-  app.add_option("--shards", options.shards, "Threads of a ps; 0: it chooses")
-      ->capture_default_str();
-  app.add_option("--lanes", options.lanes, "Closures that a worker computes at once; 0: it chooses")
+  app.add_option("--shards", options.shards, "Threads of a ps; 0: auto")->capture_default_str();
+  app.add_option("--lanes", options.lanes, "Closures that a worker computes at once; 0: auto")
       ->capture_default_str();
   app.add_option("--transport", options.transports, "auto, tcp, unix; several are measured in turn")
       ->capture_default_str();

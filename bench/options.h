@@ -18,7 +18,7 @@ struct Options {
   Records records;
   int windows = 7;
   double seconds = 2;  // of a window, about
-  int ps = 1, workers = 1, shards = 0, lanes = 0;
+  int ps = 1, workers = 1, shards = 1, lanes = 1;
   std::vector<std::string> transports = {"auto", "tcp"};
   bool bfloat16_wire = false, bfloat16_products = false;
   std::vector<std::uint32_t> depths = {2};

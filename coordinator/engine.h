@@ -119,7 +119,6 @@ class Engine {
   // ---- the start ----
   void list_members();
   rpc::Task<void> connect_everybody();
-  void verify_group() const;
   void number_members();
   rpc::Task<void> show_life();
 

@@ -45,7 +45,6 @@ rpc::Task<void> Engine::start() {
   session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
   session_.tasks.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
-  verify_group();
   number_members();
   const Clock* clock = &session_.parts.clock;
   for (auto& ps : members_.ps)
@@ -68,8 +67,8 @@ rpc::Task<void> Engine::start() {
 // Members are counted without gaps; the names are the tasks' own, which may have some.
 void Engine::list_members() {
   const auto& cluster = session_.options.cluster;
-  verify_distinct_addresses(cluster);
   verify_parameter_server_cluster(cluster);
+  verify_distinct_addresses(cluster);
   for (const auto& [task, address] : cluster.tasks("ps")) {
     auto index = static_cast<std::uint32_t>(members_.ps.size());
     members_.ps.push_back(std::make_unique<Ps>());
@@ -91,16 +90,6 @@ void Engine::list_members() {
     throw InvalidArgumentError(str(consistency.text(), " with ", members_.workers.size(),
                                    " workers: a round would wait for none of them; at most ",
                                    members_.workers.size() - 1, " can be backup workers"));
-}
-
-// The lanes of a worker would be members of a group at one address.
-void Engine::verify_group() const {
-  if (!session_.options.consistency.mirrors()) return;
-  for (const auto& worker : members_.workers)
-    if (worker->lanes.size() != 1)
-      throw InvalidArgumentError(str(worker->name, " has ", worker->lanes.size(),
-                                     " lanes; under HybridStrategy each worker has one: start it "
-                                     "with --lanes 1, and more workers instead"));
 }
 
 // Everybody is dialled in turn until all are there, so that one that is away hides no other.

@@ -12,8 +12,8 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
+#include "core/base/processors.h"
 #include "data/map_function.h"
 #include "data/stage.h"
 
@@ -72,7 +72,7 @@ void run_some(MapCalls& calls, std::size_t lane, std::size_t items) {
 
 std::int64_t calls_of(const MapSpec& spec) {
   if (spec.calls != kAutotune) return spec.calls;
-  const std::int64_t processors = std::thread::hardware_concurrency();
+  const auto processors = static_cast<std::int64_t>(usable_processors());
   return std::clamp<std::int64_t>(processors, 1, kTunedCallsMax);
 }
 

@@ -98,6 +98,7 @@ std::string status_json(const ControlHost& host) {
                     {"address", host.address},
                     {"session", host.session},
                     {"connections", host.connections ? host.connections() : 0},
+                    {"shards_why", host.shards_why},
                     {"shards", std::move(shards)}};
   return json_text(all);
 }

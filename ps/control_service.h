@@ -22,6 +22,7 @@ struct ControlHost {
   std::uint64_t session = 0;  // the newest that any shard was configured for
   std::string address;
   std::vector<const ShardCounters*> shards;
+  std::string shards_why;                    // for people: why so many
   std::function<std::size_t()> connections;  // that are open; none when the server has stopped
   std::function<void(const std::string& reason)> shutdown;
   std::shared_ptr<rpc::Holder> holder;  // the coordinator that it works for

@@ -1,6 +1,7 @@
 // cairn-ps: holds its share of the variables, and gives and takes their rows.
 #include <malloc.h>
 
+#include "core/base/log.h"
 #include "ps/ps_server.h"
 #include "rpc/server_main.h"
 
@@ -38,6 +39,8 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   options.token = flags.token;
   options.insecure = flags.insecure;
   options.shards = flags.threads;
+  options.shards_why = flags.threads_why;
+  cairn::log_info("--shards ", options.shards, ": ", options.shards_why);
   return std::make_unique<Running>(reactor, network, options);
 }
 
@@ -57,7 +60,8 @@ int main(int argc, char** argv) {
   program.description =
       "Holds variables for a cluster: answers pulls, applies pushes, writes and reads checkpoints.";
   program.threads_flag = "--shards";
-  program.threads_help = "Threads that share the rows, one shard each";
+  program.threads_help = "Threads that share the rows, one shard each: a number, or auto (default)";
+  program.threads_auto = true;
   program.start = start;
   return cairn::rpc::server_main(argc, argv, program);
 }

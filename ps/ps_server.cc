@@ -34,6 +34,7 @@ struct PsServer::Impl {
     for (std::uint32_t i = 0; i < options.shards; ++i)
       endpoints.push_back(make_shard(i, offload, store));
     control->index = options.index;
+    control->shards_why = options.shards_why;
     control->incarnation = options.incarnation;
     for (const auto& host : hosts) control->shards.push_back(&host->shard.counters());
     control->shutdown = [this](const std::string& reason) {

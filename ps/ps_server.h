@@ -24,6 +24,7 @@ struct PsServerOptions {
   std::string token;
   bool insecure = false;
   std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
+  std::string shards_why;          // for people: why so many
   ProcessIncarnation incarnation;  // none: drawn at random
   ShardOptions shard;              // its incarnation is the server's
   rpc::ConnectionOptions connection;

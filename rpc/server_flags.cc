@@ -1,10 +1,12 @@
 #include "rpc/server_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/processors.h"
 #include "rpc/command_line.h"
 #include "rpc/hello.h"
 #include "rpc/token.h"
@@ -15,6 +17,53 @@ namespace {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : value;
+}
+
+// Those that have an address. A job is a list of them, or {"index": address}.
+std::vector<TaskAddress> tasks_of(const Json& cluster) {
+  std::vector<TaskAddress> all;
+  for (const auto& [job, tasks] : cluster.items()) {
+    if (!tasks.is_structured()) continue;
+    for (const auto& [index, address] : tasks.items())
+      if (address.is_string())
+        all.push_back({str("/job:", job, "/task:", index), address.get<std::string>()});
+  }
+  return all;
+}
+
+constexpr const char* kAuto = "auto";
+
+// Empty: it is none.
+std::string wrong_threads(const std::string& text) {
+  const bool digits =
+      !text.empty() && text.size() < 5 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && std::stoul(text) >= 1 && std::stoul(text) <= 1024) return "";
+  return str("\"", text, "\" is no number of threads: a whole number from 1 to 1024 is wanted");
+}
+std::string wrong_threads_or_auto(const std::string& text) {
+  const std::string wrong = text == kAuto ? "" : wrong_threads(text);
+  return wrong.empty() ? wrong : wrong + ", or auto";
+}
+
+// The ps and workers of this task's host, itself included. It may listen at an address other than
+// the one that the cluster knows it by.
+std::size_t servers_beside(Role role, const ServerFlags& flags) {
+  std::string own = flags.listen;
+  std::vector<TaskAddress> servers;
+  for (const TaskAddress& task : flags.cluster) {
+    if (task.task == task_name(role, flags.index)) own = task.address;
+    if (task.task.starts_with("/job:ps/") || task.task.starts_with("/job:worker/"))
+      servers.push_back(task);
+  }
+  return std::max<std::size_t>(1, tasks_on_host_of(own, servers));
+}
+
+ThreadBound bound_of(Role role, const std::vector<TaskAddress>& cluster) {
+  if (role == Role::kPs) return shards_bound();
+  return lanes_bound(
+      static_cast<std::size_t>(std::count_if(cluster.begin(), cluster.end(), [](const auto& task) {
+        return task.task.starts_with("/job:worker/");
+      })));
 }
 
 }  // namespace
@@ -41,8 +90,14 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
   app.add_option("--log-file", flags.log_file, "Log to this file instead of standard error");
   app.add_option("--transport", transport, "auto, tcp or unix");
   app.add_option("--parent-pid", flags.parent_pid, "End when this process does");
-  app.add_option(program.threads_flag, flags.threads, program.threads_help)
-      ->check(CLI::Range(1, 1024));
+  std::string threads = program.threads_auto ? kAuto : "1";
+  auto* threads_flag = app.add_option(program.threads_flag, threads, program.threads_help)
+                           ->check(program.threads_auto ? wrong_threads_or_auto : wrong_threads);
+  std::size_t host_tasks = 0;
+  if (program.threads_auto)
+    app.add_option("--host-tasks", host_tasks,
+                   str("How many ps and workers share this host's processors, for ",
+                       program.threads_flag, " auto; 0: those that TF_CONFIG has here"));
   if (program.add_flags) program.add_flags(app);
   add_version_flag(app);
   if (const auto ended = parse_command_line(app, argc, argv)) {
@@ -54,6 +109,17 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
   if (!transport.empty()) flags.transport = parse_transport(transport);
   if (auto text = environment("TF_CONFIG"); !text.empty())
     apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
+  if (threads != kAuto) {
+    flags.threads = static_cast<std::uint32_t>(std::stoul(threads));
+    flags.threads_why = threads_flag->count() > 0 ? "as " + program.threads_flag + " says" : "";
+  } else {
+    if (host_tasks == 0) host_tasks = servers_beside(program.role, flags);
+    ThreadChoice choice =
+        share_of_processors(usable_processors(), host_tasks, bound_of(program.role, flags.cluster));
+    flags.threads = choice.threads;
+    flags.threads_chosen = true;
+    flags.threads_why = std::move(choice.why);
+  }
   if (flags.listen.empty())
     throw InvalidArgumentError(
         str(program.name, " has no address to listen at: give --listen, or set TF_CONFIG"));
@@ -85,10 +151,12 @@ void apply_tf_config(const std::string& text, Role role, GivenFlags given, Serve
           str("TF_CONFIG: task.index is ", json_text(index), ", a number is wanted"));
     flags.index = static_cast<std::uint32_t>(std::stoul(digits));
   }
-  if (given.listen) return;
   const Json cluster = config.value("cluster", Json::object());
   if (!cluster.is_object())
     throw InvalidArgumentError("TF_CONFIG: cluster must be an object of lists of \"host:port\"");
+  flags.cluster = tasks_of(cluster);
+  verify_distinct(flags.cluster);
+  if (given.listen) return;
   const Json tasks = cluster.value(own, Json::array());
   if (!tasks.is_array() || flags.index >= tasks.size() || !tasks[flags.index].is_string())
     throw InvalidArgumentError(

@@ -9,6 +9,7 @@
 
 #include "rpc/network.h"
 #include "rpc/reactor.h"
+#include "rpc/task_addresses.h"
 #include "rpc/waits.h"
 
 namespace CLI {
@@ -28,6 +29,9 @@ struct ServerFlags {
   Transport transport = Transport::kAuto;
   int parent_pid = 0;  // end when it does; 0: nobody's child
   std::uint32_t threads = 1;
+  bool threads_chosen = false;       // by this program, and not by its flag
+  std::string threads_why;           // why so many: "16 processors for 4 tasks of this host"
+  std::vector<TaskAddress> cluster;  // all of its tasks, where a TF_CONFIG tells
 };
 
 // The server as server_main() sees it.
@@ -47,6 +51,9 @@ struct ServerProgram {
   std::string description;
   std::string threads_flag;  // "--lanes"
   std::string threads_help;
+  // Without the flag: as many as this process may use processors, shared with the other ps and
+  // workers of its host; false: one.
+  bool threads_auto = false;
   std::function<void(CLI::App& app)> add_flags;  // further ones; may be empty
   std::function<std::unique_ptr<RunningServer>(Reactor& reactor, Network& network,
                                                const ServerFlags& flags)>
@@ -54,9 +61,9 @@ struct ServerProgram {
 };
 
 // Fills in what the flags left open from a TF_CONFIG text: index and, from the cluster, the address
-// to listen at.
-//   Errors  InvalidArgument: not JSON of that form, another task type, or no such task; names the
-//           place.
+// to listen at; and who else is in the cluster.
+//   Errors  InvalidArgument: not JSON of that form, another task type, no such task, or one address
+//           for two tasks; names the place.
 struct GivenFlags {
   bool index = false;
   bool listen = false;

@@ -1,19 +1,17 @@
 #include "tools/devices_command.h"
 
-#include <sched.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/json.h"
 #include "core/base/machine.h"
+#include "core/base/processors.h"
 #include "core/kernels/chosen_devices.h"
 
 namespace cairn::tools {
@@ -31,14 +29,6 @@ std::string processor_line(const std::string& what) {
 std::string processor_model() {
   const std::string model = processor_line("model name");
   return model.empty() ? "a processor without a name" : model;
-}
-
-// Those that this process may run on: a container may have fewer than the machine.
-int processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-  return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 // Those that our kernels, or oneDNN's, have loops for; newest last.
@@ -83,7 +73,7 @@ Json described() {
   };
   return {{"cpu",
            {{"model", processor_model()},
-            {"processors", processors()},
+            {"processors", usable_processors()},
             {"memory_bytes", machine_memory_bytes()},
             {"instruction_sets", instruction_sets()}}},
           {"gpus", std::move(gpus)},
@@ -95,8 +85,8 @@ Json described() {
 void print() {
   std::string sets;
   for (const std::string& one : instruction_sets()) sets += ", " + one;
-  const int count = processors();
-  std::printf("cpu    %s, %d logical processor%s, %.1f GiB%s\n", processor_model().c_str(), count,
+  const std::size_t count = usable_processors();
+  std::printf("cpu    %s, %zu logical processor%s, %.1f GiB%s\n", processor_model().c_str(), count,
               count == 1 ? "" : "s", static_cast<double>(machine_memory_bytes()) / 0x1p30,
               sets.c_str());
   const cuda::OpenedDevices& found = gpus();

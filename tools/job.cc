@@ -85,11 +85,18 @@ void read_device_cache(TomlTable& table, JobCluster& cluster) {
                                             : table.convert<std::string>(*found, "device_cache");
 }
 
+// "auto", or how many.
+void read_threads(TomlTable& table, const char* key, int& threads) {
+  const toml::node* found = table.node(key);
+  if (found == nullptr || (found->is_string() && *found->value<std::string>() == "auto")) return;
+  threads = table.convert<int>(*found, key);
+}
+
 void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("ps", cluster.ps);
   table.read("workers", cluster.workers);
-  table.read("shards", cluster.shards);
-  table.read("lanes", cluster.lanes);
+  read_threads(table, "shards", cluster.shards);
+  read_threads(table, "lanes", cluster.lanes);
   table.read("pipeline_depth", cluster.pipeline_depth);
   table.read("send_window", cluster.send_window);
   table.read("transport", cluster.transport);

@@ -69,10 +69,15 @@ struct JobStrategy {
   bool on_workers() const { return on_servers() || kind == "multi_worker_mirrored"; }
 };
 
+// As many threads as the machine has processors for, which job_threads.h fills in.
+inline constexpr int kAutoThreads = -1;
+
 // [cluster]: how many processes and threads, and how they work. Names are those of EngineOptions
 // and of the servers' flags.
 struct JobCluster {
-  int ps = 2, workers = 2, shards = 1, lanes = 1;
+  int ps = 2, workers = 2;
+  int shards = kAutoThreads, lanes = kAutoThreads;
+  std::string threads_why;  // why there are so many of both; empty: the job says it
   std::uint32_t pipeline_depth = 2;
   std::uint32_t send_window = 256;
   std::string transport = "auto";

@@ -164,8 +164,9 @@ void verify_early_stopping(const Job& job, const Limits& limits) {
 void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.whole("cluster.ps", cluster.ps, 1, kTasksMax);
   limits.whole("cluster.workers", cluster.workers, 1, kTasksMax);
-  limits.whole("cluster.shards", cluster.shards, 1, kTasksMax);
-  limits.whole("cluster.lanes", cluster.lanes, 1, kTasksMax);
+  for (const auto& [key, threads] :
+       {std::pair("cluster.shards", cluster.shards), std::pair("cluster.lanes", cluster.lanes)})
+    if (threads != kAutoThreads) limits.whole(key, threads, 1, kTasksMax);
   limits.whole("cluster.pipeline_depth", cluster.pipeline_depth, 1, 1024);
   limits.whole("cluster.send_window", cluster.send_window, 1, 1 << 16);
   limits.whole("cluster.steps_per_closure", cluster.steps_per_closure, 1, 1 << 20);

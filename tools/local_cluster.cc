@@ -182,10 +182,10 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
       .environment = environment(role, index),
       .output_file = log};
   auto& arguments = command.arguments;
-  if (int count = ps ? options_.shards : options_.lanes; count > 0) {
-    arguments.push_back(ps ? "--shards" : "--lanes");
-    arguments.push_back(std::to_string(count));
-  }
+  const int count = ps ? options_.shards : options_.lanes;
+  const int servers = options_.ps + options_.workers + options_.data_workers;
+  arguments.push_back(count == 0 ? "--host-tasks" : ps ? "--shards" : "--lanes");
+  arguments.push_back(std::to_string(count == 0 ? servers : count));
   if (!ps && options_.device != "auto") {
     arguments.push_back("--device");
     arguments.push_back(options_.device);

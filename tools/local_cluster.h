@@ -18,9 +18,8 @@ namespace cairn::tools {
 struct LocalClusterOptions {
   int ps = 2;
   int workers = 2;
-  int shards = 0;  // threads of a ps; 0: cairn-ps chooses
-  // Closures that a worker computes at once; 0: cairn-worker chooses.
-  int lanes = 0;
+  int shards = 0;                  // threads of a ps; 0: auto, its share of the processors
+  int lanes = 0;                   // closures that a worker computes at once; 0: the same
   std::string device = "auto";     // workers compute on; see core/kernels/chosen_devices.h
   bool deterministic = false;      // what they compute repeats bit for bit on the same GPU
   std::string transport = "auto";  // "auto", "tcp", "unix"

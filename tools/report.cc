@@ -30,6 +30,7 @@ Json cluster_json(const Job& job) {
           {"workers", cluster.workers},
           {"shards", cluster.shards},
           {"lanes", cluster.lanes},
+          {"threads_why", cluster.threads_why.empty() ? Json(nullptr) : Json(cluster.threads_why)},
           {"device", cluster.device.empty() ? "auto" : cluster.device},
           {"deterministic", cluster.deterministic},
           {"pipeline_depth", cluster.pipeline_depth},

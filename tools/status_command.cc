@@ -3,6 +3,7 @@
 #include "tools/status_command.h"
 
 #include <CLI/CLI.hpp>
+#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -36,6 +37,18 @@ std::string log_of(const Json& description, const std::string& task) {
   return "";
 }
 
+// " 4 lanes (16 processors for 4 tasks of this host)"; empty: the task has not told.
+std::string threads_of(const Json& own) {
+  for (const char* what : {"shards", "lanes"}) {
+    if (!own.is_object() || !own.contains(what)) continue;
+    const std::string why = own.value(str(what, "_why"), "");
+    const std::size_t count = own[what].size();
+    const std::string name(what, std::strlen(what) - (count == 1 ? 1 : 0));
+    return str(" ", count, " ", name, why.empty() ? "" : " (" + why + ")", " ");
+  }
+  return "";
+}
+
 // One line per task, and a second one if it is in trouble. A ps or worker that is away has no
 // details.
 void print_task(const Json& task, const Json& description) {
@@ -44,7 +57,7 @@ void print_task(const Json& task, const Json& description) {
               task.value("ready", false) ? "up" : "AWAY");
   if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   const Json own = task.value("details", Json::object());
-  std::printf("%s", memory_text(own).c_str());
+  std::printf("%s%s", threads_of(own).c_str(), memory_text(own).c_str());
   if (std::string log = log_of(description, name); !log.empty())
     std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());

@@ -8,15 +8,20 @@
 #include <future>
 #include <mutex>
 #include <set>
+#include <utility>
 
+#include "coordinator/engine.h"
+#include "coordinator/engine_host.h"
 #include "coordinator/hybrid_strategy.h"
 #include "coordinator/task_roles.h"
 #include "core/base/log.h"
+#include "core/base/processors.h"
 #include "model/cluster_steps.h"
 #include "rpc/token.h"
 #include "tools/given_cluster.h"
 #include "tools/interrupt.h"
 #include "tools/job_service.h"
+#include "tools/job_threads.h"
 #include "tools/local_cluster.h"
 #include "tools/progress_line.h"
 #include "tools/train_in_process.h"
@@ -30,11 +35,25 @@ constexpr Duration kTakeOverPatience = std::chrono::seconds(60);
 // for tasks at the start, before they are named
 constexpr Duration kSilentWait = std::chrono::seconds(2);
 
-ParameterServerOptions strategy_options(const Job& job) {
+// Cuts a variable for as many shards as there are, which is known when the cluster is connected,
+// and before there are variables.
+class UpToShards final : public Partitioner {
+ public:
+  explicit UpToShards(std::int64_t min_shard_bytes) : min_shard_bytes_(min_shard_bytes) {}
+  void set_shards(std::int64_t shards) { shards_ = shards; }
+  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis) const override {
+    return (*MinSizePartitioner({.min_shard_bytes = min_shard_bytes_, .max_shards = shards_}))(
+        shape, dtype, axis);
+  }
+
+ private:
+  const std::int64_t min_shard_bytes_;
+  std::int64_t shards_ = 1;
+};
+
+ParameterServerOptions strategy_options(const Job& job, std::shared_ptr<UpToShards> partitioner) {
   ParameterServerOptions options;
-  options.partitioner = MinSizePartitioner(
-      {.min_shard_bytes = job.cluster.partition_min_bytes,
-       .max_shards = static_cast<std::int64_t>(job.cluster.ps) * job.cluster.shards});
+  options.partitioner = std::move(partitioner);
   options.seed = job.model.seed;
   options.transport = rpc::parse_transport(job.cluster.transport);
   options.engine.pipeline_depth = job.cluster.pipeline_depth;
@@ -125,19 +144,46 @@ void join_service(JobService& service, LocalClusterOptions& cluster) {
             "CAIRN_TOKEN, or let --data-workers start a service for the run"));
 }
 
+// What the job leaves to the machine. Servers that are not told how many threads to have choose as
+// choose_threads() does, but for a worker on a GPU.
+void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& options) {
+  const JobCluster given = job.cluster;
+  const int tasks = job.cluster.ps + job.cluster.workers + options.data_workers;
+  const std::string resume =
+      request.new_data ? ""
+                       : find_resume(request, job, checkpoint_folder(request, job, request.dir));
+  choose_threads(job, usable_processors(), static_cast<std::size_t>(tasks), resume);
+  if (given.shards != kAutoThreads) options.shards = given.shards;
+  const bool as_all = job.cluster.threads_why.find(';') == std::string::npos;
+  options.lanes = given.lanes != kAutoThreads || !as_all ? job.cluster.lanes : 0;
+}
+
+// What the servers have, whoever chose it.
+void note_threads(ParameterServerStrategy& strategy, UpToShards& partitioner, Job& job) {
+  Engine& engine = strategy.host().engine();
+  std::int64_t shards = 0;
+  for (const ShardServer& server : engine.registry().layout()->servers) shards += server.shards;
+  partitioner.set_shards(shards);
+  JobCluster& cluster = job.cluster;
+  const int lanes = static_cast<int>(engine.lane_count()) / cluster.workers;
+  const int shards_each = static_cast<int>(shards) / cluster.ps;
+  if (std::exchange(cluster.lanes, lanes) == lanes && cluster.shards == shards_each) return;
+  cluster.shards = shards_each;
+  cluster.threads_why = "as the servers were started";
+}
+
 int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
   ProgressLine line;
-  const JobCluster& wanted = prepared.job.cluster;
+  JobCluster& wanted = prepared.job.cluster;
   LocalClusterOptions options;
+  options.data_workers = request.overrides.data_workers.value_or(0);
+  settle_threads(request, prepared.job, options);
   options.ps = wanted.ps;
   options.workers = wanted.workers;
-  options.shards = wanted.shards;
-  options.lanes = wanted.lanes;
   if (!wanted.device.empty()) options.device = wanted.device;
   options.transport = wanted.transport;
   options.dir = request.dir;
-  options.data_workers = request.overrides.data_workers.value_or(0);
   join_service(prepared.job.data.service, options);
   for (const auto& kill : request.kills) options.supervisor.kills.push_back(parse_kill(kill));
   options.warn = [&line](const std::string& text) { line.say("warning: " + text); };
@@ -160,6 +206,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
       options.data_workers > 0 ? str(", ", options.data_workers, " data workers") : "";
   std::printf("cluster: %d ps and %d workers%s, logs in %s/logs\n", wanted.ps, wanted.workers,
               data.c_str(), cluster.dir().c_str());
+  std::printf("threads: %s\n", threads_text(wanted).c_str());
   std::fflush(stdout);
   if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
   TrainerOptions trainer = trainer_options(
@@ -173,7 +220,8 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
     raise_if_given_up();
   };
   cluster.start();
-  ParameterServerOptions strategy = strategy_options(prepared.job);
+  const auto partitioner = std::make_shared<UpToShards>(wanted.partition_min_bytes);
+  ParameterServerOptions strategy = strategy_options(prepared.job, partitioner);
   set_waits(request, strategy.engine);
   strategy.engine.cluster_id = cluster.cluster_id();
   strategy.engine.token = cluster.token();
@@ -183,6 +231,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   {
     const auto on_servers = strategy_on_servers(
         prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
+    note_threads(*on_servers, *partitioner, prepared.job);
     outcome = train(prepared, features, *on_servers, std::move(trainer));
     tell_outcome(prepared, outcome, line);
   }
@@ -217,7 +266,8 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   trainer.model_folder = model_folder(run.dir());
   trainer.teller = teller_in(run.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
-  ParameterServerOptions options = strategy_options(prepared.job);
+  const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);
+  ParameterServerOptions options = strategy_options(prepared.job, partitioner);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;
   if (!request.token_file.empty()) options.engine.token = rpc::read_token(request.token_file);
   set_waits(request, options.engine);
@@ -228,6 +278,8 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
   if (request.take_over)
     ClusterCoordinator(*strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
+  note_threads(*strategy, *partitioner, prepared.job);
+  line.say("threads: " + threads_text(prepared.job.cluster));
   const TrainingOutcome outcome = train(prepared, features, *strategy, std::move(trainer));
   tell_outcome(prepared, outcome, line);
   return finish(prepared, request, outcome, {});
@@ -270,8 +322,14 @@ void add_train_command(CLI::App& app, int& status) {
   add_job_flags(*train, *request);
   train->add_option("--ps", request->overrides.ps, "Parameter servers");
   train->add_option("--workers", request->overrides.workers, "Workers");
-  train->add_option("--shards", request->overrides.shards, "Threads of a ps");
-  train->add_option("--lanes", request->overrides.lanes, "Closures that a worker computes at once");
+  train
+      ->add_option("--shards", request->overrides.shards,
+                   "Threads of a ps; auto (default): its share of the processors")
+      ->transform(auto_as_number);
+  train
+      ->add_option("--lanes", request->overrides.lanes,
+                   "Closures that a worker computes at once; auto (default): the same")
+      ->transform(auto_as_number);
   train
       ->add_option("--data-workers", request->overrides.data_workers,
                    "Workers of a data service, beside a dispatcher, through which the training "

@@ -24,6 +24,12 @@
 namespace cairn::tools {
 namespace {
 
+Overwrite overwrite_of(const TrainRequest& request) {
+  return request.overwrite ? Overwrite::kYes : Overwrite::kNo;
+}
+
+}  // namespace
+
 // `folder` is where this run saves. "latest" is the newest there, if the command line or the job
 // names that folder.
 std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder) {
@@ -40,12 +46,6 @@ std::string find_resume(const TrainRequest& request, const Job& job, const std::
     throw NotFoundError(str("--resume: ", error.what()));
   }
 }
-
-Overwrite overwrite_of(const TrainRequest& request) {
-  return request.overwrite ? Overwrite::kYes : Overwrite::kNo;
-}
-
-}  // namespace
 
 Job job_of(const TrainRequest& request) {
   Job job = read_job(request.job_file);

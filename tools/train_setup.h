@@ -34,6 +34,9 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job,
                               const std::string& run_dir);
 // Where the run leaves its trained model.
 std::string model_folder(const std::string& run_dir);
+// The checkpoint that --resume means, of a run that saves in `folder`; empty: it is not given.
+//   Errors  NotFound: there is none.
+std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder);
 // What the end needs is tried now, by one of the processes of a run, and the checkpoint to go on
 // from is found.
 enum class Trial : std::uint8_t { kYes, kNo };

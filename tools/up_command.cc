@@ -20,6 +20,8 @@
 namespace cairn::tools {
 namespace {
 
+std::string auto_as_0(const std::string& text) { return text == "auto" ? "0" : text; }
+
 struct UpOptions {
   LocalClusterOptions cluster;
   std::optional<int> ps, workers;  // as given
@@ -203,11 +205,14 @@ void add_up_command(CLI::App& app, int& status) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
-      ->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: cairn-ps chooses")
-      ->capture_default_str();
+      ->add_option("--shards", cluster.shards,
+                   "Shards (threads) of each ps; auto (default): its share of the processors")
+      ->transform(auto_as_0);
   command
-      ->add_option("--lanes", cluster.lanes, "Closures each worker computes at once; 0: it chooses")
-      ->capture_default_str();
+      ->add_option(
+          "--lanes", cluster.lanes,
+          "Closures each worker computes at once; auto (default): its share of the processors")
+      ->transform(auto_as_0);
   command
       ->add_option("--device", cluster.device,
                    "What workers compute on: auto (the GPUs, or the CPU where there is none), cpu, "

@@ -55,10 +55,17 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   options.token = flags.token;
   options.insecure = flags.insecure;
   options.lanes = flags.threads;
+  options.lanes_why = flags.threads_why;
   options.deterministic = computing.deterministic;
   cairn::ChosenDevices chosen = cairn::chosen_devices(computing.device);
   cairn::log_info("computes on ", chosen.text);
   options.devices = std::move(chosen.devices);
+  // Lanes of one GPU take turns there, and each has memory of its own.
+  if (flags.threads_chosen && options.devices.front() != &cairn::cpu_device()) {
+    options.lanes = 1;
+    options.lanes_why = "it computes on a GPU";
+  }
+  cairn::log_info("--lanes ", options.lanes, ": ", options.lanes_why);
   cairn::service::ConsumersOptions reading;
   reading.cluster = flags.cluster_id;
   reading.token = flags.token;
@@ -99,7 +106,9 @@ int main(int argc, char** argv) {
   program.description =
       "Runs the closures that a coordinator sends, against the variables of the cluster's ps.";
   program.threads_flag = "--lanes";
-  program.threads_help = "Closures that compute at once, a thread each";
+  program.threads_help =
+      "Closures that compute at once, a thread each: a number, or auto (default)";
+  program.threads_auto = true;
   Computing computing;
   program.add_flags = [&computing](CLI::App& app) { add_flags(app, computing); };
   program.start = [&computing](auto& reactor, auto& network, const auto& flags) {

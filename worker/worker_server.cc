@@ -187,6 +187,7 @@ std::string WorkerServer::status_json() const {
            {"buffer_bytes", rpc::buffer_bytes()},
            {"shared_bytes", rpc::shared_bytes()},
            {"devices", devices_json()},
+           {"lanes_why", options_.lanes_why},
            {"lanes", Json::array()}};
   for (std::uint32_t lane = 0; lane < seats_.size(); ++lane) {
     const LaneStats& stats = *seats_[lane]->stats;

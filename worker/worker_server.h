@@ -39,6 +39,7 @@ struct WorkerOptions {
   std::string token;
   bool insecure = false;  // allow an exposed address without a token
   std::uint32_t lanes = 1;
+  std::string lanes_why;  // for people: why so many
   // That lanes compute on, in turn, from the one on that is this worker's turn if all workers of a
   // machine have the same ones. They outlive the server. None: the CPU.
   std::vector<Device*> devices;

@@ -33,7 +33,8 @@ void Cluster::start(const std::string& name, std::vector<std::string> environmen
   if (role.job == "chief")
     arguments.insert(arguments.end(), options_.exerciser.begin(), options_.exerciser.end());
   else
-    arguments.insert(arguments.end(), {"--listen", role.listen});
+    arguments.insert(arguments.end(),
+                     {"--listen", role.listen, role.job == "ps" ? "--shards" : "--lanes", "1"});
   tools::Command command{
       .arguments = arguments, .environment = std::move(environment), .output_file = log(name)};
   role.process = std::make_unique<tools::ChildProcess>(command);

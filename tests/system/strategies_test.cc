@@ -57,7 +57,7 @@ class Strategies : public testing::Test {
   std::map<int, std::string> on_servers() {
     const std::string programs = CAIRN_PROGRAMS;
     ChildProcess child({.arguments = {programs + "/cairn", "up", "--ps", "2", "--workers", "1",
-                                      "--dir", folder_.path() + "/cluster", "--",
+                                      "--lanes", "1", "--dir", folder_.path() + "/cluster", "--",
                                       programs + "/strategies", "--strategy=parameter_server"},
                         .environment = {},
                         .output_file = folder_.path() + "/servers"});

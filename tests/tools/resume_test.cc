@@ -59,6 +59,7 @@ class ResumeTest : public ::testing::Test {
     std::vector<std::string> arguments{"train",         path(job),
                                        "--ps",          "1",
                                        "--workers",     "1",
+                                       "--lanes",       "1",
                                        "--checkpoints", path("checkpoints"),
                                        "--dir",         path(str("run", ++runs_))};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -58,5 +58,20 @@ TEST(TfConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(R"({"cluster": 7})"), HasSubstr("TF_CONFIG"));
 }
 
+TEST(TfConfig, OneAddressForTwoTasksIsRefusedWhateverTheFlagsSay) {
+  const std::string text =
+      R"({"cluster": {"ps": ["h:2", "tcp://h:2"], "worker": ["h:3"]}, "task": {"index": 0}})";
+  EXPECT_THAT(refusal(text), HasSubstr("/job:ps/task:1"));
+  EXPECT_THAT(refusal(text, Role::kWorker, {}, {.listen = true}), HasSubstr("/job:ps/task:0"));
+}
+
+TEST(TfConfig, TellsWhoElseIsInTheCluster) {
+  ServerFlags flags;
+  apply_tf_config(kConfig, Role::kWorker, {}, flags);
+  ASSERT_EQ(flags.cluster.size(), 4u);
+  EXPECT_EQ(flags.cluster.back().task, "/job:worker/task:1");
+  EXPECT_EQ(flags.cluster.back().address, "h:4");
+}
+
 }  // namespace
 }  // namespace cairn::rpc

@@ -1,0 +1,44 @@
+// How many processors this process may use, and how the threads of several processes share them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace cairn {
+
+// Where Linux tells of control groups; tests have such files elsewhere.
+struct ControlGroupFiles {
+  std::string groups = "/proc/self/cgroup";  // which groups this process is in
+  std::string mount = "/sys/fs/cgroup";
+};
+
+// The processors of this process's affinity mask (taskset, cpusets), or fewer where its control
+// groups allow it less time than those have: cpu.max of version 2, cpu.cfs_quota_us of version 1,
+// of its group and of those above. A part of a processor counts as one. At least 1.
+//   Thread  any.   Cost  some files are read.
+std::size_t usable_processors();
+// The same with a mask of `affinity` processors.
+std::size_t usable_processors(std::size_t affinity, const ControlGroupFiles& files);
+
+// A number of threads, and the reason for it: "16 processors for 4 tasks of this host".
+struct ThreadChoice {
+  std::uint32_t threads = 1;
+  std::string why;
+};
+// How many threads nobody gets without asking, and why.
+struct ThreadBound {
+  std::size_t most = 1;
+  std::string why;
+};
+// Of the shards of a ps.
+ThreadBound shards_bound();
+// Of the lanes of each of so many workers: of all together, since each lane's updates are stale by
+// those of the others.
+ThreadBound lanes_bound(std::size_t workers);
+
+// What `--shards auto` and `--lanes auto` stand for, where `tasks` processes of one host share its
+// processors.
+ThreadChoice share_of_processors(std::size_t processors, std::size_t tasks,
+                                 const ThreadBound& bound);
+
+}  // namespace cairn
