@@ -77,6 +77,8 @@ enum class LossScaling : std::uint8_t {
 struct CompileOptions {
   OptimizerChoice optimizer = {};  // default: "rmsprop", as the reference's
   nn::Loss loss = {};              // of a model of one output, against the dataset's label
+  // Where the loss takes logits, those of probabilities are given what sigmoid() or softmax() makes
+  // of the output (nn::MetricInput).
   std::vector<MetricChoice> metrics = {};
   // Further ones, of the validation data and of evaluate() alone: those that would slow down steps
   // of training.

@@ -189,9 +189,14 @@ std::vector<Array> StepFunctions::summaries(const Outputs& outputs, const Batch&
 void StepFunctions::add_summaries(std::vector<Array>& all, const std::vector<MetricChoice>& metrics,
                                   const Judged& of, const Outputs& outputs, const Batch& batch,
                                   const Array& weights) const {
-  for (const MetricChoice& metric : metrics)
-    all.push_back(metric.get()->summary(output_named(outputs, of.name),
-                                        label_of(batch, of.options.label, of.name), weights));
+  for (const MetricChoice& metric : metrics) {
+    const Array& given = output_named(outputs, of.name);
+    const bool probabilities = metric.get()->input(given) == nn::MetricInput::kProbabilities;
+    const Array prediction =
+        probabilities ? nn::probabilities_of(of.options.loss.input(), given) : given;
+    all.push_back(
+        metric.get()->summary(prediction, label_of(batch, of.options.label, of.name), weights));
+  }
 }
 
 Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Shares& shares,

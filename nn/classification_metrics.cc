@@ -110,9 +110,12 @@ Array sparse_top_k_matches(const Array& prediction, const Array& label, std::int
 }
 
 BinaryAccuracy::BinaryAccuracy(float threshold, const std::string& name)
-    : MeanMetric(name, [threshold](const Array& prediction, const Array& label) {
-        return binary_matches(prediction, label, threshold);
-      }) {}
+    : MeanMetric(name,
+                 [threshold](const Array& prediction, const Array& label) {
+                   return binary_matches(prediction, label, threshold);
+                 }),
+      threshold_(threshold) {}
+MetricInput BinaryAccuracy::input(const Array&) const { return input_at_threshold(threshold_); }
 CategoricalAccuracy::CategoricalAccuracy(const std::string& name)
     : MeanMetric(name, categorical_matches) {}
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(const std::string& name)

@@ -21,6 +21,13 @@ namespace cairn::nn {
 class BinaryAccuracy final : public MeanMetric {
  public:
   explicit BinaryAccuracy(float threshold = 0.5f, const std::string& name = "binary_accuracy");
+  MetricInput input(const Array& prediction) const override;
+  std::unique_ptr<Metric> clone() const override {
+    return std::make_unique<BinaryAccuracy>(threshold_, name());
+  }
+
+ private:
+  float threshold_;
 };
 // The highest of the scores [b, c] is where the label [b, c] has its highest number.
 class CategoricalAccuracy final : public MeanMetric {
@@ -79,6 +86,7 @@ class Precision final : public Metric {
   const std::string& name() const override { return options_.name; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override { ratios_.add(summary, name()); }
   void merge(const Precision& other) { ratios_.merge(other.ratios_, name()); }
   double result() const override { return results().front(); }  // at the first threshold
@@ -99,6 +107,7 @@ class Recall final : public Metric {
   const std::string& name() const override { return options_.name; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override { ratios_.add(summary, name()); }
   void merge(const Recall& other) { ratios_.merge(other.ratios_, name()); }
   double result() const override { return results().front(); }  // at the first threshold
@@ -122,6 +131,7 @@ class Calibration final : public Metric {
   const std::string& name() const override { return name_; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override { ratio_.add(summary, name_); }
   void merge(const Calibration& other) { ratio_.merge(other.ratio_); }
   double result() const override { return ratio_.result(); }

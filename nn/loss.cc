@@ -8,6 +8,7 @@
 #include "nn/example_pairs.h"
 #include "nn/layer.h"
 #include "nn/losses.h"
+#include "nn/value_range.h"
 
 namespace cairn::nn {
 namespace {
@@ -16,12 +17,20 @@ using Make = Loss::Function (*)(LossOptions);
 
 enum LossOption : unsigned { kNoOption = 0, kFromLogits = 1, kSmoothing = 2, kDelta = 4 };
 
+constexpr ValueRange kNotNegative{0};
+constexpr ValueRange kSigned{-1, 1};
+
 struct KnownLoss {
   const char* name;  // in alphabetical order
   std::vector<const char*> aliases;
   unsigned takes;
   Make make;
+  ValueRange label = {};
+  ValueRange prediction = {};                    // where it takes no logits
+  LossInput input = LossInput::kNumbers;         // likewise
+  LossInput logits = LossInput::kProbabilities;  // where it does
 };
+constexpr LossInput kProbabilities = LossInput::kProbabilities;
 
 // A loss without options.
 template <Array (*loss)(const Array&, const Array&)>
@@ -82,27 +91,50 @@ const std::vector<KnownLoss>& known_losses() {
       {"binary_crossentropy",
        {"bce", "BCE", "BinaryCrossentropy", "binary_cross_entropy"},
        kFromLogits | kSmoothing,
-       binary_of},
+       binary_of,
+       kProbabilityRange,
+       kProbabilityRange,
+       kProbabilities,
+       LossInput::kLogits},
       {"binary_focal_crossentropy",
        {"BinaryFocalCrossentropy"},
        kFromLogits | kSmoothing,
-       binary_focal_of},
+       binary_focal_of,
+       kProbabilityRange,
+       kProbabilityRange,
+       kProbabilities,
+       LossInput::kLogits},
       {"categorical_crossentropy",
        {"CategoricalCrossentropy", "categorical_cross_entropy"},
        kFromLogits | kSmoothing,
-       categorical_of},
+       categorical_of,
+       kProbabilityRange,
+       kNotNegative,  // they are normalised
+       kProbabilities,
+       LossInput::kClassLogits},
       {"categorical_focal_crossentropy",
        {"CategoricalFocalCrossentropy"},
        kFromLogits | kSmoothing,
-       categorical_focal_of},
-      {"categorical_hinge", {"CategoricalHinge"}, kNoOption, plain_loss<categorical_hinge>},
+       categorical_focal_of,
+       kProbabilityRange,
+       kNotNegative,  // they are normalised
+       kProbabilities,
+       LossInput::kClassLogits},
+      {"categorical_hinge",
+       {"CategoricalHinge"},
+       kNoOption,
+       plain_loss<categorical_hinge>,
+       kProbabilityRange},
       {"cosine_similarity", {"CosineSimilarity"}, kNoOption, plain_loss<cosine_similarity>},
-      {"hinge", {"Hinge"}, kNoOption, plain_loss<hinge>},
+      {"hinge", {"Hinge"}, kNoOption, plain_loss<hinge>, kSigned},
       {"huber", {"Huber", "huber_loss"}, kDelta, huber_of},
       {"kl_divergence",
        {"kld", "KLD", "KLDivergence", "kullback_leibler_divergence"},
        kNoOption,
-       plain_loss<kl_divergence>},
+       plain_loss<kl_divergence>,
+       kProbabilityRange,
+       kProbabilityRange,
+       kProbabilities},
       {"log_cosh", {"logcosh", "LogCosh"}, kNoOption, plain_loss<log_cosh>},
       {"mean_absolute_error",
        {"mae", "MAE", "MeanAbsoluteError"},
@@ -120,12 +152,16 @@ const std::vector<KnownLoss>& known_losses() {
        {"msle", "MSLE", "MeanSquaredLogarithmicError"},
        kNoOption,
        plain_loss<mean_squared_logarithmic_error>},
-      {"poisson", {"Poisson"}, kNoOption, plain_loss<poisson>},
+      {"poisson", {"Poisson"}, kNoOption, plain_loss<poisson>, kNotNegative, kNotNegative},
       {"sparse_categorical_crossentropy",
        {"SparseCategoricalCrossentropy", "sparse_categorical_cross_entropy"},
        kFromLogits,
-       sparse_categorical_of},
-      {"squared_hinge", {"SquaredHinge"}, kNoOption, plain_loss<squared_hinge>},
+       sparse_categorical_of,
+       {},  // class ids, which it looks at itself
+       kNotNegative,
+       kProbabilities,
+       LossInput::kClassLogits},
+      {"squared_hinge", {"SquaredHinge"}, kNoOption, plain_loss<squared_hinge>, kSigned},
   };
   return known;
 }
@@ -165,6 +201,34 @@ void check_options(const KnownLoss& loss, const LossOptions& options) {
         str("the loss ", loss.name, ": a delta of ", options.delta, "; above 0 is wanted"));
 }
 
+const char* label_cure(const ValueRange& range) {
+  if (range.low < 0) return "this loss has labels -1 and 1, or 0 and 1";
+  if (range.high > 1) return "this loss has labels that are counts";
+  return "this loss has labels 0 and 1, or probabilities between them";
+}
+
+std::string prediction_cure(const KnownLoss& loss) {
+  if ((loss.takes & kFromLogits) == 0) return "let the network end in what this loss takes";
+  const char* activation = loss.logits == LossInput::kLogits ? "sigmoid" : "softmax";
+  return str("it is a logit: give the loss the option from_logits = true, or let the network end ",
+             "in ", activation, "()");
+}
+
+// Predictions and labels that are missing are the loss's own error.
+Loss::Function checked(const KnownLoss& loss, const LossOptions& options) {
+  return
+      [&loss, options, function = loss.make(options)](const Array& prediction, const Array& label) {
+        if (!prediction.defined() || !label.defined()) return function(prediction, label);
+        const std::string name = str("loss \"", loss.name, "\": ");
+        Array p = prediction, y = label;
+        if (loss.prediction.is_bounded() && !options.from_logits)
+          p = in_range(p, loss.prediction, name + "a prediction", prediction_cure(loss));
+        if (loss.label.is_bounded())
+          y = in_range(y, loss.label, name + "a label", label_cure(loss.label));
+        return function(p, y);
+      };
+}
+
 // The class of each example, int64 [b].
 Array classes_of(const Array& label) {
   if (!label.defined()) throw InvalidArgumentError("class_weights: the label is missing");
@@ -178,11 +242,12 @@ Loss::Loss(const std::string& name, LossOptions options) {
   const KnownLoss& loss = find_loss(name);
   check_options(loss, options);
   name_ = loss.name;
-  function_ = loss.make(options);
+  function_ = checked(loss, options);
+  input_ = options.from_logits ? loss.logits : loss.input;
 }
 
-Loss::Loss(std::string name, Function function)
-    : name_(std::move(name)), function_(std::move(function)) {
+Loss::Loss(std::string name, Function function, LossInput input)
+    : name_(std::move(name)), function_(std::move(function)), input_(input) {
   if (!function_) throw InvalidArgumentError(str("the loss \"", name_, "\" has no function"));
 }
 
@@ -190,6 +255,11 @@ Array Loss::operator()(const Array& prediction, const Array& label) const {
   if (!defined())
     throw FailedPreconditionError("a Loss was called that was never given a name or a function");
   return function_(prediction, label);
+}
+
+Array probabilities_of(LossInput input, const Array& prediction) {
+  if (input == LossInput::kLogits) return sigmoid(to_float(prediction));
+  return input == LossInput::kClassLogits ? softmax(to_float(prediction)) : prediction;
 }
 
 const std::vector<std::string>& loss_names() {

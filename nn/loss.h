@@ -27,6 +27,14 @@ struct LossOptions {
   float delta = 1;            // huber
 };
 
+// What the predictions are that a loss takes, so that metrics of probabilities can be given them.
+enum class LossInput : std::uint8_t {
+  kNumbers,        // as they are
+  kProbabilities,  // as they are, in [0, 1]
+  kLogits,         // sigmoid() of each is a probability
+  kClassLogits,    // softmax() along the last axis gives the probabilities of the classes
+};
+
 class Loss {
  public:
   // One value per example, as the losses of nn/losses.h: [b] or [b, 1]. Beware of a prediction
@@ -48,18 +56,28 @@ class Loss {
            std::is_invocable_r_v<Array, F&, const Array&, const Array&>)
       Loss(F function)  // NOLINT(google-explicit-constructor)
       : Loss("loss", Function(std::move(function))) {}
-  Loss(std::string name, Function function);  // InvalidArgument: the function is empty
+  // InvalidArgument: the function is empty.
+  Loss(std::string name, Function function, LossInput input = LossInput::kNumbers);
 
   bool defined() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }  // "mean_squared_error" for "mse"
-  // Records it.
+  LossInput input() const { return input_; }
+  // Records it. A loss by name checks in each step that predictions and labels are in its range:
+  // labels of binary and one-hot classes in [0, 1], class ids below the number of classes, labels
+  // of hinge losses in [-1, 1], counts not below 0, probabilities in [0, 1]. InvalidArgument ends
+  // the step before anything is updated.
   //   Errors  FailedPrecondition: there is none. Else the loss's own.
   Array operator()(const Array& prediction, const Array& label) const;
 
  private:
   std::string name_;
   Function function_;
+  LossInput input_ = LossInput::kNumbers;
 };
+
+// The probabilities that a loss of logits means by its predictions; of other losses the predictions
+// themselves.
+Array probabilities_of(LossInput input, const Array& prediction);
 
 // The names, without aliases, in alphabetical order.
 const std::vector<std::string>& loss_names();

@@ -8,6 +8,7 @@
 #include "core/graph/ops.h"
 #include "nn/clipping.h"
 #include "nn/example_pairs.h"
+#include "nn/value_range.h"
 
 namespace cairn::nn {
 namespace {
@@ -108,8 +109,13 @@ Array sparse_categorical_cross_entropy(const Array& prediction, const Array& lab
         "of categorical_cross_entropy");
   if (options.from_logits) return sparse_softmax_cross_entropy(prediction, label);
   Array ids = class_ids("sparse_categorical_cross_entropy", prediction, label);
-  if (prediction.shape()[1] == Shape::kUnknown)
+  const std::int64_t classes = prediction.shape()[1];
+  if (classes == Shape::kUnknown)
     refuse_pair("sparse_categorical_cross_entropy", prediction, label);
+  const Array known = in_range(ids, {0, static_cast<float>(classes - 1)},
+                               "sparse_categorical_cross_entropy: a label",
+                               str("the prediction has ", classes, " classes"));
+  ids = after(ids, known);
   return neg(reduce_sum(one_hot(ids, prediction.shape()[1]) * log_probabilities(prediction), {1}));
 }
 

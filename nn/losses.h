@@ -5,7 +5,9 @@
 // in its name and an option `from_logits` takes probabilities unless told otherwise, as in the
 // reference. Prefer logits: their kernels are stable.
 //   Shapes  where an example has one number, [b] and [b, 1] are both taken, in any mixture -> [b].
-//   Labels  any numeric dtype; class ids int32, int64 or uint8.
+//   Labels  any numeric dtype; class ids int32, int64 or uint8. An id that is no class of the
+//           prediction ends the step with InvalidArgument. Other ranges are not looked at here;
+//           nn::Loss (nn/loss.h) does.
 //   Errors  InvalidArgument, naming prediction and label, where shapes do not fit.
 #pragma once
 #include <optional>

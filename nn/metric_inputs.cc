@@ -5,10 +5,22 @@
 #include "core/graph/ops.h"
 #include "nn/example_pairs.h"
 #include "nn/layer.h"
+#include "nn/value_range.h"
 
 namespace cairn::nn {
 
 std::string metric_text(const std::string& metric) { return str("metric \"", metric, "\""); }
+
+Array metric_probability(const std::string& metric, const Array& prediction) {
+  if (!prediction.defined()) return prediction;
+  return in_range(prediction, kProbabilityRange, metric_text(metric) + ": a prediction",
+                  "it takes probabilities: nn::probability() makes them of logits, and so does a "
+                  "model whose loss has the option from_logits = true");
+}
+
+MetricInput input_at_threshold(float threshold) {
+  return threshold > 0 && threshold < 1 ? MetricInput::kProbabilities : MetricInput::kNumbers;
+}
 
 Array metric_weights(const std::string& metric, const Array& weights, const Array& values) {
   if (!weights.defined()) return ones_like(values);
@@ -26,7 +38,7 @@ Array mean_summary(const Array& values, const Array& weights) {
 
 FlatExamples flat_examples(const std::string& metric, const Array& prediction, const Array& label,
                            const Array& weights) {
-  auto [p, y] = numbers_each(metric_text(metric), prediction, label);
+  auto [p, y] = numbers_each(metric_text(metric), metric_probability(metric, prediction), label);
   FlatExamples made{p, y, {}};
   if (p.rank() == 1) {
     made.weights = metric_weights(metric, weights, p);

@@ -3,8 +3,15 @@
 #include <string>
 
 #include "core/graph/array.h"
+#include "nn/metrics.h"
 
 namespace cairn::nn {
+
+// Predictions that are checked to be probabilities when the step runs; undefined ones are returned.
+Array metric_probability(const std::string& metric, const Array& prediction);
+
+// What a metric takes that compares predictions with this threshold.
+MetricInput input_at_threshold(float threshold);
 
 // Undefined weights count as ones; `values` is [b].
 //   Errors  InvalidArgument, naming the metric: weights that are not one number per example.
@@ -13,8 +20,8 @@ Array metric_weights(const std::string& metric, const Array& weights, const Arra
 // float32 [2]: the sum of values · weights, and of the weights; both [b].
 Array mean_summary(const Array& values, const Array& weights);
 
-// Binary examples: float32 [m] each. Of predictions and labels [b, d] each number is an example of
-// the weight of its row.
+// Binary examples: float32 [m] each; the predictions are checked to be probabilities. In
+// predictions and labels [b, d] each number is an example of the weight of its row.
 struct FlatExamples {
   Array prediction, label, weights;
 };

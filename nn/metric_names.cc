@@ -139,6 +139,24 @@ const KnownMetric* find_metric(const std::string& name) {
                                  near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
+bool is_one_number(const Array& x) { return x.rank() == 1 || (x.rank() == 2 && x.shape()[1] == 1); }
+
+// The mean of a loss, which looks at the range of its predictions by itself.
+class LossMetric final : public MeanMetric {
+ public:
+  LossMetric(std::string name, const Loss& loss) : MeanMetric(std::move(name), loss), loss_(loss) {}
+  MetricInput input(const Array&) const override {
+    return loss_.input() == LossInput::kProbabilities ? MetricInput::kProbabilities
+                                                      : MetricInput::kNumbers;
+  }
+  std::unique_ptr<Metric> clone() const override {
+    return std::make_unique<LossMetric>(name(), loss_);
+  }
+
+ private:
+  Loss loss_;
+};
+
 // The number after the @.
 std::int64_t k_of(const std::string& name, std::size_t at) {
   const char *begin = name.data() + at + 1, *end = name.data() + name.size();
@@ -155,13 +173,14 @@ std::int64_t k_of(const std::string& name, std::size_t at) {
 AnyAccuracy::AnyAccuracy(const std::string& name)
     : MeanMetric(name, [name](const Array& prediction, const Array& label) {
         check_pair_defined(metric_text(name), prediction, label);
-        const bool one_number =
-            prediction.rank() == 1 || (prediction.rank() == 2 && prediction.shape()[1] == 1);
-        if (one_number) return binary_matches(prediction, label);
-        const bool ids = label.rank() == 1 || (label.rank() == 2 && label.shape()[1] == 1);
-        return ids ? sparse_categorical_matches(prediction, label)
-                   : categorical_matches(prediction, label);
+        if (is_one_number(prediction)) return binary_matches(prediction, label);
+        return is_one_number(label) ? sparse_categorical_matches(prediction, label)
+                                    : categorical_matches(prediction, label);
       }) {}
+
+MetricInput AnyAccuracy::input(const Array& prediction) const {
+  return is_one_number(prediction) ? MetricInput::kProbabilities : MetricInput::kNumbers;
+}
 
 MetricPointer make_metric(const std::string& name) {
   AskedMetric asked{name};
@@ -173,7 +192,7 @@ MetricPointer make_metric(const std::string& name) {
   if (asked.k != 0 && (known == nullptr || !known->takes_k))
     throw InvalidArgumentError(str("the metric \"", plain_name, "\" takes no @", asked.k));
   if (known != nullptr) return known->make(asked);
-  return std::make_unique<MeanMetric>(name, Loss(name));
+  return std::make_unique<LossMetric>(name, Loss(name));
 }
 
 std::vector<std::string> metric_names() {

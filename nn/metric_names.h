@@ -11,12 +11,15 @@
 namespace cairn::nn {
 
 // "accuracy" of any classifier, told by the shapes when the summary is recorded: of one prediction
-// per example it is BinaryAccuracy; of c > 1, with a label of class ids ([b] or [b, 1]),
-// SparseCategoricalAccuracy; of c > 1, with a label of the same shape, CategoricalAccuracy.
+// per example, a probability, it is BinaryAccuracy; of c > 1, with a label of class ids ([b] or
+// [b, 1]), SparseCategoricalAccuracy; of c > 1, with a label of the same shape,
+// CategoricalAccuracy.
 //   Errors  InvalidArgument: other shapes.
 class AnyAccuracy final : public MeanMetric {
  public:
   explicit AnyAccuracy(const std::string& name = "accuracy");
+  MetricInput input(const Array& prediction) const override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<AnyAccuracy>(name()); }
 };
 
 // A new metric by one of metric_names(), an alias ("acc", "mse", the names of Keras's classes, such

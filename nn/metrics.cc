@@ -8,6 +8,7 @@
 #include "nn/layer.h"
 #include "nn/losses.h"
 #include "nn/metric_inputs.h"
+#include "nn/value_range.h"
 
 namespace cairn::nn {
 namespace {
@@ -56,17 +57,28 @@ MeanMetric::MeanMetric(std::string name, Function values)
 }
 
 Array MeanMetric::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Array x = per_example(to_float(values_(prediction, label)), metric_text(name_) + ": the values");
+  const bool probabilities =
+      prediction.defined() && input(prediction) == MetricInput::kProbabilities;
+  const Array p = probabilities ? metric_probability(name_, prediction) : prediction;
+  Array x = per_example(to_float(values_(p, label)), metric_text(name_) + ": the values");
   return mean_summary(x, metric_weights(name_, weights, x));
 }
 
+MetricInput Accuracy::input(const Array&) const { return input_at_threshold(threshold_); }
+
 Array Accuracy::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Array right = binary_matches(prediction, label, threshold_);
+  const bool probabilities = input(prediction) == MetricInput::kProbabilities;
+  Array right = binary_matches(probabilities ? metric_probability(name_, prediction) : prediction,
+                               label, threshold_);
   return mean_summary(right, metric_weights(name_, weights, right));
 }
 
 Array LogLoss::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Array loss = binary_cross_entropy(prediction, label);
+  const Array truth = label.defined()
+                          ? in_range(label, kProbabilityRange, metric_text(name_) + ": a label",
+                                     "labels are 0 and 1, or probabilities")
+                          : label;
+  Array loss = binary_cross_entropy(metric_probability(name_, prediction), truth);
   return mean_summary(loss, metric_weights(name_, weights, loss));
 }
 

@@ -30,16 +30,26 @@
 
 namespace cairn::nn {
 
+// What a metric takes for predictions.
+enum class MetricInput : std::uint8_t {
+  kNumbers,  // whatever the network gives
+  // Probabilities: a step that finds a prediction outside of [0, 1] ends with InvalidArgument. A
+  // model whose loss takes logits (nn::LossInput) gives such a metric what sigmoid() or softmax()
+  // makes of them.
+  kProbabilities,
+};
+
 // What a metric is to code that works with any of them, such as the evaluation of `cairn train`.
 class Metric {
  public:
   virtual ~Metric() = default;
   virtual const std::string& name() const = 0;
   // Recorded: the batch's summary, float32 of a shape that depends on the metric alone. The sum of
-  // the summaries of several batches or replicas is the summary of them all. For a binary model
-  // `prediction` is a probability.
+  // the summaries of several batches or replicas is the summary of them all.
   virtual Array summary(const Array& prediction, const Array& label,
                         const Array& weights = {}) const = 0;
+  // Of such predictions, whose shape may tell.
+  virtual MetricInput input(const Array& /*prediction*/) const { return MetricInput::kNumbers; }
   // Adds the summary of one batch.
   //   Errors  InvalidArgument: it is not a summary of such a metric.
   virtual void add(const Tensor& summary) = 0;
@@ -112,7 +122,8 @@ class MeanMetric : public Metric {
 };
 
 // The share of examples that are classified correctly: the prediction is above the threshold
-// exactly where the label is above one half.
+// exactly where the label is above one half. A threshold between 0 and 1 is one of probabilities,
+// any other one of scores.
 class Accuracy final : public Metric {
  public:
   explicit Accuracy(float threshold = 0.5f, std::string name = "accuracy")
@@ -120,6 +131,7 @@ class Accuracy final : public Metric {
   const std::string& name() const override { return name_; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array& prediction) const override;
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
   void merge(const Accuracy& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
@@ -141,6 +153,7 @@ class LogLoss final : public Metric {
   const std::string& name() const override { return name_; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
   void merge(const LogLoss& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
@@ -180,6 +193,7 @@ class Auc final : public Metric {
   const std::string& name() const override { return options_.name; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
+  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override;
   void merge(const Auc& other);  // InvalidArgument: another number of buckets
   double result() const override;

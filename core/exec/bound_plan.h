@@ -20,7 +20,7 @@ void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::in
 
 struct Instruction {
   std::int32_t node = 0;  // the one that errors name: the last of those computed here
-  KernelRun run;          // empty: a check that input 0 is finite
+  KernelRun run;          // empty: a check of the elements of input 0
   std::vector<std::int32_t> inputs, outputs;  // values
   // The place in BoundWave::updates of the only reader of what is made here. If the device makes
   // that update, it reads the input instead (BoundUpdate::rows), and this need not run. -1: none.

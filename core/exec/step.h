@@ -124,7 +124,7 @@ class Step {
   void make_step_key();
   void compute();
   void run_instruction(const Instruction& instruction);
-  void check_numerics(const Instruction& instruction);
+  void check_values(const Instruction& instruction);
   std::span<Read> reads();
   void request(std::size_t group);
   void after_pull();

@@ -29,6 +29,31 @@ bool all_finite(const Tensor& tensor) {
          all_finite(tensor.values<float>().data(), tensor.elements());
 }
 
+// False for a NaN.
+bool lies_in(float x, float low, float high) { return x >= low && x <= high; }
+
+// Without a branch, as above.
+CAIRN_CLONES bool all_in(const float* x, std::int64_t n, float low, float high) {
+  std::uint32_t bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) bad |= lies_in(x[i], low, high) ? 0u : 1u;
+  return bad == 0;
+}
+
+// Where a check is one of a range; else numbers need only be finite.
+struct CheckedRange {
+  explicit CheckedRange(const Node& check) : given(check.op->name == "check_range") {
+    if (!given) return;
+    low = static_cast<float>(check.attributes.get<double>("low"));
+    high = static_cast<float>(check.attributes.get<double>("high"));
+  }
+  bool holds(float x) const { return given ? lies_in(x, low, high) : std::isfinite(x); }
+  bool holds(const float* x, std::int64_t n) const {
+    return given ? all_in(x, n, low, high) : all_finite(x, n);
+  }
+  bool given;
+  float low = 0, high = 0;
+};
+
 std::string at_step(const StepContext& step) {
   return step.global_step < 0 ? "" : str(" at step ", step.global_step);
 }
@@ -51,7 +76,7 @@ void Step::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
     // A device with memory of its own may run later: the value is looked at behind the whole wave.
-    if (space_.on_host) return check_numerics(instruction);
+    if (space_.on_host) return check_values(instruction);
     return bring(instruction.inputs[0]);
   }
   // The lists of pointers belong to the workspace, so that an instruction allocates nothing.
@@ -77,11 +102,12 @@ void Step::run_instruction(const Instruction& instruction) {
 
 // ---- checks ----
 
-void Step::check_numerics(const Instruction& instruction) {
+void Step::check_values(const Instruction& instruction) {
   const std::int32_t value = instruction.inputs[0];
   const auto* values = reinterpret_cast<const float*>(on_host(value));
   const std::int64_t count = bound_->type(value).shape.elements();
-  if (!all_finite(values, count)) fail_check(instruction.node, values, count);
+  if (!CheckedRange(node(instruction.node)).holds(values, count))
+    fail_check(instruction.node, values, count);
 }
 
 // Only notes that the check failed. The message is made when the wave's compute is done, because
@@ -90,8 +116,9 @@ void Step::fail_check(std::int32_t check, const float* values, std::int64_t coun
   if (!failed_) {
     failed_ = std::make_unique<FailedCheck>();
     failed_->node = check;
+    const CheckedRange range(node(check));
     const float found =
-        *std::find_if_not(values, values + count, [](float x) { return std::isfinite(x); });
+        *std::find_if_not(values, values + count, [&](float x) { return range.holds(x); });
     failed_->value = std::isnan(found) ? std::abs(found) : found;  // no "-nan" in the message
     failed_->stopped.assign(plan_->graph.nodes.size(), false);
   }
@@ -130,10 +157,13 @@ bool Step::by_stopped_ids(std::int32_t read) const {
 
 void Step::describe_failed_check() {
   if (!failed_->message.empty()) return;
-  failed_->message =
-      str(node(failed_->node).attributes.get<std::string>("what"), " is ", failed_->value,
-          at_step(context_), ", not finite", blame(),
-          "; lower the learning rate, or look in the data for a value that is not finite");
+  const Attributes& check = node(failed_->node).attributes;
+  failed_->message = str(check.get<std::string>("what"), " is ", failed_->value, at_step(context_));
+  failed_->message +=
+      std::isfinite(failed_->value)
+          ? check.get<std::string>("cure")
+          : str(", not finite", blame(),
+                "; lower the learning rate, or look in the data for a value that is not finite");
 }
 
 void Step::raise_failed_check() const { throw InvalidArgumentError(failed_->message); }

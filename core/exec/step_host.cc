@@ -45,7 +45,7 @@ void Step::bring_what_host_reads() {
   if (space_.host.begun() && wave_ + 1 == plan_->waves.size()) collect_outputs();
   if (space_.host.begun()) wait_for_copies();
   for (const Instruction& one : bound_->waves[wave_].compute)
-    if (!one.run) check_numerics(one);
+    if (!one.run) check_values(one);
 }
 
 void Step::bring_for_reads() {

@@ -49,7 +49,7 @@ enum class OpFlags : std::uint16_t {
   kInPlace = 1 << 3,
   // Runs even where nobody needs its outputs.
   kAlwaysLive = 1 << 4,
-  // Ends the step if its input is not finite: see check_numerics.
+  // Ends the step if its input is not finite or not in a range: check_numerics, check_range.
   kCheck = 1 << 5,
   // Without a kernel: the value stands in the attribute `value`, or comes with the step.
   kConstant = 1 << 6,

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "core/graph/ops_check.h"
 #include "tests/core/executor_testing.h"
 
 namespace cairn {
@@ -40,6 +41,24 @@ TEST_F(Executor, AFailedCheckNamesTheUpdateThatIsNotFiniteWhereTheVariablesAre) 
     });
   });
   EXPECT_THAT(message, AllOf(HasSubstr("the loss"), HasSubstr("update"), HasSubstr("\"w\"")));
+}
+
+TEST_F(Executor, AValueOutsideOfItsRangeEndsTheStepBeforeItsPush) {
+  Variable w = variable("w", tensor({1}, {5}));
+  const auto run_with = [&](float x) {
+    return message_of([&] {
+      run_function({floats({2})}, {tensor({2}, {0.5f, x})}, [&](const auto& in) {
+        const Array checked = check_range(arg(in, 0), 0, 1, "a label", ", outside of [0, 1]");
+        w.assign(reduce_sum(checked, {0}, true));
+        return checked;
+      });
+    });
+  };
+  EXPECT_THAT(run_with(1.5f), HasSubstr("a label is 1.5 at step 12, outside of [0, 1]"));
+  EXPECT_THAT(run_with(std::numeric_limits<float>::quiet_NaN()),
+              HasSubstr("a label is nan at step 12, not finite"));
+  for (const auto& call : store.calls) EXPECT_NE(call.kind, "push");
+  EXPECT_EQ(run_with(1), "nothing was thrown");
 }
 
 TEST_F(Executor, AFailedCheckStopsEveryUpdateThatIsComputedFromTheCheckedValue) {

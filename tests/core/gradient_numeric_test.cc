@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "core/graph/ops_check.h"
 #include "core/graph/ops_wait.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/numeric_gradient.h"
@@ -55,6 +56,9 @@ std::vector<Case> unary_cases() {
       {"log_softmax", one(log_softmax), {x}},
       {"wait_for", [](const Arrays& in) { return wait_for(in[0] * in[0], 0); }, {x}},
       {"check_numerics", [](const Arrays& in) { return check_numerics(in[0] * in[0], "x"); }, {x}},
+      {"check_range",
+       [](const Arrays& in) { return check_range(in[0] * in[0], 0, 100, "x", ""); },
+       {x}},
       {"after", [](const Arrays& in) { return after(in[0] * in[0], in[0]); }, {x}},
       {"cast",
        [](const Arrays& in) { return cast(cast(in[0], DType::kFloat32), DType::kFloat32) * 2.0f; },

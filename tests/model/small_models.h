@@ -42,6 +42,21 @@ struct LinearModel {
   Model model;
 };
 
+inline Tensor column(const std::vector<float>& values) {
+  return Tensor::of<float>({static_cast<std::int64_t>(values.size()), 1}, values);
+}
+
+// What the call is refused with.
+template <typename F>
+std::string refusal(F act) {
+  try {
+    act();
+  } catch (const InvalidArgumentError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
 // Ends the program's fit() in the middle of an epoch, as a kill would: nothing is saved after it.
 struct Killed {};
 struct KillsAt final : Callback {

@@ -4,6 +4,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
+#include "core/graph/ops_check.h"
 #include "core/graph/ops_wait.h"
 #include "core/graph/recording.h"
 
@@ -45,6 +46,13 @@ OpTypes infer_cast(const OpInputs& in) {
 OpTypes infer_check_numerics(const OpInputs& in) {
   in.attributes.get<std::string>("what");
   return float_op(in);
+}
+
+OpTypes infer_check_range(const OpInputs& in) {
+  in.attributes.get<std::string>("cure");
+  const double low = in.attributes.get<double>("low"), high = in.attributes.get<double>("high");
+  if (!(low <= high)) infer::fail("a range from ", low, " to ", high, " holds no number");
+  return infer_check_numerics(in);
 }
 
 // The operation stands in for arithmetic where what is around it is measured. The bound keeps a
@@ -129,6 +137,8 @@ const OpDef kUnaryOps[] = {
     {"stop_gradient", 1, 1, "", infer::same_as_first, nullptr, OpFlags::kAlias},
     {"check_numerics", 1, 1, "what", infer_check_numerics, grad_check_numerics,
      OpFlags::kAlias | OpFlags::kCheck | OpFlags::kAlwaysLive},
+    {"check_range", 1, 1, "what cure low high", infer_check_range, grad_check_numerics,
+     OpFlags::kAlias | OpFlags::kCheck | OpFlags::kAlwaysLive},
     {"after", 2, 2, "", infer::same_as_first, grad_passed_on, OpFlags::kAlias, shape_of(1)},
     {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on},
 };
@@ -162,6 +172,14 @@ Array logical_not(const Array& x) { return record("logical_not", {x}); }
 Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }
 Array check_numerics(const Array& x, const std::string& what) {
   return record("check_numerics", {x}, {{"what", what}});
+}
+Array check_range(const Array& x, float low, float high, const std::string& what,
+                  const std::string& cure) {
+  return record("check_range", {x},
+                {{"cure", cure},
+                 {"high", static_cast<double>(high)},
+                 {"low", static_cast<double>(low)},
+                 {"what", what}});
 }
 Array after(const Array& x, const Array& done) { return record("after", {x, done}); }
 Array wait_for(const Array& x, double seconds) {
