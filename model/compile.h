@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/graph/function.h"
 #include "nn/loss.h"
 #include "nn/metric_names.h"
@@ -29,7 +30,9 @@ class OptimizerChoice {
       : optimizer_(std::make_shared<O>(std::move(optimizer))) {}
   template <std::derived_from<nn::Optimizer> O>
   OptimizerChoice(std::shared_ptr<O> optimizer)  // NOLINT(google-explicit-constructor)
-      : optimizer_(std::move(optimizer)) {}
+      : optimizer_(std::move(optimizer)) {
+    if (optimizer_ == nullptr) throw InvalidArgumentError("compile: the optimizer is null");
+  }
   const std::shared_ptr<nn::Optimizer>& get() const { return optimizer_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -62,10 +63,11 @@ Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& d
   return sums.logs();
 }
 
-FitLoop::FitLoop(Model& model, const Dataset& data, const FitOptions& options)
+FitLoop::FitLoop(Model& model, const Dataset& data, const FitOptions& options, Weights weights)
     : model_(model),
       dataset_(data),
       options_(options),
+      weights_(std::move(weights)),
       functions_(model.functions()),
       runner_(model.runner()),
       sums_(functions_.metrics()) {
@@ -97,6 +99,12 @@ void FitLoop::verify_options() const {
   refuse("initial_epoch", options_.initial_epoch, 0);
   refuse("steps_per_epoch", options_.steps_per_epoch, 0);
   refuse("validation_freq", options_.validation_freq, 1);
+  refuse("validation_steps", options_.validation_steps, 0);
+  const bool of_validation = options_.validation_freq != 1 || options_.validation_steps != 0;
+  if (of_validation && !options_.validation_data.defined())
+    throw InvalidArgumentError(
+        "fit: validation_freq and validation_steps are of validation data, and there is none: give "
+        "validation_data, or of arrays validation_split");
   for (const auto& callback : options_.callbacks)
     if (callback == nullptr) throw InvalidArgumentError("fit: one of the callbacks is null");
 }
@@ -136,7 +144,7 @@ Function& FitLoop::step_of(std::int64_t steps) {
   const StepFunctions::Shares shares = shares_of(runner_);
   Function step = runner_.strategy().function(
       [this, steps, shares](Iterator input) {
-        return functions_.train(input, steps, shares, options_.class_weight);
+        return functions_.train(input, steps, shares, {weights_.training, options_.class_weight});
       },
       "train");
   return steps_.emplace(steps, std::move(step)).first->second;
@@ -147,7 +155,7 @@ History FitLoop::run() {
   for (const auto& callback : options_.callbacks)
     if (callback->adjusts_learning_rate()) model_.optimizer().make_rate_adjustable();
   make_data();
-  model_.build(data_->element_spec());
+  model_.build_beside(data_->element_spec(), weights_.training);
   tell([&](Callback& callback) { callback.on_train_begin(*this); });
   try {
     train();
@@ -222,8 +230,8 @@ void FitLoop::validate(Logs& logs) {
   const std::int64_t batches = batches_of(data, options_.validation_steps, "validation_steps");
   if (!validation_) validation_ = runner_.test_data(data.repeat(), "validation");
   tell([](Callback& callback) { callback.on_test_begin(); });
-  const Logs judged = evaluate_over(runner_, model_.state_->test_function(), *validation_, batches,
-                                    functions_.test_metrics());
+  const Logs judged = evaluate_over(runner_, model_.state_->test_function(weights_.validation),
+                                    *validation_, batches, functions_.test_metrics());
   tell([&](Callback& callback) { callback.on_test_end(judged); });
   for (const auto& [name, value] : judged) logs.set("val_" + name, value);
 }

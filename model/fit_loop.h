@@ -18,8 +18,13 @@ namespace cairn {
 
 class FitLoop final : public TrainingRun {
  public:
+  // The columns that are the examples' weights, of the training and of the validation data; empty:
+  // compile() says.
+  struct Weights {
+    std::string training, validation;
+  };
   // `data` is one epoch, or has no end. `dataset_fn` makes the dataset of each lane.
-  FitLoop(Model& model, const Dataset& data, const FitOptions& options);
+  FitLoop(Model& model, const Dataset& data, const FitOptions& options, Weights weights = {});
   FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options);
   //   Errors  those of Model::fit().
   History run();
@@ -54,6 +59,7 @@ class FitLoop final : public TrainingRun {
   const Dataset dataset_;             // undefined: there is a function
   const DatasetFunction dataset_fn_;  // empty: there is a dataset
   const FitOptions options_;
+  const Weights weights_;
   StepFunctions& functions_;
   StepRunner& runner_;
   StepRunner::Data data_;

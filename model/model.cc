@@ -19,6 +19,50 @@ namespace {
 
 // The columns that a dataset of arrays has.
 const std::string kX = "x", kY = "y", kWeight = "sample_weight";
+constexpr std::int64_t kBatchSize = 32;  // of arrays, unless told otherwise
+
+const std::string& weights_column(const Tensor& weights) {
+  static const std::string none;
+  return weights.defined() ? kWeight : none;
+}
+
+[[noreturn]] void refuse_of_arrays(const char* call, const char* option, const char* cure) {
+  throw InvalidArgumentError(str(call, ": `", option,
+                                 "` is of arrays, and the data is a dataset, or a function that "
+                                 "makes one: ",
+                                 cure));
+}
+
+constexpr const char* kWeightCure =
+    "give it a column of weights, and compile() its name as `sample_weight`";
+
+void refuse_options_of_arrays(const FitOptions& options) {
+  if (options.batch_size) refuse_of_arrays("fit", "batch_size", "append batch(n) to the dataset");
+  if (options.shuffle.value_or(false))
+    refuse_of_arrays("fit", "shuffle", "append shuffle(n) to the dataset, before batch(n)");
+  if (options.seed) refuse_of_arrays("fit", "seed", "give it to the dataset's shuffle()");
+  if (options.sample_weight.defined()) refuse_of_arrays("fit", "sample_weight", kWeightCure);
+  if (options.validation_split != 0)
+    refuse_of_arrays("fit", "validation_split",
+                     "hold examples back with take() and skip(), as `validation_data`");
+}
+
+// How many of `count` examples are trained on.
+std::int64_t kept_of(std::int64_t count, const FitOptions& options) {
+  const double split = options.validation_split;
+  if (!(split >= 0 && split < 1))
+    throw InvalidArgumentError(
+        str("fit: validation_split must be at least 0 and below 1, got ", split));
+  if (split == 0) return count;
+  if (options.validation_data.defined())
+    throw InvalidArgumentError("fit: either validation_data or validation_split; both are given");
+  const auto kept = static_cast<std::int64_t>(std::floor(static_cast<double>(count) * (1 - split)));
+  if (kept == 0 || kept == count)
+    throw InvalidArgumentError(str("fit: a validation_split of ", split, " leaves ", kept, " of ",
+                                   count, " examples to train on and ", count - kept,
+                                   " to judge by: neither can be without"));
+  return kept;
+}
 
 // Behind the rows that `all` has already, which is made larger by doubling it.
 void append(Tensor& all, std::int64_t& rows, const Tensor& part) {
@@ -51,10 +95,12 @@ StepRunner& Model::State::runner() {
   return *step_runner;
 }
 
-Function& Model::State::test_function() {
-  if (test.defined()) return test;
-  test = strategy.function([this](Iterator input) { return functions->test(input); }, "evaluate");
-  return test;
+Function& Model::State::test_function(const std::string& weights) {
+  const auto found = tests.find(weights);
+  if (found != tests.end()) return found->second;
+  Function test = strategy.function(
+      [this, weights](Iterator input) { return functions->test(input, weights); }, "evaluate");
+  return tests.emplace(weights, std::move(test)).first->second;
 }
 
 Model::Model(std::string name, std::function<Outputs(const Features&)> network)
@@ -99,7 +145,7 @@ void Model::set_learning_rate(float rate) {
 
 void Model::compile(CompileOptions options) {
   state_->functions.emplace(state_->network, std::move(options));
-  state_->test = Function();
+  state_->tests.clear();
 }
 
 // Traced in the strategy's own scope, where layers find the variables that its steps use. The
@@ -131,6 +177,11 @@ void Model::build(const ElementSpec& batches) {
   state_->graph = std::move(traced.graph);
 }
 
+void Model::build_beside(ElementSpec batches, const std::string& weights) {
+  std::erase_if(batches.columns, [&](const ColumnSpec& column) { return column.name == weights; });
+  build(batches);
+}
+
 const Graph& Model::predict_graph() const {
   variables();
   return state_->graph;
@@ -148,44 +199,56 @@ Dataset Model::from_arrays(const Tensor& x, const Tensor& y, const Tensor& weigh
 // ---- fit, evaluate, predict ----
 
 History Model::fit(const Dataset& batches, const FitOptions& options) {
+  refuse_options_of_arrays(options);
   return FitLoop(*this, batches, options).run();
 }
 
 History Model::fit(const DatasetFunction& dataset_fn, const FitOptions& options) {
+  refuse_options_of_arrays(options);
   return FitLoop(*this, dataset_fn, options).run();
 }
 
 History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options) {
-  if (!(options.validation_split >= 0 && options.validation_split < 1))
-    throw InvalidArgumentError(str("fit: validation_split must be at least 0 and below 1, got ",
-                                   options.validation_split));
   Dataset all = from_arrays(x, y, options.sample_weight);
-  const std::int64_t count = x.shape()[0];
+  const std::int64_t count = x.shape()[0], kept = kept_of(count, options);
+  const std::int64_t batch = options.batch_size.value_or(kBatchSize);
+  const std::string& weights = weights_column(options.sample_weight);
   FitOptions own = options;
-  if (options.validation_split > 0) {
-    const auto kept = static_cast<std::int64_t>(
-        std::floor(static_cast<double>(count) * (1 - options.validation_split)));
-    own.validation_data = all.skip(kept).batch(options.batch_size);
+  if (kept < count) {
+    own.validation_data = all.skip(kept).batch(batch);
     all = all.take(kept);
   }
-  if (options.shuffle) all = all.shuffle(std::max<std::int64_t>(count, 1), options.seed);
-  return fit(all.batch(options.batch_size), own);
+  if (options.shuffle.value_or(true))
+    all = all.shuffle(std::max<std::int64_t>(kept, 1), options.seed.value_or(0));
+  return FitLoop(*this, all.batch(batch), own, {weights, kept < count ? weights : ""}).run();
 }
 
 Logs Model::evaluate(const Dataset& batches, const EvaluateOptions& options) {
-  functions();
-  const std::int64_t count = batches_of(batches, options.steps, "steps");
-  build(batches.element_spec());
-  for (const auto& callback : options.callbacks) callback->on_test_begin();
-  const StepRunner::Data data = runner().test_data(batches, "evaluate");
-  const Logs logs =
-      evaluate_over(runner(), state_->test_function(), data, count, functions().test_metrics());
-  for (const auto& callback : options.callbacks) callback->on_test_end(logs);
-  return logs;
+  if (options.batch_size)
+    refuse_of_arrays("evaluate", "batch_size", "append batch(n) to the dataset");
+  if (options.sample_weight.defined()) refuse_of_arrays("evaluate", "sample_weight", kWeightCure);
+  return evaluate_weighted(batches, options, "");
 }
 
 Logs Model::evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options) {
-  return evaluate(from_arrays(x, y, options.sample_weight).batch(options.batch_size), options);
+  return evaluate_weighted(
+      from_arrays(x, y, options.sample_weight).batch(options.batch_size.value_or(kBatchSize)),
+      options, weights_column(options.sample_weight));
+}
+
+Logs Model::evaluate_weighted(const Dataset& batches, const EvaluateOptions& options,
+                              const std::string& weights) {
+  functions();
+  for (const auto& callback : options.callbacks)
+    if (callback == nullptr) throw InvalidArgumentError("evaluate: one of the callbacks is null");
+  const std::int64_t count = batches_of(batches, options.steps, "steps");
+  build_beside(batches.element_spec(), weights);
+  for (const auto& callback : options.callbacks) callback->on_test_begin();
+  const StepRunner::Data data = runner().test_data(batches, "evaluate");
+  const Logs logs = evaluate_over(runner(), state_->test_function(weights), data, count,
+                                  functions().test_metrics());
+  for (const auto& callback : options.callbacks) callback->on_test_end(logs);
+  return logs;
 }
 
 void Model::predict(const Dataset& batches,

@@ -29,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -55,15 +56,22 @@ enum class Verbose : std::uint8_t {
   kEpochs,  // a line for each epoch
 };
 
+// An option that says nothing of the data given is InvalidArgument: those of arrays beside a
+// dataset, which has its own batches and weights, and those of the validation without one.
 struct FitOptions {
   std::int64_t epochs = 1;         // the number of the last epoch, plus one
   std::int64_t initial_epoch = 0;  // of the first
   // 0: all batches of the data, which is then counted. Must be given for data without an end.
   std::int64_t steps_per_epoch = 0;
-  std::int64_t batch_size = 32;  // of arrays
-  bool shuffle = true;           // arrays, before each epoch, by `seed`
-  std::uint64_t seed = 0;
-  Tensor sample_weight = {};  // of arrays: float32 [n]
+  std::optional<std::int64_t> batch_size = {};  // of arrays; unset: 32
+  std::optional<bool> shuffle = {};        // arrays, before each epoch, by `seed`; unset: they are
+  std::optional<std::uint64_t> seed = {};  // unset: 0
+  // Of arrays: a number for each example, [n] or [n, 1], by which its loss is multiplied, and by
+  // which metrics count it. A dataset has a column that compile() names.
+  Tensor sample_weight = {};
+  // Of a model with one output: by which the losses of the examples of a class are multiplied, and
+  // by which metrics count them. A class that is not named weighs 1; one that the label cannot have
+  // is InvalidArgument.
   std::map<std::int64_t, float> class_weight = {};
   // What the model is judged on after every `validation_freq` epochs.
   Dataset validation_data = {};
@@ -75,9 +83,9 @@ struct FitOptions {
 };
 
 struct EvaluateOptions {
-  std::int64_t batch_size = 32;  // of arrays
-  std::int64_t steps = 0;        // 0: all batches
-  Tensor sample_weight = {};     // of arrays: float32 [n]
+  std::optional<std::int64_t> batch_size = {};  // of arrays; unset: 32
+  std::int64_t steps = 0;                       // 0: all batches
+  Tensor sample_weight = {};                    // of arrays, as in FitOptions
   std::vector<std::shared_ptr<Callback>> callbacks = {};
 };
 
@@ -158,6 +166,10 @@ class Model {
   StepFunctions& functions();
   StepRunner& runner();
   Dataset from_arrays(const Tensor& x, const Tensor& y, const Tensor& weights) const;
+  // `weights`: a column that is no feature but the examples' weights; empty: compile() says.
+  void build_beside(ElementSpec batches, const std::string& weights);
+  Logs evaluate_weighted(const Dataset& batches, const EvaluateOptions& options,
+                         const std::string& weights);
 
   std::unique_ptr<State> state_;
 };

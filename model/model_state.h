@@ -1,5 +1,6 @@
 // What a Model holds: for model/ alone.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,17 +16,18 @@ namespace cairn {
 struct Model::State {
   // Made at its first use, so that a model that is only built needs no workers.
   StepRunner& runner();
-  Function& test_function();
+  // `weights`: as of StepFunctions::test().
+  Function& test_function(const std::string& weights);
 
   std::string name;
   Strategy& strategy;
   Network network;
   std::optional<StepFunctions> functions;  // none: not compiled
   std::unique_ptr<StepRunner> step_runner;
-  Function test;                    // of `functions`
-  std::vector<Variable> variables;  // empty: not built
-  ElementSpec input;                // what it was built for, without a label
-  Graph graph;                      // of a prediction
+  std::map<std::string, Function> tests;  // of `functions`, by the column of weights
+  std::vector<Variable> variables;        // empty: not built
+  ElementSpec input;                      // what it was built for, without a label
+  Graph graph;                            // of a prediction
 };
 
 // How a step of this runner is shared.

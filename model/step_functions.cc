@@ -1,6 +1,7 @@
 #include "model/step_functions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "coordinator/replica_context.h"
@@ -88,19 +89,7 @@ class LossMean final : public nn::Metric {
 StepFunctions::StepFunctions(Network network, CompileOptions options)
     : network_(std::move(network)), options_(std::move(options)) {
   if (options_.optimizer.get() == nullptr) options_.optimizer = OptimizerChoice("rmsprop");
-  if (options_.steps_per_execution < 1)
-    throw InvalidArgumentError(
-        str("compile: steps_per_execution must be at least 1, got ", options_.steps_per_execution));
-  const bool single =
-      options_.loss.defined() || !options_.metrics.empty() || !options_.evaluation_metrics.empty();
-  if (single && !options_.outputs.empty())
-    throw InvalidArgumentError(
-        "compile: either `loss` and `metrics`, of a model of one output, or `outputs`");
-  const auto has_loss = [](const auto& output) { return output.second.loss.defined(); };
-  if (options_.batch_loss &&
-      (options_.loss.defined() || std::ranges::any_of(options_.outputs, has_loss)))
-    throw InvalidArgumentError(
-        "compile: either `batch_loss` or a loss of its own for each output; both are given");
+  verify_options();
   if (options_.outputs.empty())
     judged_.push_back({"",
                        {.loss = options_.loss,
@@ -120,18 +109,89 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
       test_metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
 }
 
-StepFunctions::Losses StepFunctions::losses_of(
-    const Outputs& outputs, const Batch& batch,
-    const std::map<std::int64_t, float>& class_weight) const {
-  Losses made;
-  if (!options_.sample_weight.empty())
-    made.weights = nn::per_example(nn::to_float(batch.features[options_.sample_weight]),
-                                   str("the column \"", options_.sample_weight, "\""));
-  if (!class_weight.empty()) {
-    const Array by_class =
-        nn::class_weights(label_of(batch, judged_.front().options.label, ""), class_weight);
-    made.weights = made.weights.defined() ? made.weights * by_class : by_class;
+void StepFunctions::verify_options() const {
+  if (options_.steps_per_execution < 1)
+    throw InvalidArgumentError(
+        str("compile: steps_per_execution must be at least 1, got ", options_.steps_per_execution));
+  const bool single =
+      options_.loss.defined() || !options_.metrics.empty() || !options_.evaluation_metrics.empty();
+  if (single && !options_.outputs.empty())
+    throw InvalidArgumentError(
+        "compile: either `loss` and `metrics`, of a model of one output, or `outputs`");
+  const auto has_loss = [](const auto& output) { return output.second.loss.defined(); };
+  if (options_.batch_loss &&
+      (options_.loss.defined() || std::ranges::any_of(options_.outputs, has_loss)))
+    throw InvalidArgumentError(
+        "compile: either `batch_loss` or a loss of its own for each output; both are given");
+  const auto verify_metrics = [](const std::vector<MetricChoice>& metrics) {
+    for (const MetricChoice& metric : metrics)
+      if (metric.get() == nullptr)
+        throw InvalidArgumentError("compile: one of the metrics is null");
+  };
+  verify_metrics(options_.metrics);
+  verify_metrics(options_.evaluation_metrics);
+  for (const auto& [name, output] : options_.outputs) {
+    verify_metrics(output.metrics);
+    verify_metrics(output.evaluation_metrics);
+    const bool judged = !output.metrics.empty() || !output.evaluation_metrics.empty();
+    if (!output.loss.defined() && output.loss_weight != 1)
+      throw InvalidArgumentError(
+          str("compile: the output \"", name, "\" has a loss_weight and no loss"));
+    if (!output.loss.defined() && !judged && !output.label.empty())
+      throw InvalidArgumentError(
+          str("compile: the output \"", name, "\" has a label, and no loss or metric of it"));
   }
+}
+
+Array StepFunctions::weights_of(const Outputs& outputs, const Batch& batch,
+                                const Weighing& weighing) const {
+  Array weights;
+  const std::string& own = options_.sample_weight;
+  if (!own.empty() && !weighing.column.empty() && own != weighing.column)
+    throw InvalidArgumentError(str("compile() names \"", own, "\" as the column of weights, and ",
+                                   "`sample_weight` of arrays is the column \"", weighing.column,
+                                   "\": leave one of them out"));
+  const std::string& column = own.empty() ? weighing.column : own;
+  if (!column.empty())
+    weights =
+        nn::per_example(nn::to_float(batch.features[column]), str("the column \"", column, "\""));
+  if (weighing.class_weight.empty()) return weights;
+  const Array of_class = by_class(outputs, batch, weighing.class_weight);
+  return weights.defined() ? weights * of_class : of_class;
+}
+
+// A weight of a class that no label can have would be one that does nothing.
+Array StepFunctions::by_class(const Outputs& outputs, const Batch& batch,
+                              const std::map<std::int64_t, float>& class_weight) const {
+  if (judged_.size() > 1)
+    throw InvalidArgumentError(str("fit: class_weight is of models with one output, and this one ",
+                                   "has ", judged_.size(),
+                                   ": weigh their examples by a column that compile() names"));
+  const Judged& judged = judged_.front();
+  const Array label = label_of(batch, judged.options.label, "");
+  const bool classifies = judged.options.loss.input() != nn::LossInput::kNumbers;
+  std::int64_t least = 0, count = std::max<std::int64_t>(2, std::ssize(class_weight));
+  const auto columns = [](const Array& x) { return x.rank() == 2 ? x.shape()[1] : 1; };
+  const std::int64_t classes =
+      std::max(columns(label), outputs.size() == 1 ? columns(outputs[0].second) : 1);
+  if (classes > 1)
+    count = classes;
+  else if (classifies)
+    count = 2;
+  else
+    least = -1;  // of margins
+  for (const auto& [key, weight] : class_weight)
+    if (key < least || key >= count)
+      throw InvalidArgumentError(str("fit: class_weight names the class ", key,
+                                     ", which no label can be: the classes are ", least, " to ",
+                                     count - 1));
+  return nn::class_weights(label, class_weight);
+}
+
+StepFunctions::Losses StepFunctions::losses_of(const Outputs& outputs, const Batch& batch,
+                                               const Weighing& weighing) const {
+  Losses made;
+  made.weights = weights_of(outputs, batch, weighing);
   const auto weighted = [&](const Array& losses, const std::string& what) {
     const Array each = one_per_example(losses, what);
     return made.weights.defined() ? each * made.weights : each;
@@ -200,7 +260,7 @@ void StepFunctions::add_summaries(std::vector<Array>& all, const std::vector<Met
 }
 
 Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Shares& shares,
-                             const std::map<std::int64_t, float>& class_weight) const {
+                             const Weighing& weighing) const {
   Array loss;
   std::vector<Array> sums;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -209,7 +269,7 @@ Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Sh
     const nn::AddedLosses added;
     const Batch batch = input.get_next();
     const Outputs outputs = network_(batch.features);
-    const Losses losses = losses_of(outputs, batch, class_weight);
+    const Losses losses = losses_of(outputs, batch, weighing);
     loss = share_of_loss(losses.total, shares);
     const Array terms = sum_of(added);
     if (terms.defined()) loss = loss + terms / Array(static_cast<float>(shares.count));
@@ -226,12 +286,12 @@ Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Sh
   return all;
 }
 
-Outputs StepFunctions::test(const Iterator& input) const {
+Outputs StepFunctions::test(const Iterator& input, const std::string& weights) const {
   const nn::TrainingScope inference(false);
   const nn::AddedLosses added;
   const Batch batch = input.get_next();
   const Outputs outputs = network_(batch.features);
-  const Losses losses = losses_of(outputs, batch, {});
+  const Losses losses = losses_of(outputs, batch, {.column = weights});
   const Array terms = sum_of(added);
   std::vector<Array> sums = summaries(outputs, batch, losses, terms);
   for (const Judged& output : judged_)

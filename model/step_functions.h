@@ -27,13 +27,18 @@ class StepFunctions {
     std::int64_t count = 1;
     bool are_replicas = true;  // they can all-reduce
   };
+  // By what the losses of examples are multiplied.
+  struct Weighing {
+    std::string column = {};                          // empty: compile() says
+    std::map<std::int64_t, float> class_weight = {};  // of the examples of each class
+  };
   // One step for each of `steps` batches. Outputs: the loss that was minimised (of the last batch,
-  // this share's part), then the summaries of metrics(), added up over the steps. `class_weight`:
-  // by which the losses of the examples of each class are multiplied.
+  // this share's part), then the summaries of metrics(), added up over the steps.
   Outputs train(const Iterator& input, std::int64_t steps, const Shares& shares,
-                const std::map<std::int64_t, float>& class_weight) const;
-  // The summaries of one batch.
-  Outputs test(const Iterator& input) const;
+                const Weighing& weighing) const;
+  // The summaries of one batch. `weights`: the column of its examples' weights; empty: compile()
+  // says.
+  Outputs test(const Iterator& input, const std::string& weights) const;
   // The network's outputs, without what is only for training.
   Outputs predict(const Features& features) const;
 
@@ -58,8 +63,12 @@ class StepFunctions {
     Array weights;           // of examples; undefined: all are 1
   };
   Outputs named(Outputs outputs) const;
-  Losses losses_of(const Outputs& outputs, const Batch& batch,
-                   const std::map<std::int64_t, float>& class_weight) const;
+  void verify_options() const;
+  // Undefined: all examples weigh 1.
+  Array weights_of(const Outputs& outputs, const Batch& batch, const Weighing& weighing) const;
+  Array by_class(const Outputs& outputs, const Batch& batch,
+                 const std::map<std::int64_t, float>& class_weight) const;
+  Losses losses_of(const Outputs& outputs, const Batch& batch, const Weighing& weighing) const;
   Array share_of_loss(const Array& total, const Shares& shares) const;
   std::vector<Array> summaries(const Outputs& outputs, const Batch& batch, const Losses& losses,
                                const Array& added) const;
