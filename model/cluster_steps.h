@@ -23,6 +23,9 @@ class ClusterSteps final : public StepRunner {
   std::int64_t steps_ahead() const override;
   std::int64_t shares() const override { return shares_; }
   Data training_data(const Strategy::DatasetFunction& dataset_fn, Visitation visitation) override;
+  Data pipelines_data(const Strategy::DatasetFunction& dataset_fn) override {
+    return training_data(dataset_fn, Visitation::kByPolicy);
+  }
   Data test_data(const Dataset& batches, const std::string& name) override;
   bool keeps_positions() const override { return true; }
   bool makes_variables(Function& step, const Data& data) override;

@@ -109,19 +109,26 @@ void FitLoop::verify_options() const {
     if (callback == nullptr) throw InvalidArgumentError("fit: one of the callbacks is null");
 }
 
-// Batches that were taken before are left out where positions are not part of checkpoints.
+// Batches that were taken before are left out where positions are not part of checkpoints. Of a
+// function a step takes one for each replica, from the pipelines alike.
 void FitLoop::make_data() {
   const std::int64_t taken = runner_.keeps_positions() ? 0 : place_.batches;
+  if (dataset_fn_) {
+    data_ = runner_.pipelines_data([&](const InputContext& context) {
+      const Dataset mine = dataset_fn_(context);
+      const std::int64_t of_step = context.num_replicas_in_sync / context.num_input_pipelines;
+      return taken > 0 && mine.defined() ? mine.skip(taken * of_step) : mine;
+    });
+    return;
+  }
   const DatasetFunction of_pipeline = [&](const InputContext& context) {
-    if (dataset_fn_) return dataset_fn_(context);
     Dataset all = dataset_.repeat();
     if (taken > 0) all = all.skip(taken);
     // Members of a round take their pieces of a batch one after another.
     const std::int64_t shares = context.num_replicas_in_sync;
     return (shares > 1 ? all.deal(shares, Deal::kCut) : all).prefetch(2);
   };
-  data_ = runner_.training_data(of_pipeline,
-                                dataset_fn_ ? Visitation::kByPolicy : Visitation::kExactlyOnce);
+  data_ = runner_.training_data(of_pipeline, Visitation::kExactlyOnce);
 }
 
 bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); }

@@ -23,7 +23,8 @@ class FitLoop final : public TrainingRun {
   struct Weights {
     std::string training, validation;
   };
-  // `data` is one epoch, or has no end. `dataset_fn` makes the dataset of each lane.
+  // `data` is one epoch, or has no end. `dataset_fn` makes the dataset of each
+  // input pipeline.
   FitLoop(Model& model, const Dataset& data, const FitOptions& options, Weights weights = {});
   FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options);
   //   Errors  those of Model::fit().

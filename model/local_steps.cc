@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coordinator/multi_worker_mirrored_strategy.h"
+#include "data/stage_spec.h"
 
 namespace cairn {
 namespace {
@@ -41,8 +42,18 @@ StepRunner::Data LocalSteps::training_data(const Strategy::DatasetFunction& data
   return test_data(dataset_fn({}), "train");
 }
 
+StepRunner::Data LocalSteps::pipelines_data(const Strategy::DatasetFunction& dataset_fn) {
+  return strategy_.iterate(dataset_fn);
+}
+
+// Every process of a group reads all of it, files too, and keeps its pieces: with files of its own
+// each would be at another place, so that a pass, an order, or what was taken before a restart
+// would mean something else than for one device. What a data service gives is dealt out by it.
 StepRunner::Data LocalSteps::test_data(const Dataset& batches, const std::string&) {
-  return strategy_.iterate(strategy_.experimental_distribute_dataset(batches));
+  InputOptions options;
+  if (group_ != nullptr && !reads_once(*batches.last()))
+    options.auto_shard_policy = AutoShardPolicy::kData;
+  return strategy_.iterate(strategy_.experimental_distribute_dataset(batches, options));
 }
 
 // ---- steps ----

@@ -26,6 +26,7 @@ class LocalSteps final : public StepRunner {
   std::int64_t steps_ahead() const override { return 1; }
   std::int64_t shares() const override { return strategy_.num_replicas_in_sync(); }
   Data training_data(const Strategy::DatasetFunction& dataset_fn, Visitation visitation) override;
+  Data pipelines_data(const Strategy::DatasetFunction& dataset_fn) override;
   Data test_data(const Dataset& batches, const std::string& name) override;
   bool keeps_positions() const override { return false; }
   bool makes_variables(Function&, const Data&) override { return false; }

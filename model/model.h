@@ -19,8 +19,10 @@
 // refers to must outlive the model. Where several processes train together, each has the model and
 // makes the same calls.
 //   Data    batches of the global batch size. A finite dataset is repeated, epoch by epoch. With
-//           parameter servers each batch goes to one closure (Visitation::kExactlyOnce); a dataset
-//           function is called for each lane instead.
+//           parameter servers each batch goes to one closure (Visitation::kExactlyOnce). A dataset
+//           function is called for each input pipeline instead: with parameter servers for each
+//           lane, else in each process. Its batches are for one replica each
+//           (InputContext::get_per_replica_batch_size), and replicas take them in turn.
 //   Errors  FailedPrecondition: it was not compiled. InvalidArgument: data, network and options do
 //           not fit. And those of the strategy's steps.
 //   Thread  one, as the strategy's.
@@ -111,6 +113,8 @@ class Model {
   //   Errors  the first of a step, of a callback, or of the validation; callbacks are told of the
   //           end before it is raised.
   History fit(const Dataset& batches, const FitOptions& options = {});
+  // The function knows how its data ends: none is repeated, and OutOfRange ends a fit() that
+  // outlasts it.
   History fit(const DatasetFunction& dataset_fn, const FitOptions& options = {});
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {});
   // The loss and the metrics on data that counts each example once.

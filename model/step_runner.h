@@ -62,6 +62,10 @@ class StepRunner {
   // one run each; runners whose steps come one after another have no other.
   virtual Data training_data(const Strategy::DatasetFunction& dataset_fn,
                              Visitation visitation) = 0;
+  // Batches of a program's own function, which are for one replica each: replicas take them in
+  // turn. The function is called once per input pipeline: for each lane of a cluster, else in each
+  // process that trains.
+  virtual Data pipelines_data(const Strategy::DatasetFunction& dataset_fn) = 0;
   // Batches of which each goes to one run. `name`: in checkpoints.
   virtual Data test_data(const Dataset& batches, const std::string& name) = 0;
   // Whether checkpoints hold where training_data() stands. If not, it is made again to go on, with
