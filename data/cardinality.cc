@@ -15,6 +15,7 @@ using SpecPtr = std::shared_ptr<const StageSpec>;
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
 std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
+bool is_read_to_count(const SpecPtr& spec);
 
 // A source of lines takes over a shard() above it, and CSV also features() (data/open.cc), so they
 // are counted together: the shard deals out lines, bad ones included.
@@ -154,7 +155,9 @@ struct Count {
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;
     return n > INT64_MAX / repeat.count ? INT64_MAX : n * repeat.count;
   }
+  // What has to be read is read as far as it is taken.
   std::int64_t operator()(const TakeSpec& take) {
+    if (take.count > 0 && is_read_to_count(spec->input)) return count_by_reading(spec, lines);
     std::int64_t n = take.count == 0 ? 0 : below();
     return n == kInfiniteCardinality ? take.count : std::min(n, take.count);
   }
@@ -169,6 +172,16 @@ struct Count {
     return n <= shard.index ? 0 : (n - shard.index - 1) / shard.num + 1;
   }
 };
+
+bool is_read_to_count(const SpecPtr& spec) {
+  const StageKind& kind = spec->kind;
+  return is_of_lines(spec) || std::holds_alternative<GeneratorSpec>(kind) ||
+         std::holds_alternative<FilterSpec>(kind) || std::holds_alternative<HashSplitSpec>(kind) ||
+         std::holds_alternative<UnbatchSpec>(kind) || std::holds_alternative<RebatchSpec>(kind) ||
+         std::holds_alternative<TakeWhileSpec>(kind) ||
+         (spec->input && is_read_to_count(spec->input)) ||
+         std::ranges::any_of(spec->others, is_read_to_count);
+}
 
 std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines) {
   const StagePtr stage = open_stages(spec, {.line_events = keep_in(lines)});

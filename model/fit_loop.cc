@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "model/batch_counts.h"
 #include "model/model_state.h"
 #include "model/runner_of.h"
 
@@ -30,20 +31,6 @@ std::string text_of(const Logs& logs) {
 
 }  // namespace
 
-std::int64_t batches_of(const Dataset& data, std::int64_t wanted, const char* option) {
-  if (!data.batched())
-    throw InvalidArgumentError(
-        "the dataset yields single examples, and a model takes batches: "
-        "append batch(n)");
-  if (wanted > 0) return wanted;
-  const std::int64_t count = cardinality(data);
-  if (count == kInfiniteCardinality)
-    throw InvalidArgumentError(
-        str("the dataset has no end: say by `", option, "` how many of its batches are taken"));
-  if (count == 0) throw InvalidArgumentError("the dataset holds no examples");
-  return count;
-}
-
 Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& data,
                    std::int64_t batches, const std::vector<NamedMetric>& metrics) {
   MetricSums sums(metrics);
@@ -63,31 +50,16 @@ Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& d
   return sums.logs();
 }
 
-FitLoop::FitLoop(Model& model, const Dataset& data, const FitOptions& options, Weights weights)
+FitLoop::FitLoop(Model& model, Input input, const FitOptions& options)
     : model_(model),
-      dataset_(data),
-      options_(options),
-      weights_(std::move(weights)),
-      functions_(model.functions()),
-      runner_(model.runner()),
-      sums_(functions_.metrics()) {
-  verify_options();
-  steps_per_epoch_ = batches_of(data, options.steps_per_epoch, "steps_per_epoch");
-}
-
-FitLoop::FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options)
-    : model_(model),
-      dataset_fn_(dataset_fn),
+      input_(std::move(input)),
       options_(options),
       functions_(model.functions()),
       runner_(model.runner()),
       sums_(functions_.metrics()),
       steps_per_epoch_(options.steps_per_epoch) {
   verify_options();
-  if (steps_per_epoch_ < 1)
-    throw InvalidArgumentError(
-        "the data is made by a function of each input pipeline, so that nobody can count it: say "
-        "by `steps_per_epoch` how many batches an epoch has");
+  count_batches();
 }
 
 void FitLoop::verify_options() const {
@@ -109,20 +81,32 @@ void FitLoop::verify_options() const {
     if (callback == nullptr) throw InvalidArgumentError("fit: one of the callbacks is null");
 }
 
+void FitLoop::count_batches() {
+  if (!input_.of_pipeline)
+    steps_per_epoch_ = batches_of(input_.batches, options_.steps_per_epoch, "steps_per_epoch");
+  if (steps_per_epoch_ < 1)
+    throw InvalidArgumentError(
+        "the data is made by a function of each input pipeline, so that nobody can count it: say "
+        "by `steps_per_epoch` how many batches an epoch has");
+  if (options_.validation_data.defined())
+    validation_.batches =
+        batches_to_judge(options_.validation_data, options_.validation_steps, "validation_steps");
+}
+
 // Batches that were taken before are left out where positions are not part of checkpoints. Of a
 // function a step takes one for each replica, from the pipelines alike.
 void FitLoop::make_data() {
   const std::int64_t taken = runner_.keeps_positions() ? 0 : place_.batches;
-  if (dataset_fn_) {
+  if (input_.of_pipeline) {
     data_ = runner_.pipelines_data([&](const InputContext& context) {
-      const Dataset mine = dataset_fn_(context);
+      const Dataset mine = input_.of_pipeline(context);
       const std::int64_t of_step = context.num_replicas_in_sync / context.num_input_pipelines;
       return taken > 0 && mine.defined() ? mine.skip(taken * of_step) : mine;
     });
     return;
   }
   const DatasetFunction of_pipeline = [&](const InputContext& context) {
-    Dataset all = dataset_.repeat();
+    Dataset all = input_.batches.repeat();
     if (taken > 0) all = all.skip(taken);
     // Members of a round take their pieces of a batch one after another.
     const std::int64_t shares = context.num_replicas_in_sync;
@@ -151,7 +135,7 @@ Function& FitLoop::step_of(std::int64_t steps) {
   const StepFunctions::Shares shares = shares_of(runner_);
   Function step = runner_.strategy().function(
       [this, steps, shares](Iterator input) {
-        return functions_.train(input, steps, shares, {weights_.training, options_.class_weight});
+        return functions_.train(input, steps, shares, {input_.weights, options_.class_weight});
       },
       "train");
   return steps_.emplace(steps, std::move(step)).first->second;
@@ -162,7 +146,7 @@ History FitLoop::run() {
   for (const auto& callback : options_.callbacks)
     if (callback->adjusts_learning_rate()) model_.optimizer().make_rate_adjustable();
   make_data();
-  model_.build_beside(data_->element_spec(), weights_.training);
+  model_.build_beside(data_->element_spec(), input_.weights);
   tell([&](Callback& callback) { callback.on_train_begin(*this); });
   try {
     train();
@@ -234,11 +218,13 @@ void FitLoop::collect_next() {
 void FitLoop::validate(Logs& logs) {
   const Dataset& data = options_.validation_data;
   if (!data.defined() || (place_.epoch + 1) % options_.validation_freq != 0) return;
-  const std::int64_t batches = batches_of(data, options_.validation_steps, "validation_steps");
-  if (!validation_) validation_ = runner_.test_data(data.repeat(), "validation");
+  // Each time from the first batch on, so that epochs are judged alike.
+  if (!validation_.data)
+    validation_.data = runner_.test_data(data.take(validation_.batches).repeat(), "validation");
   tell([](Callback& callback) { callback.on_test_begin(); });
-  const Logs judged = evaluate_over(runner_, model_.state_->test_function(weights_.validation),
-                                    *validation_, batches, functions_.test_metrics());
+  const Logs judged =
+      evaluate_over(runner_, model_.state_->test_function(input_.validation_weights),
+                    *validation_.data, validation_.batches, functions_.test_metrics());
   tell([&](Callback& callback) { callback.on_test_end(judged); });
   for (const auto& [name, value] : judged) logs.set("val_" + name, value);
 }

@@ -18,15 +18,16 @@ namespace cairn {
 
 class FitLoop final : public TrainingRun {
  public:
-  // The columns that are the examples' weights, of the training and of the validation data; empty:
-  // compile() says.
-  struct Weights {
-    std::string training, validation;
+  // What it trains on: `batches`, which are one epoch or have no end, or what `of_pipeline` makes
+  // for each input pipeline. The other one is undefined.
+  struct Input {
+    Dataset batches = {};
+    DatasetFunction of_pipeline = {};
+    // The columns that are the examples' weights, here and in the validation data; empty: compile()
+    // says.
+    std::string weights = {}, validation_weights = {};
   };
-  // `data` is one epoch, or has no end. `dataset_fn` makes the dataset of each
-  // input pipeline.
-  FitLoop(Model& model, const Dataset& data, const FitOptions& options, Weights weights = {});
-  FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options);
+  FitLoop(Model& model, Input input, const FitOptions& options);
   //   Errors  those of Model::fit().
   History run();
 
@@ -41,6 +42,7 @@ class FitLoop final : public TrainingRun {
 
  private:
   void verify_options() const;
+  void count_batches();
   void make_data();
   void train();
   void train_epoch();
@@ -57,10 +59,8 @@ class FitLoop final : public TrainingRun {
   }
 
   Model& model_;
-  const Dataset dataset_;             // undefined: there is a function
-  const DatasetFunction dataset_fn_;  // empty: there is a dataset
+  const Input input_;
   const FitOptions options_;
-  const Weights weights_;
   StepFunctions& functions_;
   StepRunner& runner_;
   StepRunner::Data data_;
@@ -71,15 +71,16 @@ class FitLoop final : public TrainingRun {
   std::int64_t scheduled_ = 0;                               // of this epoch
   std::deque<std::pair<std::int64_t, StepResult>> running_;  // with the steps that each takes
   bool stopping_ = false;
-  std::optional<StepRunner::Data> validation_;
+  struct Validation {
+    std::int64_t batches = 0;
+    std::optional<StepRunner::Data> data = {};
+  };
+  Validation validation_;
   TimePoint epoch_began_{};
 };
 
 // The logs of an evaluation over `batches` batches of `data`.
 Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& data,
                    std::int64_t batches, const std::vector<NamedMetric>& metrics);
-// How many batches a pass over the data has; `wanted`, if that is above 0.
-//   Errors  InvalidArgument, naming `option`: it has no end, and nothing was wanted; it is empty.
-std::int64_t batches_of(const Dataset& data, std::int64_t wanted, const char* option);
 
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include "core/exec/local_runtime.h"
 #include "core/exec/plan.h"
 #include "data/dataset_iterator.h"
+#include "model/batch_counts.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"
 
@@ -105,7 +106,13 @@ std::vector<Tensor> LoadedModel::predict(const Element& batch) {
 std::int64_t LoadedModel::predict(
     const Dataset& data, const std::function<void(const std::vector<Tensor>& outputs)>& take,
     const PredictOptions& options) {
-  const Dataset batches = data.batched() ? data : data.batch(options.batch);
+  constexpr std::int64_t kBatch = 1024;
+  if (data.batched() && options.batch)
+    throw InvalidArgumentError(
+        "predict: `batch` is of single examples, and the data is in batches: leave one of them "
+        "out");
+  const Dataset batches = data.batched() ? data : data.batch(options.batch.value_or(kBatch));
+  verify_to_predict(batches);
   const std::vector<std::size_t> places = places_of(state_->model.input, batches.element_spec());
   const auto iterator = open(batches, {}, {.line_events = options.line_events});
   while (const auto element = iterator->next()) {

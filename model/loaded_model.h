@@ -17,7 +17,8 @@
 namespace cairn {
 
 struct PredictOptions {
-  std::int64_t batch = 1024;    // examples at once, where the data is not in batches
+  // Examples at once, of data that is not in batches; unset: 1024. InvalidArgument beside batches.
+  std::optional<std::int64_t> batch = {};
   LineEvents line_events = {};  // what is met in its files
 };
 

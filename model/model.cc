@@ -8,6 +8,7 @@
 
 #include "coordinator/replica_context.h"
 #include "core/graph/ops.h"
+#include "model/batch_counts.h"
 #include "model/fit_loop.h"
 #include "model/model_state.h"
 #include "model/predictions.h"
@@ -200,12 +201,12 @@ Dataset Model::from_arrays(const Tensor& x, const Tensor& y, const Tensor& weigh
 
 History Model::fit(const Dataset& batches, const FitOptions& options) {
   refuse_options_of_arrays(options);
-  return FitLoop(*this, batches, options).run();
+  return FitLoop(*this, {.batches = batches}, options).run();
 }
 
 History Model::fit(const DatasetFunction& dataset_fn, const FitOptions& options) {
   refuse_options_of_arrays(options);
-  return FitLoop(*this, dataset_fn, options).run();
+  return FitLoop(*this, {.of_pipeline = dataset_fn}, options).run();
 }
 
 History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options) {
@@ -220,7 +221,12 @@ History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options) 
   }
   if (options.shuffle.value_or(true))
     all = all.shuffle(std::max<std::int64_t>(kept, 1), options.seed.value_or(0));
-  return FitLoop(*this, all.batch(batch), own, {weights, kept < count ? weights : ""}).run();
+  return FitLoop(*this,
+                 {.batches = all.batch(batch),
+                  .weights = weights,
+                  .validation_weights = kept < count ? weights : ""},
+                 own)
+      .run();
 }
 
 Logs Model::evaluate(const Dataset& batches, const EvaluateOptions& options) {
@@ -241,7 +247,7 @@ Logs Model::evaluate_weighted(const Dataset& batches, const EvaluateOptions& opt
   functions();
   for (const auto& callback : options.callbacks)
     if (callback == nullptr) throw InvalidArgumentError("evaluate: one of the callbacks is null");
-  const std::int64_t count = batches_of(batches, options.steps, "steps");
+  const std::int64_t count = batches_to_judge(batches, options.steps, "steps");
   build_beside(batches.element_spec(), weights);
   for (const auto& callback : options.callbacks) callback->on_test_begin();
   const StepRunner::Data data = runner().test_data(batches, "evaluate");
@@ -253,7 +259,7 @@ Logs Model::evaluate_weighted(const Dataset& batches, const EvaluateOptions& opt
 
 void Model::predict(const Dataset& batches,
                     const std::function<void(const std::vector<Tensor>& outputs)>& take) {
-  batches_of(batches, 1, "");
+  verify_to_predict(batches);
   build(batches.element_spec());
   runner().predict(
       [&](const Batch& batch) {
