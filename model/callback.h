@@ -15,6 +15,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/logs.h"
 
@@ -32,6 +33,9 @@ class TrainingRun {
   virtual bool is_stopping() const = 0;
   virtual std::int64_t epochs() const = 0;  // the number of the last one, plus one
   virtual std::int64_t steps_per_epoch() const = 0;
+  // What the logs of epochs have, by name. Those of the validation, "val_...", are there after the
+  // epochs that it follows, and not after others.
+  virtual std::vector<std::string> log_names() const = 0;
   // One process of those that train together: the chief.
   virtual bool writes_files() const = 0;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -39,6 +40,10 @@ void Monitor::reset() {
   best_ = rises_ ? -infinity : infinity;
 }
 
+bool Monitor::is_due(const TrainingRun& run, const Logs& logs) const {
+  return logs.contains(name_) || std::ranges::count(run.log_names(), name_) == 0;
+}
+
 double Monitor::of(const Logs& logs) const {
   const auto found = logs.find(name_);
   if (found != logs.end()) return found->second;
@@ -66,7 +71,7 @@ void EarlyStopping::on_train_begin(TrainingRun&) {
 // As the reference has it: with a baseline, an improvement that stays short of it does not end the
 // wait.
 void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
-  if (epoch < options_.start_from_epoch) return;
+  if (epoch < options_.start_from_epoch || !monitor_.is_due(run, logs)) return;
   const double value = monitor_.of(logs);
   ++wait_;
   if (monitor_.improves(value)) {
@@ -130,6 +135,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
 void ReduceLROnPlateau::on_train_begin(TrainingRun&) { rule_.reset(); }
 
 void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
+  if (!rule_.is_due(run, logs)) return;
   std::vector<double> rates{static_cast<double>(run.model().learning_rate())};
   if (!rule_.lower(rule_.of(logs), rates)) return;
   run.model().set_learning_rate(static_cast<float>(rates.front()));
@@ -176,16 +182,21 @@ void CSVLogger::on_train_begin(TrainingRun& run) {
   if (!file_->out) throw NotFoundError(str("CSVLogger: cannot write the file ", path_));
 }
 
-void CSVLogger::on_epoch_end(TrainingRun&, std::int64_t epoch, Logs& logs) {
+void CSVLogger::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
   if (!file_) return;
   if (file_->columns.empty()) {
+    std::set<std::string> names;
+    for (const std::string& name : run.log_names()) names.insert(name);
+    for (const auto& [name, value] : logs) names.insert(name);
+    file_->columns.assign(names.begin(), names.end());
     file_->out << "epoch";
-    for (const auto& [name, value] : logs) {
-      file_->columns.push_back(name);
-      file_->out << options_.separator << name;
-    }
+    for (const std::string& name : names) file_->out << options_.separator << name;
     file_->out << '\n';
   }
+  for (const auto& [name, value] : logs)
+    if (std::ranges::count(file_->columns, name) == 0)
+      throw FailedPreconditionError(str("CSVLogger: the file ", path_, " has no column \"", name,
+                                        "\", which the logs have: write to another file"));
   file_->out.precision(std::numeric_limits<double>::max_digits10);
   file_->out << epoch;
   for (const std::string& column : file_->columns) {

@@ -29,6 +29,9 @@ class Monitor {
  public:
   // `min_delta` >= 0: less than that is no improvement.
   Monitor(std::string name, MonitorMode mode, double min_delta = 0);
+  // Whether there is a value after this epoch: false where the validation, whose it is, follows
+  // others (FitOptions::validation_freq), which then do not count.
+  bool is_due(const TrainingRun& run, const Logs& logs) const;
   //   Errors  InvalidArgument: the logs do not have it.
   double of(const Logs& logs) const;
   bool improves(double value) const;  // upon the best so far, which it does not become by that
@@ -89,6 +92,7 @@ class PlateauRule {
   // is above min_lr is then `factor` of what it was, but not below min_lr. If none is above it,
   // nothing happens.
   bool lower(double value, std::vector<double>& rates);
+  bool is_due(const TrainingRun& run, const Logs& logs) const { return monitor_.is_due(run, logs); }
   double of(const Logs& logs) const { return monitor_.of(logs); }
   double best() const { return monitor_.best(); }
 

@@ -19,6 +19,7 @@ ModelCheckpoint::ModelCheckpoint(std::string folder, ModelCheckpointOptions opti
 
 void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
   if (options_.save_best_only) {
+    if (!monitor_.is_due(run, logs)) return;
     const double value = monitor_.of(logs);
     if (!monitor_.improves(value)) return;
     monitor_.take(value);

@@ -115,6 +115,15 @@ void FitLoop::make_data() {
   data_ = runner_.training_data(of_pipeline, Visitation::kExactlyOnce);
 }
 
+std::vector<std::string> FitLoop::log_names() const {
+  std::vector<std::string> names;
+  for (const NamedMetric& each : functions_.metrics()) names.push_back(each.name);
+  if (options_.validation_data.defined())
+    for (const NamedMetric& each : functions_.test_metrics()) names.push_back("val_" + each.name);
+  if (functions_.optimizer().rate_is_adjustable()) names.emplace_back("learning_rate");
+  return names;
+}
+
 bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); }
 
 std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {

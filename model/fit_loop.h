@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/clock.h"
 #include "model/model.h"
@@ -36,6 +37,7 @@ class FitLoop final : public TrainingRun {
   bool is_stopping() const override { return stopping_; }
   std::int64_t epochs() const override { return options_.epochs; }
   std::int64_t steps_per_epoch() const override { return steps_per_epoch_; }
+  std::vector<std::string> log_names() const override;
   bool writes_files() const override;
   std::string save(const std::string& folder, std::size_t keep_last) override;
   void resume(const std::string& checkpoint) override;

@@ -113,6 +113,81 @@ TEST(ValidationSteps, AreCountedInFilesAndGeneratorsAsFarAsTheyGo) {
   EXPECT_LE(made, 7);
 }
 
+// ---- a validation that does not follow each epoch ----
+
+// Stands for a model that becomes better.
+struct LowersItsWorth final : Callback {
+  void on_epoch_end(TrainingRun&, std::int64_t epoch, Logs& logs) override {
+    if (logs.contains("val_loss")) logs.set("val_loss", 10 - static_cast<double>(epoch));
+  }
+};
+
+FitOptions every_second_epoch(std::vector<std::shared_ptr<Callback>> callbacks,
+                              std::int64_t epochs = 6) {
+  FitOptions options = judged_on(labelled({2}), 0, epochs);
+  options.validation_freq = 2;
+  options.callbacks = std::move(callbacks);
+  return options;
+}
+
+TEST(ValidationFreq, LetsCallbacksWaitForTheNextValidation) {
+  under_every_strategy([] {
+    // No validation is better than the first one: the second and the third end the patience of two.
+    const auto stops = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 2});
+    const auto lowers = std::make_shared<ReduceLROnPlateau>(
+        ReduceLROnPlateauOptions{.patience = 1, .mode = MonitorMode::kMin});
+    Still still;
+    const History history = still.model.fit(labelled({1}), every_second_epoch({stops, lowers}, 9));
+    EXPECT_EQ(history.epoch.size(), 6u);
+    EXPECT_EQ(stops->stopped_epoch(), 5);
+    EXPECT_EQ(stops->best_epoch(), 1);
+    // While each validation is better, training goes on.
+    const auto waits = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 1});
+    EXPECT_EQ(
+        Still()
+            .model
+            .fit(labelled({1}), every_second_epoch({std::make_shared<LowersItsWorth>(), waits}))
+            .epoch.size(),
+        6u);
+    EXPECT_EQ(waits->best_epoch(), 5);
+  });
+}
+
+TEST(ValidationFreq, LetsTheBestCheckpointWaitForTheNextValidation) {
+  OneDeviceStrategy strategy;
+  const Scope scope = strategy.scope();
+  const tools::TempFolder folder;
+  const auto best = std::make_shared<ModelCheckpoint>(
+      folder.path() + "/best", ModelCheckpointOptions{.save_best_only = true});
+  EXPECT_EQ(Still().model.fit(labelled({1}), every_second_epoch({best})).epoch.size(), 6u);
+  const auto misspelt = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "val_los"});
+  EXPECT_THAT(refusal([&] { Still().model.fit(labelled({1}), every_second_epoch({misspelt})); }),
+              HasSubstr("val_los"));
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(ValidationFreq, LeavesTheColumnsOfACsvLogWhereTheyAre) {
+  OneDeviceStrategy strategy;
+  const Scope scope = strategy.scope();
+  const tools::TempFolder folder;
+  const std::string path = folder.path() + "/log.csv";
+  Still().model.fit(labelled({1}), every_second_epoch({std::make_shared<CSVLogger>(path)}, 2));
+  EXPECT_EQ(text_of(path), "epoch,loss,val_loss\n0,1,NA\n1,1,4\n");
+  // A column that the file does not have is not lost without a word.
+  struct OneMore final : Callback {
+    void on_epoch_end(TrainingRun&, std::int64_t, Logs& logs) override { logs.set("more", 1); }
+  };
+  FitOptions options =
+      every_second_epoch({std::make_shared<OneMore>(),
+                          std::make_shared<CSVLogger>(path, CSVLoggerOptions{.append = true})});
+  EXPECT_THROW(Still().model.fit(labelled({1}), options), FailedPreconditionError);
+}
+
 // ---- training ----
 
 TEST(StepsPerEpoch, GoOnWhereTheLastEpochStopped) {
