@@ -1,7 +1,5 @@
 #include "coordinator/average_loss.h"
 
-#include <algorithm>
-
 #include "coordinator/replica_context.h"
 #include "core/base/error.h"
 #include "core/graph/ops.h"
@@ -31,8 +29,9 @@ Array compute_average_loss(const Array& per_example_loss, const AverageLossOptio
     if (*options.global_batch_size < 0)
       throw InvalidArgumentError(str("compute_average_loss: a global_batch_size of ",
                                      *options.global_batch_size, " is below 0"));
-    return sum(loss) /
-           Array(static_cast<float>(std::max<std::int64_t>(*options.global_batch_size, 1)));
+    // As the reference divides, by 0 too.
+    if (*options.global_batch_size == 0) return sum(loss) * Array(0.0f);
+    return sum(loss) / Array(static_cast<float>(*options.global_batch_size));
   }
   require_replica_context("compute_average_loss");
   const Array examples = cast(dim_size(per_example_loss, 0), DType::kFloat32) * replicas();

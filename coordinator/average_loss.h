@@ -17,7 +17,7 @@ namespace cairn {
 struct AverageLossOptions {
   std::optional<Array> sample_weight = {};  // [batch], or what broadcasts against the loss
   // Unset: this replica's examples times the number of replicas. That is wrong for a last batch of
-  // which the replicas get different numbers of examples; give the number then.
+  // which the replicas get different numbers of examples; give the number then. 0 makes the loss 0.
   std::optional<std::int64_t> global_batch_size = {};
 };
 

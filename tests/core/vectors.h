@@ -1,5 +1,7 @@
 // Reads the recorded vectors of tests/vectors (or of the folder that CAIRN_VECTORS names).
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -10,17 +12,30 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/tensor/tensor.h"
+#include "tests/core/unread_inputs.h"
 
 namespace cairn::testing {
 
-inline Json load_vectors(const std::string& topic) {
-  const char* folder = std::getenv("CAIRN_VECTORS");
-  std::string path =
-      std::string(folder != nullptr ? folder : "tests/vectors") + "/" + topic + ".json";
+inline Json vectors_at(const std::string& path) {
   if (!system_disk().exists(path))
     throw NotFoundError("no vectors at " + path +
                         ": run from the project's root or set CAIRN_VECTORS");
   return parse_json(system_disk().read(path), path);
+}
+
+// A case of another folder fails the test that loads it if an input has a form that this project's
+// own cases of the kind do not have.
+inline Json load_vectors(const std::string& topic) {
+  const std::string own = "tests/vectors/" + topic + ".json";
+  const char* folder = std::getenv("CAIRN_VECTORS");
+  if (folder == nullptr) return vectors_at(own);
+  const Json vectors = vectors_at(std::string(folder) + "/" + topic + ".json");
+  KnownForms known;
+  add_known_forms(vectors_at(own), known);
+  const std::string more = "tests/vectors/more/" + topic + ".json";
+  if (system_disk().exists(more)) add_known_forms(vectors_at(more), known);
+  for (const std::string& unread : unread_inputs(vectors, known)) ADD_FAILURE() << unread;
+  return vectors;
 }
 
 inline double number(const Json& datum) {
