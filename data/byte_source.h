@@ -1,6 +1,5 @@
 // The bytes of a file, decompressed if it is a gzip file (known by its first bytes, not by its
 // name).
-//   Source  RFC 1952, "GZIP file format specification version 4.3".
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,7 @@ std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path);
 //   Errors  those of open_bytes() and of reading.
 std::string first_bytes(const std::string& path, std::size_t most);
 // Whether open_bytes() would decompress it.
-bool is_gzip(const std::string& path);
+bool is_compressed(const std::string& path);
 // The size of a file as it lies on disk.
 //   Errors  NotFound: there is no such file.
 std::uint64_t file_bytes(const std::string& path);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "data/byte_source.h"
 #include "data/dataset.h"
 #include "data/stage.h"
 
@@ -59,11 +58,8 @@ std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
   return sum;
 }
 
-std::int64_t count_records(const RecordsSpec& spec) {
-  std::int64_t rows = 0;
-  for (const auto& path : spec.paths)
-    rows += static_cast<std::int64_t>(file_bytes(path)) / record_bytes(spec.schema);
-  return rows;
+std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
 // One rule per kind of stage. kInfiniteCardinality is negative, so every rule that computes with a
@@ -77,12 +73,9 @@ struct Count {
   std::int64_t operator()(const TextSpec&) { return 0; }
   std::int64_t operator()(const LibsvmSpec&) { return 0; }
   std::int64_t operator()(const TfRecordsSpec&) { return 0; }
-  std::int64_t operator()(const IdxSpec& idx) {
-    const std::vector<std::int64_t> counts = idx_counts(idx);
-    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  }
+  std::int64_t operator()(const IdxSpec& idx) { return sum_of(idx_counts(idx)); }
   std::int64_t operator()(const GeneratorSpec&) { return count_by_reading(spec, lines); }
-  std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
+  std::int64_t operator()(const RecordsSpec& records) { return sum_of(record_counts(records)); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {
     return tensors.columns.front().second.shape()[0];

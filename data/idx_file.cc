@@ -75,7 +75,7 @@ IdxHead read_idx_head(const std::string& path, const IdxColumn& column) {
   head.row_bytes = static_cast<std::size_t>(shape.elements()) * type->bytes;
   head.type = type->number;
   const std::uint64_t whole = head.bytes + static_cast<std::uint64_t>(head.count) * head.row_bytes;
-  if (!is_gzip(path) && file_bytes(path) != whole)
+  if (!is_compressed(path) && file_bytes(path) != whole)
     throw DataLossError(str(path, " has ", file_bytes(path), " bytes, and by its head ", head.count,
                             " examples of ", head.row_bytes, " bytes make it ", whole,
                             "; fetch it again"));
@@ -87,6 +87,14 @@ IdxFile::IdxFile(std::string path, const IdxColumn& column)
       column_(column),
       head_(read_idx_head(path_, column)),
       bytes_(open_bytes(path_)) {}
+
+// The size of a compressed file's text is known at its end only.
+void IdxFile::verify_end() {
+  char more = 0;
+  if (bytes_->read(&more, 1) != 0)
+    throw DataLossError(str(path_, " goes on behind the ", head_.count, " examples of ",
+                            head_.row_bytes, " bytes that its head promises; fetch it again"));
+}
 
 Tensor IdxFile::read(std::int64_t begin, std::int64_t rows) {
   Tensor values(column_.dtype, column_.shape.with_front(rows));
@@ -107,6 +115,7 @@ Tensor IdxFile::read(std::int64_t begin, std::int64_t rows) {
     if (got == 0) throw short_at(from + have);
     have += got;
   }
+  if (begin + rows == head_.count) verify_end();
   const char* at = buffer_.data();
   switch (head_.type) {
     case 0x08: std::memcpy(values.mutable_raw(), at, buffer_.size()); break;

@@ -23,7 +23,7 @@ struct IdxHead {
   int type = 0;
 };
 
-// Reads the head alone, also of a gzip file. The size of one that is not is verified.
+// Reads the head alone, also of a compressed file. The size of one that is not is verified.
 //   Errors  NotFound: there is no such file. InvalidArgument: it is not of the format, or not what
 //           the column says. DataLoss: it is shorter or longer than its head says.
 IdxHead read_idx_head(const std::string& path, const IdxColumn& column);
@@ -33,10 +33,13 @@ class IdxFile {
  public:
   IdxFile(std::string path, const IdxColumn& column);
   // Rows [begin, begin + rows), all of which the head promised.
-  //   Errors  DataLoss: the file ends before, or its compressed data is damaged.
+  //   Errors  DataLoss: the file ends before, or goes on behind the last row, or its compressed
+  //           data is damaged.
   Tensor read(std::int64_t begin, std::int64_t rows);
 
  private:
+  void verify_end();
+
   std::string path_;
   const IdxColumn& column_;
   IdxHead head_;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data/byte_source.h"
+#include "data/decompressor.h"
 #include "data/label_range.h"
 #include "data/stage.h"
 
@@ -40,7 +41,7 @@ class RecordsSource final : public Stage {
         events_(std::move(events)),
         layout_(std::make_shared<BlockLayout>(spec_->element)) {
     record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
-    for (const auto& path : records_.paths) rows_of_.push_back(count(path));
+    rows_of_ = record_counts(records_);
   }
 
   Block next(std::int64_t most) override {
@@ -93,16 +94,6 @@ class RecordsSource final : public Stage {
   std::int64_t skipped() const override { return skipped_; }
 
  private:
-  // A file that does not hold whole records has another schema or was cut short. Both are told when
-  // the dataset is opened, and not when the last record is met.
-  std::int64_t count(const std::string& path) const {
-    auto bytes = static_cast<std::int64_t>(file_bytes(path));
-    if (bytes % record_ != 0)
-      throw InvalidArgumentError(
-          str(path, ": ", bytes, " bytes are not a whole number of records of ", record_,
-              "; is the schema that of this file, or is the file cut short?"));
-    return bytes / record_;
-  }
   bool skips_bad() const { return records_.options.on_error == OnError::kSkipAndCount; }
 
   // The records in the buffer, field by field.
@@ -253,7 +244,35 @@ class RecordsSource final : public Stage {
   int told_ = 0;
 };
 
+// Records lie as they are. A compressed file whose size happens to be a whole number of records
+// would be read as numbers without sense; its name is asked because records may begin with any
+// bytes.
+void refuse_compressed(const std::string& path) {
+  if (is_compressed(path))
+    throw InvalidArgumentError(
+        str(path, " is compressed, and records are read as they lie: decompress it first"));
+}
+
+// A file that does not hold whole records has another schema or was cut short. Both are told when
+// the dataset is opened, and not when the last record is met.
+std::int64_t count_of(const std::string& path, std::int64_t record) {
+  const auto bytes = static_cast<std::int64_t>(file_bytes(path));
+  const bool whole = bytes % record == 0;
+  if (!whole || has_compressed_name(path)) refuse_compressed(path);
+  if (whole) return bytes / record;
+  throw InvalidArgumentError(
+      str(path, ": ", bytes, " bytes are not a whole number of records of ", record,
+          "; is the schema that of this file, or is the file cut short?"));
+}
+
 }  // namespace
+
+std::vector<std::int64_t> record_counts(const RecordsSpec& spec) {
+  const auto record = static_cast<std::int64_t>(record_bytes(spec.schema));
+  std::vector<std::int64_t> counts;
+  for (const std::string& path : spec.paths) counts.push_back(count_of(path, record));
+  return counts;
+}
 
 StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events) {
   return std::make_unique<RecordsSource>(std::move(spec), std::move(events));

@@ -1,0 +1,107 @@
+#include "data/decompressor.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "data/printable.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Known {
+  Packing packing;
+  std::string_view head;  // the first bytes of every such file
+  std::size_t enough;     // how many of them tell
+  std::string_view ending;
+};
+constexpr Known kKnown[] = {{Packing::kGzip, "\x1f\x8b\x08"sv, 2, ".gz"sv}};
+
+// One flipped bit would turn a compressed file into lines of plain text without sense.
+bool is_nearly(std::string_view first, std::string_view head) {
+  const std::size_t size = std::min(first.size(), head.size());
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < size; ++i) same += first[i] == head[i] ? 1 : 0;
+  return same > 0 && same + 1 >= size;
+}
+
+// A gzip file may be several members one after another (RFC 1952, 2.2), as when files are appended
+// to each other; they read as one text. Behind the last one, zero bytes up to the end of the file
+// are padding, as tapes need it. Anything else would be data that is lost without a word.
+class Gzip final : public Decompressor {
+ public:
+  // 15: the largest window; + 16: the gzip header and trailer, with its CRC, are zlib's to check.
+  Gzip() {
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
+      throw ResourceExhaustedError("no memory to decompress a gzip file");
+  }
+  ~Gzip() override { inflateEnd(&stream_); }
+
+  // Z_BUF_ERROR is not an error: zlib could make no progress with what it has.
+  std::string decode(std::string_view& in, char*& out, char* end) override {
+    if (ended_ && !begin_member(in)) return complaint(in);
+    constexpr std::size_t kMost = 1u << 30;
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
+    stream_.avail_in = static_cast<uInt>(std::min(in.size(), kMost));
+    stream_.next_out = reinterpret_cast<Bytef*>(out);
+    stream_.avail_out = static_cast<uInt>(std::min(static_cast<std::size_t>(end - out), kMost));
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    in.remove_prefix(static_cast<std::size_t>(reinterpret_cast<char*>(stream_.next_in) - in.data()));
+    out = reinterpret_cast<char*>(stream_.next_out);
+    ended_ = result == Z_STREAM_END;
+    if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR) return "";
+    return stream_.msg != nullptr ? stream_.msg : "bad data";
+  }
+  bool may_end() const override { return ended_; }
+
+ private:
+  // False: there is nothing more, or no member follows.
+  bool begin_member(std::string_view& in) {
+    const std::size_t zeros = std::min(in.find_first_not_of('\0'), in.size());
+    padded_ = padded_ || zeros > 0;
+    in.remove_prefix(zeros);
+    if (in.empty() || padded_ || in.front() != kKnown[0].head[0]) return false;
+    ended_ = false;
+    return inflateReset(&stream_) == Z_OK;
+  }
+  std::string complaint(std::string_view in) const {
+    if (in.empty()) return "";
+    return str(padded_ ? "zero bytes and then others follow" : "no gzip data follows",
+               " where a member of it ends: \"", printable(in.substr(0, 16)), "\"");
+  }
+
+  z_stream stream_{};
+  bool ended_ = false;   // behind a member
+  bool padded_ = false;  // zero bytes have been seen there
+};
+
+}  // namespace
+
+const char* name_of(Packing packing) { return packing == Packing::kGzip ? "gzip" : "none"; }
+
+Packing packing_of(const std::string& path, std::string_view first) {
+  for (const Known& known : kKnown) {
+    if (first.starts_with(known.head.substr(0, known.enough))) return known.packing;
+    if (path.ends_with(known.ending) && is_nearly(first, known.head))
+      throw DataLossError(str(path, " is called ", known.ending, ", and its first bytes, \"",
+                              printable(first.substr(0, known.head.size())),
+                              "\", are not quite those of ", name_of(known.packing),
+                              ": it is damaged; fetch it again"));
+  }
+  return Packing::kNone;
+}
+
+bool has_compressed_name(std::string_view path) {
+  return std::ranges::any_of(
+      kKnown, [&](const Known& known) { return path.ends_with(known.ending); });
+}
+
+std::unique_ptr<Decompressor> make_decompressor(Packing packing) {
+  CAIRN_CHECK(packing == Packing::kGzip, "a packing without a decompressor");
+  return std::make_unique<Gzip>();
+}
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+// Compressed files of every format: whole, damaged, cut short, and with something behind them.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "data/tfrecord_writer.h"
+#include "tests/data/damage.h"
+
+namespace cairn::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A format's file in two parts, at whose border a gzip member ends, and how it is read.
+struct Format {
+  std::string first, second;
+  std::function<Dataset(const std::string& path)> dataset;
+  std::string whole() const { return first + second; }
+};
+
+Dataset csv_of(const std::string& path) {
+  return Dataset::csv(path, {.columns = {{"n", DType::kInt32}, {"s", DType::kString}}});
+}
+
+std::map<std::string, Format> formats() {
+  const std::string head("\0\0\x08\x01\0\0\0\x04", 8);  // IDX: four examples of one byte
+  return {{"csv", {"1,a\n2,b\n", "3,c\n4,d\n", csv_of}},
+          {"text",
+           {"one\ntwo\n", "three\nfour\n", [](auto& path) { return Dataset::text_lines(path); }}},
+          {"libsvm", {"1 1:1\n0 2:3\n", "1 4:5\n", [](auto& path) { return Dataset::libsvm(path); }}},
+          {"tfrecords",
+           {framed("one") + framed("two"), framed("three"),
+            [](auto& path) { return Dataset::tfrecords(path); }}},
+          {"idx", {head + "ab", "cd", [](auto& path) {
+                     return Dataset::idx({{"n", {path}, DType::kUint8}});
+                   }}}};
+}
+
+// Nothing is lost without a word: either all rows are there, or an error names the file.
+void expect_whole_or_told(const Format& format, const std::string& bytes) {
+  const TempFolder folder;
+  const std::vector<std::string> all =
+      read_all(format.dataset(folder.write("whole", format.whole())));
+  ASSERT_FALSE(all.empty());
+  const std::string path = folder.write("damaged.gz", bytes);
+  std::vector<std::string> rows;
+  const std::string error = error_of([&] { rows = read_all(format.dataset(path)); });
+  if (error == "no error")
+    EXPECT_EQ(rows, all);
+  else
+    EXPECT_THAT(error, HasSubstr(path));
+}
+
+TEST(Compressed, GzipMembersOneAfterAnotherAreOneTextInEveryFormat) {
+  for (const auto& [name, format] : formats()) {
+    SCOPED_TRACE(name);
+    const TempFolder folder;
+    const std::vector<std::string> all = read_all(format.dataset(folder.write("a", format.whole())));
+    const std::string members = as_gzip(format.first) + as_gzip(format.second);
+    EXPECT_EQ(read_all(format.dataset(folder.write("b", members))), all);
+    const std::string padded = members + std::string(512, '\0');
+    EXPECT_EQ(read_all(format.dataset(folder.write("c", padded))), all) << "padded as on a tape";
+  }
+}
+
+TEST(Compressed, WhatFollowsAGzipMemberIsReadOrRefusedInEveryFormat) {
+  for (const auto& [name, format] : formats()) {
+    SCOPED_TRACE(name);
+    const std::string one = as_gzip(format.first), other = as_gzip(format.second);
+    const std::size_t first_size = format.first.size();
+    for (const std::string& behind :
+         {format.second, std::string(4, '\0') + other, "\x1e" + other.substr(1), "\n" + other}) {
+      const TempFolder folder;
+      const std::string path = folder.write("a", one + behind);
+      EXPECT_THAT(error_of([&] { read_all(format.dataset(path)); }),
+                  AllOf(HasSubstr("DataLoss: the gzip file " + path + " is damaged at byte "),
+                        HasSubstr(str("after ", first_size, " bytes of text")),
+                        HasSubstr("compress it anew")));
+    }
+  }
+}
+
+TEST(Compressed, AFlippedBitInAHeaderOrACutIsNeverSilent) {
+  constexpr std::size_t kHeaderBits = 80;
+  for (const auto& [name, format] : formats()) {
+    SCOPED_TRACE(name);
+    const std::string one = as_gzip(format.first), whole = one + as_gzip(format.second);
+    for (const std::size_t member : {std::size_t{0}, one.size()}) {
+      for (std::size_t bit = 0; bit < kHeaderBits; ++bit) {
+        std::string bytes = whole;
+        bytes[member + bit / 8] = static_cast<char>(bytes[member + bit / 8] ^ (1 << bit % 8));
+        expect_whole_or_told(format, bytes);
+      }
+    }
+    for (std::size_t size = 1; size < whole.size(); ++size)
+      if (size != one.size()) expect_whole_or_told(format, whole.substr(0, size));
+  }
+}
+
+TEST(Compressed, RecordsRefuseWhatIsCompressed) {
+  const TempFolder folder;
+  const RecordSchema bytes{{{"b", DType::kUint8}}};
+  const std::string packed = as_gzip("abcd");
+  EXPECT_THAT(error_of([&] { read_all(Dataset::records(folder.write("a.gz", packed), bytes)); }),
+              HasSubstr("a.gz is compressed, and records are read as they lie"));
+  EXPECT_THAT(error_of([&] { cardinality(Dataset::records(folder.write("a.gz", packed), bytes)); }),
+              HasSubstr("a.gz is compressed"));
+  const RecordSchema sevens{{{"n", DType::kUint8, 7}}};
+  ASSERT_NE(packed.size() % 7, 0u);
+  EXPECT_THAT(error_of([&] { read_all(Dataset::records(folder.write("b", packed), sevens)); }),
+              HasSubstr("b is compressed"));
+  EXPECT_EQ(read_all(Dataset::records(folder.write("b", packed), bytes)).size(), packed.size())
+      << "records may begin with any bytes";
+}
+
+TEST(Compressed, AnIdxFileThatGoesOnBehindItsLastExampleIsRefused) {
+  const TempFolder folder;
+  const Format idx = formats().at("idx");
+  const std::string path = folder.write("a.gz", as_gzip(idx.whole() + "e"));
+  EXPECT_THAT(error_of([&] { read_all(idx.dataset(path)); }),
+              HasSubstr("DataLoss: " + path + " goes on behind the 4 examples of 1 bytes"));
+}
+
+}  // namespace
+}  // namespace cairn::testing
