@@ -40,5 +40,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cairn-config.cmake.in 
   INSTALL_DESTINATION ${cairn_packages} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cairn-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cairn-config.cmake ${PROJECT_BINARY_DIR}/cairn-config-version.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/FindOneDnn.cmake DESTINATION ${cairn_packages})
+  ${PROJECT_SOURCE_DIR}/cmake/FindOneDnn.cmake ${PROJECT_SOURCE_DIR}/cmake/FindZstd.cmake DESTINATION ${cairn_packages})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,5 +1,5 @@
-// The bytes of a file, decompressed if it is a gzip file (known by its first bytes, not by its
-// name).
+// The bytes of a file, decompressed if it is a gzip or zstd file (known by its first bytes, not by
+// its name).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +20,11 @@ class ByteSource {
   virtual void seek(std::uint64_t offset) = 0;
 };
 
-// Opens a file. A gzip file of up to 64 MB is kept in memory decompressed, where seeking is free;
-// in a larger one, seeking costs decompressing what lies before.
+// Opens a file. A compressed file of up to 64 MB of text is kept in memory decompressed, where
+// seeking is free; in a larger one, seeking costs decompressing what lies before.
 //   Errors  NotFound: there is no such file. PermissionDenied: it may not be read. InvalidArgument:
-//           it is a folder. Unavailable: the system refuses it for another reason.
+//           it is a folder, or of a kind that is not read (packing_of()). DataLoss: it is damaged.
+//           Unavailable: the system refuses it for another reason.
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 // The same without a look at the first bytes: never decompressed.
 std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path);

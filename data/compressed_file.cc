@@ -33,8 +33,10 @@ class CompressedFile final : public ByteSource {
                                 " bytes of text: ", why, "; fetch it again, or compress it anew"));
       if (at == out && in_.size() == before) more();
     }
-    offset_ += static_cast<std::uint64_t>(at - out);
-    return static_cast<std::size_t>(at - out);
+    const std::string_view text{out, static_cast<std::size_t>(at - out)};
+    if (offset_ == 0) verify_text(text);
+    offset_ += text.size();
+    return text.size();
   }
 
   void seek(std::uint64_t offset) override {
@@ -46,6 +48,11 @@ class CompressedFile final : public ByteSource {
   }
 
  private:
+  // An archive would otherwise be read as lines without sense.
+  void verify_text(std::string_view text) const {
+    if (packing_of(path_ + ", decompressed,", text.substr(0, kFirstBytes)) != Packing::kNone)
+      throw InvalidArgumentError(path_ + " is compressed twice; decompress it once");
+  }
   // Called when the decompressor has used up what it was given.
   void more() {
     in_ = {buffer_.data(), file_->read(buffer_.data(), buffer_.size())};

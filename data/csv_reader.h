@@ -60,7 +60,7 @@ class CsvReader {
   // Cuts up to `most` picked records that lie whole in the buffer; the next record is number
   // `first` of the data. If none has passed, the file is at its end. It stops before a faulty
   // record if it has cut others, so that a faulty one always comes alone.
-  //   Errors  InvalidArgument: a line is longer than 16 MB. DataLoss: a gzip file is damaged.
+  //   Errors  InvalidArgument: a line is longer than 16 MB. DataLoss: a compressed file is damaged.
   void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out);
   // Goes past up to `most` records without cutting them, and tells past how many.
   std::int64_t skip(std::int64_t most);

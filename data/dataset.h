@@ -79,7 +79,7 @@ class Dataset {
 
   // ---- sources ----
   //
-  // Lines of text, file after file; gzip-compressed files are known by their first bytes. Blank
+  // Lines of text, file after file; files compressed by gzip or zstd are known by their first bytes. Blank
   // lines are skipped; cells may be quoted ("a,""b"""), and may then hold line ends
   // (CsvSchema::cell_lines_max). A byte order mark is skipped.
   static Dataset csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options = {});
@@ -94,7 +94,7 @@ class Dataset {
   static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema,
                          FileOptions options = {});
   // The lines of text files, file after file, without their ends ("\n" or "\r\n"): one string
-  // column. Gzip and byte order marks as for csv().
+  // column. Compression and byte order marks as for csv().
   static Dataset text_lines(std::vector<std::string> paths, TextOptions options = {});
   static Dataset text_lines(std::string path, TextOptions options = {});
   static Dataset text_lines(std::initializer_list<std::string> paths, TextOptions options = {});
@@ -105,7 +105,7 @@ class Dataset {
   static Dataset libsvm(std::string path, LibsvmSchema schema = {}, FileOptions options = {});
   static Dataset libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema = {},
                         FileOptions options = {});
-  // Records of TFRecord files, file after file, gzip or not: tf.train.Examples by their schema, or
+  // Records of TFRecord files, file after file, compressed or not: tf.train.Examples by their schema, or
   // as they are. Checksums are verified.
   static Dataset tfrecords(std::vector<std::string> paths, ExampleSchema schema = {},
                            TfRecordOptions options = {});
@@ -113,7 +113,7 @@ class Dataset {
                            TfRecordOptions options = {});
   static Dataset tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema = {},
                            TfRecordOptions options = {});
-  // Files of the IDX format side by side, a column each, gzip or not: of images and labels. Their
+  // Files of the IDX format side by side, a column each, compressed or not: of images and labels. Their
   // heads must agree with the columns and with each other; only they are read to count examples.
   static Dataset idx(std::vector<IdxColumn> columns, std::string label = "");
   // 0 .. n - 1: one int64 column "value".

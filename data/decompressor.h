@@ -1,5 +1,6 @@
-// Decompressor: gzip, piece by piece; and how a file is compressed, by its first bytes.
-//   Source  RFC 1952, "GZIP file format specification version 4.3".
+// Decompressor: gzip and zstd, piece by piece; and how a file is compressed, by its first bytes.
+//   Source  RFC 1952, "GZIP file format specification version 4.3"; RFC 8878, "Zstandard
+//           Compression and the application/zstd Media Type".
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,16 +10,18 @@
 
 namespace cairn {
 
-enum class Packing : std::uint8_t { kNone, kGzip };
+enum class Packing : std::uint8_t { kNone, kGzip, kZstd };
 const char* name_of(Packing packing);  // "gzip"
 
 // So many first bytes are enough to tell; a shorter file has fewer.
 inline constexpr std::size_t kFirstBytes = 512;
 // How the file is compressed that begins with `first`.
-//   Errors  DataLoss: the file is called .gz and so on, and its first bytes are nearly those.
+//   Errors  InvalidArgument: in a way that is not read here, or it is an archive or a table of
+//           another kind; names it. DataLoss: the file is called .gz or .zst, and its first bytes
+//           are nearly those of such a file.
 Packing packing_of(const std::string& path, std::string_view first);
 
-// Whether a name ends as those of compressed files do: .gz.
+// Whether a name ends as those of compressed files do: .gz, .zst, .bz2 and so on.
 bool has_compressed_name(std::string_view path);
 
 // Thread: one at a time.

@@ -29,7 +29,7 @@ class RecordReader {
   virtual ~RecordReader() = default;
   // The next record; false: the file has no more. One that nobody wants need not be checked, nor
   // its bytes be given.
-  //   Errors  DataLoss: a gzip file is damaged; and those of reading files. What is wrong with one
+  //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong with one
   //           record is its fault.
   virtual bool next(RawRecord& out, bool wanted) = 0;
   // Where the next record begins, for a later seek(). The number is for messages.

@@ -260,9 +260,9 @@ std::int64_t count_of(const std::string& path, std::int64_t record) {
   const bool whole = bytes % record == 0;
   if (!whole || has_compressed_name(path)) refuse_compressed(path);
   if (whole) return bytes / record;
-  throw InvalidArgumentError(
-      str(path, ": ", bytes, " bytes are not a whole number of records of ", record,
-          "; is the schema that of this file, or is the file cut short?"));
+  throw InvalidArgumentError(str(path, ": ", bytes, " bytes are not a whole number of records of ",
+                                 record,
+                                 "; is the schema that of this file, or is the file cut short?"));
 }
 
 }  // namespace

@@ -26,10 +26,10 @@ void require(bool condition, const TomlTable& table, const std::string& message)
 
 // ---- formats ----
 
-// "part-1.csv.gz" -> ".csv"
+// "part-1.csv.gz", "part-1.csv.zst" -> ".csv"
 std::string ending(const std::string& path) {
   fs::path name = fs::path(path).filename();
-  if (name.extension() == ".gz") name = name.stem();
+  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
   return name.extension().string();
 }
 
