@@ -60,17 +60,17 @@ void CsvCells::erase(const std::vector<bool>& unwanted) {
 }
 
 CsvReader::CsvReader(std::string path, const CsvSchema& schema,
-                     const std::vector<std::size_t>& wanted)
+                     const std::vector<std::size_t>& wanted, Pipes pipes)
     : path_(std::move(path)),
       schema_(schema),
-      bytes_(open_bytes(path_)),
+      bytes_(open_bytes(path_, pipes)),
       fields_(schema.columns.size()),
       buffer_(kBufferBytes + kSlack) {
-  slot_of_field_.assign(fields_, -1);
-  for (std::size_t slot = 0; slot < wanted.size(); ++slot)
-    slot_of_field_[wanted[slot]] = static_cast<int>(slot);
   skip_byte_order_mark();
-  if (schema_.header) read_header(wanted);
+  if (schema_.header)
+    read_header(wanted);
+  else
+    place_columns(wanted);
   data_offset_ = offset();
   data_line_ = line_;
 }
@@ -83,6 +83,31 @@ void CsvReader::skip_byte_order_mark() {
     at_end_ = got == 0;
   }
   begin_ = byte_order_mark(path_, {buffer_.data(), end_});
+}
+
+// Without a header, columns are in the order of the schema.
+void CsvReader::place_columns(const std::vector<std::size_t>& wanted) {
+  const bool lacks = lacks_optional_columns();
+  std::vector<int> slots(schema_.columns.size(), -1);
+  for (std::size_t slot = 0; slot < wanted.size(); ++slot)
+    slots[wanted[slot]] = static_cast<int>(slot);
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!lacks || !schema_.columns[i].optional) slot_of_field_.push_back(slots[i]);
+  fields_ = slot_of_field_.size();
+}
+
+// Counts the cells of the first record, which is then read as any other: before columns have
+// slots, cutting stores nothing.
+bool CsvReader::lacks_optional_columns() {
+  const auto optional = static_cast<std::size_t>(
+      std::ranges::count_if(schema_.columns, [](const CsvColumn& each) { return each.optional; }));
+  Found found;
+  if (optional == 0 || !find(found, true) || found.faulty) return false;
+  CsvCells none;
+  const char *begin = buffer_.data() + found.begin, *end = buffer_.data() + found.end;
+  const std::size_t cells =
+      found.quoted ? cut_quoted(begin, end, none) : cut_plain(begin, end, none);
+  return cells + optional == schema_.columns.size();
 }
 
 void CsvReader::read_header(const std::vector<std::size_t>& wanted) {

@@ -55,7 +55,8 @@ class CsvReader {
   // header. `schema` must outlive the reader.
   //   Errors  NotFound: there is no such file. InvalidArgument: the header lacks a column (names
   //           the nearest), or the file is UTF-16.
-  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted);
+  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
+            OptionNames Pipes pipes);
 
   // Cuts up to `most` picked records that lie whole in the buffer; the next record is number
   // `first` of the data. If none has passed, the file is at its end. It stops before a faulty
@@ -99,6 +100,8 @@ class CsvReader {
   std::size_t cut_quoted(const char* begin, const char* end, CsvCells& out);
   void take_cell(std::size_t field, std::string_view cell, CsvCells& out);
   void read_header(const std::vector<std::size_t>& wanted);
+  void place_columns(const std::vector<std::size_t>& wanted);
+  bool lacks_optional_columns();
 
   std::string path_;
   const CsvSchema& schema_;

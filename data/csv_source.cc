@@ -22,10 +22,11 @@ constexpr std::int64_t kRecordsAtOnce = 512;
 class CsvSource final : public Stage {
  public:
   CsvSource(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-            std::shared_ptr<const StageSpec> features, LineEvents events)
+            std::shared_ptr<const StageSpec> features, SourceOptions options)
       : source_(std::move(source)),
         features_(std::move(features)),
-        events_(std::move(events)),
+        events_(std::move(options.events)),
+        pipes_(options.pipes),
         csv_(std::get<CsvSpec>(source_->kind)),
         filter_(csv_.schema),
         pick_{shard.num, shard.index} {
@@ -33,13 +34,14 @@ class CsvSource final : public Stage {
     layout_ = std::make_shared<BlockLayout>(features_ ? features_->element : source_->element);
     choose_columns();
     // A missing file is reported now, not hours into the run when its turn comes.
-    for (const auto& path : csv_.paths) file_bytes(path);
+    for (const auto& path : csv_.paths) verify_file(path, pipes_);
     open_file();
   }
 
   Block next(std::int64_t most) override {
     std::vector<Block> parts;
     std::int64_t size = 0;
+    untouched_ = false;
     while (size < most && reader_) {
       reader_->read(std::min(most - size, kRecordsAtOnce), record_, pick_, cells_);
       record_ = (record_ + cells_.passed) % pick_.num;
@@ -60,6 +62,7 @@ class CsvSource final : public Stage {
     if (csv_.options.on_error == OnError::kSkipAndCount || !filter_.keeps_all())
       return Stage::skip(count);  // only parsing tells which lines count
     std::int64_t gone = 0;
+    untouched_ = false;
     while (gone < count) {
       std::int64_t lead = (pick_.index - record_ + pick_.num) % pick_.num;
       std::int64_t at_once =
@@ -73,6 +76,7 @@ class CsvSource final : public Stage {
   }
 
   void restart(std::uint64_t) override {
+    if (untouched_) return;  // a pipe cannot go back, and nothing else needs to
     file_ = 0;
     record_ = 0;
     skipped_ = 0;
@@ -88,6 +92,7 @@ class CsvSource final : public Stage {
     out.number(reader_ ? static_cast<std::uint64_t>(reader_->line()) : 0);
   }
   void load(StateReader& in) override {
+    untouched_ = false;
     file_ = static_cast<std::size_t>(
         in.number_up_to(static_cast<std::int64_t>(csv_.paths.size()), "the number of the file"));
     record_ = in.number_up_to(pick_.num - 1, "the place within the shards");
@@ -151,7 +156,7 @@ class CsvSource final : public Stage {
     if (reader_ && csv_.paths.size() == 1)
       reader_->rewind();  // one file, read again and again
     else
-      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_);
+      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, pipes_);
   }
   void next_file() {
     if (!reader_->saw_records() && events_.on_empty_file) events_.on_empty_file(csv_.paths[file_]);
@@ -249,6 +254,7 @@ class CsvSource final : public Stage {
 
   std::shared_ptr<const StageSpec> source_, features_;
   LineEvents events_;
+  Pipes pipes_;
   const CsvSpec& csv_;
   CsvFilter filter_;
   CsvPick pick_;
@@ -264,14 +270,15 @@ class CsvSource final : public Stage {
   std::int64_t record_ = 0;  // records passed, modulo pick_.num
   std::int64_t skipped_ = 0;
   int told_ = 0;
+  bool untouched_ = true;  // nothing has been read since it was opened
 };
 
 }  // namespace
 
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                         std::shared_ptr<const StageSpec> features, LineEvents events) {
+                         std::shared_ptr<const StageSpec> features, SourceOptions options) {
   return std::make_unique<CsvSource>(std::move(source), shard, std::move(features),
-                                     std::move(events));
+                                     std::move(options));
 }
 
 }  // namespace cairn

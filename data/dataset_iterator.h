@@ -16,6 +16,7 @@
 #include "core/base/offload.h"
 #include "core/tensor/element.h"
 #include "data/lines_read.h"
+#include "data/pipes.h"
 #include "data/service_source.h"
 
 namespace cairn {
@@ -46,6 +47,8 @@ struct OpenOptions {
   // How long next() waits for a prefetched element, or for a call of a map(), at most.
   std::chrono::milliseconds prefetch_deadline{60'000};
   LineEvents line_events = {};
+  // Whether a source of lines or TFRecords may be a pipe.
+  Pipes pipes = Pipes::kRefuse;
   // For datasets whose elements come from a data service. Empty: what service::distribute() gave
   // the description, where it has not travelled.
   OpenElements open_elements = {};

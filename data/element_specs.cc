@@ -47,6 +47,10 @@ bool is_ragged(const ElementSpec& element, const std::string& name) {
 
 // A column that is skipped need not make sense: it is never parsed.
 void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
+  if (column.optional && (!column.skip || schema.header || schema.last_takes_rest))
+    throw InvalidArgumentError(
+        str("column \"", column.name, "\": only one that is skipped can be optional, in files ",
+            "without a header whose last column does not take the rest of the line"));
   if (column.skip) return;
   if (column.dtype == DType::kBfloat16 || column.dtype == DType::kFloat16)
     throw InvalidArgumentError(str("column \"", column.name, "\": ", dtype_name(column.dtype),

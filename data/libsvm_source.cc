@@ -164,17 +164,17 @@ class LibsvmRows final : public RowDecoder {
 }  // namespace
 
 StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                            LineEvents events) {
+                            SourceOptions options) {
   const auto& libsvm = std::get<LibsvmSpec>(source->kind);
   // The reader's function keeps the description, to which the rows refer.
-  const auto open = [source](const std::string& path) {
-    return std::make_unique<LineReader>(path, LineRules{.skip_blank = true, .comment = '#'});
+  const auto open = [source](const std::string& path, Pipes pipes) {
+    return std::make_unique<LineReader>(path, LineRules{.skip_blank = true, .comment = '#'}, pipes);
   };
   RowSourceParts parts{.paths = libsvm.paths,
                        .open = open,
                        .rows = std::make_unique<LibsvmRows>(libsvm.schema),
                        .on_error = libsvm.options.on_error};
-  return make_row_source(source->element, std::move(parts), shard, std::move(events));
+  return make_row_source(source->element, std::move(parts), shard, std::move(options));
 }
 
 }  // namespace cairn

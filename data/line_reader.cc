@@ -20,8 +20,8 @@ std::size_t byte_order_mark(const std::string& path, std::string_view text) {
   return text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
 }
 
-LineReader::LineReader(std::string path, const LineRules& rules)
-    : path_(std::move(path)), rules_(rules), window_(open_bytes(path_)) {
+LineReader::LineReader(std::string path, const LineRules& rules, Pipes pipes)
+    : path_(std::move(path)), rules_(rules), window_(open_bytes(path_, pipes)) {
   while (window_.view().size() < 3 && window_.more()) continue;
   data_offset_ = byte_order_mark(path_, window_.view());
   window_.pass(data_offset_);

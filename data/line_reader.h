@@ -17,7 +17,7 @@ class LineReader final : public RecordReader {
  public:
   // A byte order mark is passed.
   //   Errors  NotFound: there is no such file. InvalidArgument: the file is UTF-16.
-  LineReader(std::string path, const LineRules& rules);
+  LineReader(std::string path, const LineRules& rules, Pipes pipes);
 
   bool next(RawRecord& out, bool wanted) override;
   std::uint64_t offset() const override { return window_.offset(); }

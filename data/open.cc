@@ -33,7 +33,7 @@ void require_no_hint(const ShardSpec& shard) {
 // A CSV source takes over a shard() and a features() directly above it, in either order: it then
 // parses only its own lines, and makes ids from text that is never copied. `at` moves past the
 // stages that it took over.
-StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events) {
+StagePtr open_csv(const Chain& chain, std::size_t& at, const SourceOptions& how) {
   ShardSpec shard;
   std::shared_ptr<const StageSpec> features;
   bool sharded = false;
@@ -48,7 +48,7 @@ StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events)
       break;
     }
   }
-  return make_csv_source(chain[0], shard, features, events);
+  return make_csv_source(chain[0], shard, features, how);
 }
 
 // Other sources of lines and records take over a shard() directly above them.
@@ -139,15 +139,14 @@ struct OpenOver {
 };
 
 StagePtr open_source(const Chain& chain, std::size_t& at, const OpenOptions& options) {
-  const LineEvents& events = options.line_events;
+  const SourceOptions how{options.line_events, options.pipes};
   at = 1;
-  if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, events);
-  if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0], events);
-  if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), events);
-  if (holds<LibsvmSpec>(chain, 0))
-    return make_libsvm_source(chain[0], taken_shard(chain, at), events);
+  if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, how);
+  if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0], options.line_events);
+  if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), how);
+  if (holds<LibsvmSpec>(chain, 0)) return make_libsvm_source(chain[0], taken_shard(chain, at), how);
   if (holds<TfRecordsSpec>(chain, 0))
-    return make_tfrecords_source(chain[0], taken_shard(chain, at), events);
+    return make_tfrecords_source(chain[0], taken_shard(chain, at), how);
   if (holds<ServiceSpec>(chain, 0)) return make_service_stage(*chain[0], options.open_elements);
   if (holds<IdxSpec>(chain, 0)) return make_idx_source(chain[0]);
   if (holds<GeneratorSpec>(chain, 0)) return make_generator_source(chain[0]);
@@ -186,20 +185,20 @@ std::size_t place_of_interleave(const Chain& chain) {  // 0: there is none
 
 // The stages below interleave() over one file. They get no Offload: what reads ahead does so above
 // interleave().
-StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& events) {
+StagePtr open_one_file(const Chain& chain, std::size_t file, const SourceOptions& how) {
   Chain one = chain;
   one[0] = source_of_file(*chain[0], file);
   std::size_t at = 0;
-  StagePtr stage = open_source(one, at, {.line_events = events});
+  StagePtr stage = open_source(one, at, {.line_events = how.events, .pipes = how.pipes});
   return open_over(std::move(stage), one, at, {}, (static_cast<std::uint64_t>(file) + 1) << 32);
 }
 
-StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& events) {
+StagePtr open_interleaved(const Chain& chain, std::size_t at, const SourceOptions& how) {
   // A missing file is reported now, not hours into the run when its turn comes.
-  for (const std::string& path : paths_of(*chain[0])) file_bytes(path);
+  for (const std::string& path : paths_of(*chain[0])) verify_file(path, how.pipes);
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
-  OpenFile open = [below = std::move(below), events](std::size_t file) {
-    return open_one_file(below, file, events);
+  OpenFile open = [below = std::move(below), how](std::size_t file) {
+    return open_one_file(below, file, how);
   };
   return make_interleave_stage(file_count(*chain[0]), std::get<InterleaveSpec>(chain[at]->kind),
                                std::move(open));
@@ -211,8 +210,8 @@ StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const Op
                           std::uint64_t salt) {
   const Chain chain = chain_of(last);
   if (const std::size_t at = place_of_interleave(chain))
-    return open_over(open_interleaved(chain, at, options.line_events), chain, at + 1, options,
-                     salt);
+    return open_over(open_interleaved(chain, at, {options.line_events, options.pipes}), chain,
+                     at + 1, options, salt);
   std::size_t at = 0;
   StagePtr stage = open_source(chain, at, options);
   return open_over(std::move(stage), chain, at, options, salt);

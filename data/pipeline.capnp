@@ -94,6 +94,7 @@ struct CsvColumn {
   missingIndicator @6 :Bool;
   unknown @7 :List(Text);
   ids @8 :IdRange;
+  optional @9 :Bool;
 }
 
 struct IdRange {

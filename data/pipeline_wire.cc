@@ -32,6 +32,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     columns[i].setSkip(column.skip);
     columns[i].setSeparator(static_cast<std::uint8_t>(column.separator));
     columns[i].setMissingIndicator(column.missing_indicator);
+    columns[i].setOptional(column.optional);
     write_texts(columns[i].initUnknown(static_cast<unsigned>(column.unknown.size())),
                 column.unknown);
     write_ids(columns[i], column.ids);
@@ -71,6 +72,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.missing_indicator = column.getMissingIndicator();
     made.unknown = read_texts(column.getUnknown());
     made.ids = read_ids(column.getIds());
+    made.optional = column.getOptional();
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
                   read_texts(in.getNegative()),   in.getBinaryLabel(),

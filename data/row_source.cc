@@ -14,20 +14,21 @@ constexpr std::size_t kDecodedBytesMax = 1 << 20;
 class RowSource final : public Stage {
  public:
   RowSource(const ElementSpec& element, RowSourceParts parts, const ShardSpec& shard,
-            LineEvents events)
+            SourceOptions options)
       : parts_(std::move(parts)),
         num_(shard.num),
         index_(shard.index),
-        events_(std::move(events)),
+        options_(std::move(options)),
         layout_(std::make_shared<BlockLayout>(element)) {
     // A missing file is reported now, not hours into the run when its turn comes.
-    for (const auto& path : parts_.paths) file_bytes(path);
+    for (const auto& path : parts_.paths) verify_file(path, options_.pipes);
     open_file();
   }
 
   Block next(std::int64_t most) override {
     RowDecoder& rows = *parts_.rows;
     const std::int64_t wanted = std::min(most, kDecodedRowsMax);
+    untouched_ = false;
     while (reader_ && rows.rows() < wanted && rows.bytes() < kDecodedBytesMax) {
       const bool ours = record_ == index_;
       if (pass(ours) && ours && !rows.add(raw_.bytes, fault_)) refuse(fault_);
@@ -41,6 +42,7 @@ class RowSource final : public Stage {
   std::int64_t skip(std::int64_t count) override {
     if (parts_.on_error == OnError::kSkipAndCount) return Stage::skip(count);
     std::int64_t gone = 0;
+    untouched_ = false;
     while (gone < count && reader_) {
       const bool ours = record_ == index_;
       const std::size_t file = file_;
@@ -51,7 +53,8 @@ class RowSource final : public Stage {
   }
 
   void restart(std::uint64_t) override {
-    parts_.rows->clear();  // those before an error
+    if (untouched_) return;  // a pipe cannot go back, and nothing else needs to
+    parts_.rows->clear();    // those before an error
     file_ = 0;
     record_ = 0;
     skipped_ = 0;
@@ -65,6 +68,7 @@ class RowSource final : public Stage {
     out.number(reader_ ? static_cast<std::uint64_t>(reader_->number()) : 0);
   }
   void load(StateReader& in) override {
+    untouched_ = false;
     const auto files = static_cast<std::int64_t>(parts_.paths.size());
     file_ = static_cast<std::size_t>(in.number_up_to(files, "the number of the file"));
     record_ = in.number_up_to(num_ - 1, "the place within the shards");
@@ -88,11 +92,11 @@ class RowSource final : public Stage {
     if (reader_ && parts_.paths.size() == 1)
       reader_->rewind();
     else
-      reader_ = parts_.open(parts_.paths[file_]);
+      reader_ = parts_.open(parts_.paths[file_], options_.pipes);
   }
   void next_file() {
-    if (!reader_->saw_records() && events_.on_empty_file)
-      events_.on_empty_file(parts_.paths[file_]);
+    if (!reader_->saw_records() && options_.events.on_empty_file)
+      options_.events.on_empty_file(parts_.paths[file_]);
     ++file_;
     open_file();
   }
@@ -117,13 +121,13 @@ class RowSource final : public Stage {
   void refuse(const RecordFault& fault) {
     const bool fails = parts_.on_error == OnError::kFail;
     if (!fails) ++skipped_;
-    if (!fails && (!events_.on_skipped_row || told_ == kSkippedRowsTold)) return;
+    if (!fails && (!options_.events.on_skipped_row || told_ == kSkippedRowsTold)) return;
     std::string message = reader_->place(raw_);
     if (fault.column > 0) message += str(":", fault.column);
     message += ": " + fault.why;
     if (!fails) {
       ++told_;
-      return events_.on_skipped_row(message);
+      return options_.events.on_skipped_row(message);
     }
     message += str("; mend the ", fault.rest_lost ? "file" : parts_.record, ", or leave such ",
                    fault.rest_lost ? "rests of files" : str(parts_.record, "s"),
@@ -134,7 +138,7 @@ class RowSource final : public Stage {
 
   RowSourceParts parts_;
   std::int64_t num_, index_;
-  LineEvents events_;
+  SourceOptions options_;
   std::shared_ptr<const BlockLayout> layout_;
   std::unique_ptr<RecordReader> reader_, kept_;  // no reader_: at the end of the last file
   RawRecord raw_;
@@ -143,13 +147,14 @@ class RowSource final : public Stage {
   std::int64_t record_ = 0;  // records passed, modulo num_
   std::int64_t skipped_ = 0;
   int told_ = 0;
+  bool untouched_ = true;  // nothing has been read since it was opened
 };
 
 }  // namespace
 
 StagePtr make_row_source(const ElementSpec& element, RowSourceParts parts, const ShardSpec& shard,
-                         LineEvents events) {
-  return std::make_unique<RowSource>(element, std::move(parts), shard, std::move(events));
+                         SourceOptions options) {
+  return std::make_unique<RowSource>(element, std::move(parts), shard, std::move(options));
 }
 
 }  // namespace cairn

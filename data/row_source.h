@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/pipes.h"
 #include "data/record_reader.h"
 #include "data/stage.h"
 
@@ -32,14 +33,14 @@ std::unique_ptr<RowDecoder> make_text_rows();
 
 struct RowSourceParts {
   std::vector<std::string> paths;
-  std::function<std::unique_ptr<RecordReader>(const std::string& path)> open;
+  std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
   std::unique_ptr<RowDecoder> rows;
   OnError on_error = OnError::kFail;
   const char* record = "line";  // what a record is called
 };
 
 StagePtr make_row_source(const ElementSpec& element, RowSourceParts parts, const ShardSpec& shard,
-                         LineEvents events);
+                         SourceOptions options);
 
 // The values that were gathered, as a tensor; the vector is empty afterwards, and keeps its memory.
 template <typename T>

@@ -30,6 +30,9 @@ struct CsvColumn {
   std::vector<std::string> unknown = {};
   // Of a column of whole numbers: the ids that its cells may hold. Any other number is a bad cell.
   IdRange ids = {};
+  // With `skip`, in files without a header: a file may lack the column, which the number of cells
+  // in its first row tells. If several columns are optional, it lacks all of them or none.
+  bool optional = false;
   bool operator==(const CsvColumn&) const = default;
 };
 

@@ -34,16 +34,17 @@ class TextRows final : public RowDecoder {
 
 std::unique_ptr<RowDecoder> make_text_rows() { return std::make_unique<TextRows>(); }
 
-StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, LineEvents events) {
+StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, SourceOptions options) {
   const auto& text = std::get<TextSpec>(source.kind);
   const LineRules rules{.skip_blank = text.options.skip_blank,
                         .bytes_max = text.options.line_bytes_max};
   RowSourceParts parts{
       .paths = text.paths,
-      .open = [rules](const auto& path) { return std::make_unique<LineReader>(path, rules); },
+      .open = [rules](const std::string& path,
+                      Pipes pipes) { return std::make_unique<LineReader>(path, rules, pipes); },
       .rows = make_text_rows(),
       .on_error = text.options.on_error};
-  return make_row_source(source.element, std::move(parts), shard, std::move(events));
+  return make_row_source(source.element, std::move(parts), shard, std::move(options));
 }
 
 }  // namespace cairn

@@ -18,7 +18,7 @@ inline std::uint32_t masked_checksum(std::uint32_t crc) {
 class TfRecordReader final : public RecordReader {
  public:
   //   Errors  NotFound: there is no such file.
-  TfRecordReader(std::string path, std::int64_t record_bytes_max);
+  TfRecordReader(std::string path, std::int64_t record_bytes_max, Pipes pipes = Pipes::kRefuse);
 
   bool next(RawRecord& out, bool wanted) override;
   std::uint64_t offset() const override { return window_.offset(); }

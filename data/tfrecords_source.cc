@@ -5,11 +5,12 @@
 namespace cairn {
 
 StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                               LineEvents events) {
+                               SourceOptions options) {
   const auto& spec = std::get<TfRecordsSpec>(source->kind);
   // The reader's function keeps the description, to which the rows refer.
-  const auto open = [source, most = spec.options.record_bytes_max](const std::string& path) {
-    return std::make_unique<TfRecordReader>(path, most);
+  const auto open = [source, most = spec.options.record_bytes_max](const std::string& path,
+                                                                   Pipes pipes) {
+    return std::make_unique<TfRecordReader>(path, most, pipes);
   };
   RowSourceParts parts{
       .paths = spec.paths,
@@ -17,7 +18,7 @@ StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const Sh
       .rows = spec.schema.features.empty() ? make_text_rows() : make_example_rows(spec.schema),
       .on_error = spec.options.on_error,
       .record = "record"};
-  return make_row_source(source->element, std::move(parts), shard, std::move(events));
+  return make_row_source(source->element, std::move(parts), shard, std::move(options));
 }
 
 }  // namespace cairn

@@ -114,7 +114,8 @@ std::int64_t LoadedModel::predict(
   const Dataset batches = data.batched() ? data : data.batch(options.batch.value_or(kBatch));
   verify_to_predict(batches);
   const std::vector<std::size_t> places = places_of(state_->model.input, batches.element_spec());
-  const auto iterator = open(batches, {}, {.line_events = options.line_events});
+  const auto iterator =
+      open(batches, {}, {.line_events = options.line_events, .pipes = options.pipes});
   while (const auto element = iterator->next()) {
     Element batch;
     for (const std::size_t place : places) batch.push_back((*element)[place]);

@@ -12,6 +12,7 @@
 
 #include "data/dataset.h"
 #include "data/lines_read.h"
+#include "data/pipes.h"
 #include "model/saved_model.h"
 
 namespace cairn {
@@ -20,6 +21,7 @@ struct PredictOptions {
   // Examples at once, of data that is not in batches; unset: 1024. InvalidArgument beside batches.
   std::optional<std::int64_t> batch = {};
   LineEvents line_events = {};  // what is met in its files
+  Pipes pipes = Pipes::kRefuse;  // the data is read once, so that it may come from a pipe
 };
 
 // The model's variables are its own, in this process.

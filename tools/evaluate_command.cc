@@ -39,7 +39,7 @@ Job job_over(const SavedModel& model, const EvaluateRequest& request) {
         str("the model in ", model.folder, " is not of `cairn train`, whose job file says how ",
             "models are judged: call Model::evaluate() in the program that made it"));
   toml::array paths;
-  for (const std::string& file : request.files)
+  for (const std::string& file : request.paths())
     paths.push_back(std::filesystem::absolute(file).string());
   const std::string name = str("the job file in ", model.folder);
   toml::table job = toml::parse(text->get<std::string>(), name);
@@ -157,7 +157,8 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
   const std::string group = job.data.identity().empty() || !job.data.has_columns()
                                 ? job.data.group
                                 : group_column(job).name;
-  const auto elements = open(batches, {}, {.line_events = events_into(met)});
+  const auto elements =
+      open(batches, {}, {.line_events = events_into(met), .pipes = Pipes::kReadOnce});
   Judged judged;
   while (const auto batch = elements->next()) {
     const auto column = [&](const std::string& name) { return (*batch)[spec.find(name)]; };
@@ -206,7 +207,8 @@ void add_evaluate_command(CLI::App& app, int& status) {
   auto request = std::make_shared<EvaluateRequest>();
   CLI::App* command = app.add_subcommand(
       "evaluate", "Judge a model that `cairn train` has saved on files with labels");
-  add_model_options(*command, *request, "Files in the form of the training data, with labels");
+  add_model_options(*command, *request,
+                    "Files in the form of the training data, with labels; -: standard input");
   command->add_flag("--json", request->as_json, "As JSON");
   command->callback([request, &status] { status = evaluate(*request); });
 }

@@ -42,6 +42,10 @@ void read_files(TomlTable& table, const std::string& key, std::vector<std::strin
   std::vector<std::string> given;
   table.read(key, given);
   for (const std::string& each : given) {
+    if (each == "-")
+      throw InvalidArgumentError(str(table.place(*table.node(key)), ": ", table.path(key),
+                                     ": \"-\" would be standard input, which can be read only ",
+                                     "once, and a job reads its data several times: name a file"));
     const std::string path = beside(table.file(), each);
     if (!is_pattern(each, path)) {
       files.push_back(path);

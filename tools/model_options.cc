@@ -1,6 +1,9 @@
 #include "tools/model_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "data/pipes.h"
 
 namespace cairn::tools {
 
@@ -14,6 +17,12 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
                    "Count rows that do not fit and leave them out, instead of ending at the first");
   command.add_option("--device", options.device, "What computes: cpu:0, gpu:0, ...")
       ->capture_default_str();
+}
+
+std::vector<std::string> ModelOptions::paths() const {
+  std::vector<std::string> all = files;
+  std::ranges::replace(all, "-", kStandardInput);
+  return all;
 }
 
 LineEvents events_into(LinesRead& met) {

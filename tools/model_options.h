@@ -18,6 +18,8 @@ struct ModelOptions {
   std::vector<std::string> files;
   std::int64_t batch = 4096;
   bool skip_bad_rows = false;
+  // The files, "-" as the name of standard input.
+  std::vector<std::string> paths() const;
 };
 
 // Adds the options to `command`; `about_data` says of what form the files are.

@@ -8,7 +8,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/output_file.h"
-#include "data/dataset_iterator.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "model/predictions.h"
@@ -25,37 +24,20 @@ struct PredictRequest : ModelOptions {
   bool overwrite = false;
 };
 
-// Of the first line that is data; 0: there is none.
-std::size_t cells_of_first_line(const std::string& file, const CsvSchema& schema) {
-  const auto lines = open(Dataset::text_lines(file, {.skip_blank = true}));
-  while (const auto line = lines->next()) {
-    const std::string& text = line->front().string_values()[0];
-    if (!schema.comment.empty() && text.starts_with(schema.comment)) continue;
-    std::size_t cells = 1;
-    bool in_quotes = false;
-    for (const char c : text) {
-      if (schema.quote != 0 && c == schema.quote) in_quotes = !in_quotes;
-      if (c == schema.delimiter && !in_quotes) ++cells;
-    }
-    return cells;
-  }
-  return 0;
-}
-
 // New examples may lack the column that is to be predicted. Where a header names the columns that
-// is no matter; else the number of cells tells, which is the same in all files.
+// is no matter; else the number of cells tells.
 Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
-  const std::vector<std::string>& files = request.files;
+  const std::vector<std::string> files = request.paths();
   const Dataset raw =
       request.skip_bad_rows ? model.read(files, OnError::kSkipAndCount) : model.read(files);
   const auto* csv = std::get_if<CsvSpec>(&raw.last()->kind);
   if (csv == nullptr || csv->schema.header || csv->schema.last_takes_rest) return raw;
+  const std::string& label = model.about().label;
   CsvSchema schema = csv->schema;
-  std::erase_if(schema.columns,
-                [&](const CsvColumn& column) { return column.name == model.about().label; });
-  const bool lacks_label = schema.columns.size() < csv->schema.columns.size() &&
-                           cells_of_first_line(files.front(), schema) == schema.columns.size();
-  return lacks_label ? Dataset::csv(csv->paths, std::move(schema), csv->options) : raw;
+  for (CsvColumn& column : schema.columns)
+    if (column.name == label) column.skip = column.optional = true;
+  if (schema.label.column == label) schema.label = {};
+  return Dataset::csv(csv->paths, std::move(schema), csv->options);
 }
 
 // The batch at hand is lost whole, so that its rows before the error are predicted once more, one
@@ -82,7 +64,8 @@ int predict(const PredictRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
   const TimePoint began = system_clock().now();
   LinesRead met;
-  const PredictOptions options{.batch = request.batch, .line_events = events_into(met)};
+  const PredictOptions options{
+      .batch = request.batch, .line_events = events_into(met), .pipes = Pipes::kReadOnce};
   const Dataset examples = model.prepare(raw_examples(model, request));
   Predictions predictions(request.out, model.about().outputs);
   const auto write = [&](const std::vector<Tensor>& outputs) { predictions.write(outputs); };
@@ -111,7 +94,8 @@ void add_predict_command(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("predict", "Predict from files by a model that `cairn train` has saved");
   add_model_options(*command, *request,
-                    "Files in the form of the training data, with its label column or without");
+                    "Files in the form of the training data, with its label column or without; -: "
+                    "standard input");
   command
       ->add_option("--out", request->out,
                    "The file to write: CSV, or JSON lines if it ends in .jsonl; -: standard output")

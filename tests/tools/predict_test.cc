@@ -223,6 +223,13 @@ class PredictFrom : public Predict {
     EXPECT_EQ(predict(path(data), path("out.csv"), {"--overwrite"}), 0) << said_;
     return lines_of(path("out.csv"));
   }
+  // Of a script of the shell.
+  int shell(const std::string& script) {
+    ChildProcess child({.arguments = {"/bin/sh", "-c", script}, .output_file = path("output")});
+    const int code = end_in_time(child, 120'000, folder_.read("output")).code;
+    said_ = folder_.read("output");
+    return code;
+  }
   void make_clicks(const std::string& file, const std::string& format) {
     ASSERT_EQ(run({"generate", "criteo-like", path(file), "--format", format, "--rows", "200",
                    "--table-rows-max", "50"}),
@@ -274,6 +281,33 @@ TEST_F(PredictFrom, FilesWithAHeaderThatLackWhatOnlyTrainingReads) {
   const auto full = predictions("train.csv");
   EXPECT_EQ(full.size(), 101u);
   EXPECT_EQ(predictions("bare.csv"), full);
+}
+
+// Each row once, as it comes; the column of the label is told by the first row, and is not needed.
+TEST_F(PredictFrom, APipe) {
+  make_clicks("train.tsv", "tsv");
+  train_by_text(
+      "[data]\ntrain = 'train.tsv'\nformat = 'criteo'\nbatch = 50\n[features]\nlog1p = ['I1', "
+      "'I2']\nhashed = {C1 = 100}\n[model]\nkind = 'deep'\nhidden = [4]\n");
+  const auto wanted = predictions("train.tsv");
+  const std::string tsv = path("train.tsv"), out = path("out.csv");
+  const std::string cairn = std::string(CAIRN_PROGRAM) + " ", run = path("run") + " ";
+  const auto predicted = [&](const std::string& command) {
+    std::filesystem::remove(out);
+    EXPECT_EQ(shell(command), 0) << said_;
+    return lines_of(out);
+  };
+  const std::string from_input = cairn + "predict " + run + "--data - --batch 7 --out " + out;
+  EXPECT_EQ(predicted("cat " + tsv + " | " + from_input), wanted);
+  EXPECT_EQ(predicted("cut -f 2- " + tsv + " | gzip | " + from_input), wanted);
+  EXPECT_EQ(predicted(from_input + " < " + tsv), wanted);
+  EXPECT_EQ(predicted("mkfifo " + path("fifo") + "; cat " + tsv + " > " + path("fifo") + " & " +
+                      cairn + "predict " + run + "--data " + path("fifo") + " --out " + out),
+            wanted);
+  EXPECT_EQ(shell("cat " + tsv + " | " + cairn + "evaluate " + run + "--data -"), 0);
+  EXPECT_THAT(said_, HasSubstr("200 examples:"));
+  EXPECT_EQ(shell("printf '1\\n' | " + from_input + " --overwrite"), 1);
+  EXPECT_THAT(said_, HasSubstr("/dev/stdin:1: a short row"));
 }
 
 // Of a standardised label the model is trained on small numbers; what it says has the label's unit.
