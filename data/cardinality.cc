@@ -75,7 +75,9 @@ struct Count {
   std::int64_t operator()(const TfRecordsSpec&) { return 0; }
   std::int64_t operator()(const IdxSpec& idx) { return sum_of(idx_counts(idx)); }
   std::int64_t operator()(const GeneratorSpec&) { return count_by_reading(spec, lines); }
-  std::int64_t operator()(const RecordsSpec& records) { return sum_of(record_counts(records)); }
+  std::int64_t operator()(const RecordsSpec& records) {
+    return sum_of(record_counts(records, keep_in(lines)));
+  }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {
     return tensors.columns.front().second.shape()[0];
@@ -123,8 +125,11 @@ struct Count {
     }
     return least;
   }
+  // What is met in the files is told by the reading of all stages alone.
   std::int64_t read() {
-    return below() == kInfiniteCardinality ? kInfiniteCardinality : count_by_reading(spec, lines);
+    LinesRead untold;
+    const bool is_infinite = count_stage(spec->input, untold) == kInfiniteCardinality;
+    return is_infinite ? kInfiniteCardinality : count_by_reading(spec, lines);
   }
   std::int64_t sum() {
     std::int64_t sum = below();

@@ -112,8 +112,10 @@ bool CsvReader::lacks_optional_columns() {
 
 void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
   Found found;
-  if (!find(found, true))
-    throw InvalidArgumentError(str(path_, " is empty; a header was to name its columns"));
+  if (!find(found, true)) {  // an empty file, which has no rows either
+    fields_ = 0;
+    return;
+  }
   if (found.faulty)
     throw InvalidArgumentError(
         str(path_, ":", line_ + quote_fault_.line, ":", quote_fault_.column,

@@ -56,7 +56,7 @@ class CsvReader {
   //   Errors  NotFound: there is no such file. InvalidArgument: the header lacks a column (names
   //           the nearest), or the file is UTF-16.
   CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
-            OptionNames Pipes pipes);
+            Pipes pipes);
 
   // Cuts up to `most` picked records that lie whole in the buffer; the next record is number
   // `first` of the data. If none has passed, the file is at its end. It stops before a faulty

@@ -9,6 +9,7 @@
 #include "data/csv_complaints.h"
 #include "data/csv_filter.h"
 #include "data/csv_reader.h"
+#include "data/empty_file.h"
 #include "data/feature_plan.h"
 #include "data/printable.h"
 #include "data/stage.h"
@@ -159,7 +160,8 @@ class CsvSource final : public Stage {
       reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, pipes_);
   }
   void next_file() {
-    if (!reader_->saw_records() && events_.on_empty_file) events_.on_empty_file(csv_.paths[file_]);
+    if (!reader_->saw_records())
+      pass_empty_file(csv_.paths[file_], csv_.options.empty_files, events_);
     ++file_;
     open_file();
   }

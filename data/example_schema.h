@@ -48,6 +48,7 @@ struct TfRecordOptions {
   // begins, the rest of the file counts as one.
   OnError on_error = OnError::kFail;
   std::int64_t record_bytes_max = 64 << 20;  // a longer one is damage; at most 1 GB
+  EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const TfRecordOptions&) const = default;
 };
 

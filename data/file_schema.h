@@ -16,6 +16,7 @@ struct TextOptions {
   bool skip_blank = false;                 // leave out lines of blanks and tabs alone
   std::int64_t line_bytes_max = 16 << 20;  // a longer line is a bad one; at most 1 GB
   OnError on_error = OnError::kFail;       // what a bad line does
+  EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const TextOptions&) const = default;
 };
 
@@ -46,6 +47,7 @@ struct IdxColumn {
 
 struct FileOptions {
   OnError on_error = OnError::kFail;  // what a bad line or record does
+  EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const FileOptions&) const = default;
 };
 

@@ -10,6 +10,9 @@ namespace {
 OnError read_on_error(std::uint8_t number) {
   return read_enum(number, OnError::kSkipAndCount, "an error policy");
 }
+EmptyFiles read_empty_files(std::uint8_t number) {
+  return read_enum(number, EmptyFiles::kSkip, "a policy for empty files");
+}
 
 Dataset read_text_lines(pipeline::TextLines::Reader in) {
   TextOptions options;
@@ -17,6 +20,7 @@ Dataset read_text_lines(pipeline::TextLines::Reader in) {
   options.skip_blank = in.getSkipBlank();
   options.line_bytes_max = in.getLineBytesMax();
   options.on_error = read_on_error(in.getOnError());
+  options.empty_files = read_empty_files(in.getEmptyFiles());
   return Dataset::text_lines(read_texts(in.getPaths(), kPathsMax), std::move(options));
 }
 
@@ -29,7 +33,7 @@ Dataset read_libsvm(pipeline::Libsvm::Reader in) {
   schema.qid = read_text(in.getQid());
   schema.zero_based = in.getZeroBased();
   schema.dimension = in.getDimension();
-  const FileOptions options{read_on_error(in.getOnError())};
+  const FileOptions options{read_on_error(in.getOnError()), read_empty_files(in.getEmptyFiles())};
   return Dataset::libsvm(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
@@ -59,7 +63,8 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
   schema.binary_label = in.getBinaryLabel();
   schema.label_classes = in.getLabelClasses();
   schema.finite = in.getFinite();
-  const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax()};
+  const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax(),
+                                read_empty_files(in.getEmptyFiles())};
   return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
@@ -81,6 +86,7 @@ void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec) {
   out.setSkipBlank(spec.options.skip_blank);
   out.setLineBytesMax(spec.options.line_bytes_max);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
 }
 
 void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec) {
@@ -99,6 +105,7 @@ void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec) {
   out.setZeroBased(schema.zero_based);
   out.setDimension(schema.dimension);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
 }
 
 void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
@@ -120,6 +127,7 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
   out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
   out.setFinite(spec.schema.finite);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
   out.setRecordBytesMax(spec.options.record_bytes_max);
 }
 

@@ -173,7 +173,8 @@ StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const Shard
   RowSourceParts parts{.paths = libsvm.paths,
                        .open = open,
                        .rows = std::make_unique<LibsvmRows>(libsvm.schema),
-                       .on_error = libsvm.options.on_error};
+                       .on_error = libsvm.options.on_error,
+                       .empty_files = libsvm.options.empty_files};
   return make_row_source(source->element, std::move(parts), shard, std::move(options));
 }
 

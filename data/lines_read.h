@@ -17,7 +17,7 @@ struct LineEvents {
   // "FILE: record 3 (from 0) at byte 120: ...". Called for the first
   // kSkippedRowsTold lines of a source; DatasetIterator::skipped() counts all.
   std::function<void(const std::string& why)> on_skipped_row = nullptr;
-  // A file has ended without a single row, good or bad.
+  // A file without a single row, good or bad, was passed over (EmptyFiles::kSkip).
   std::function<void(const std::string& path)> on_empty_file = nullptr;
   // So many more rows were left out by CsvSchema::where, or by CsvLabel::skip_unknown because their
   // label is unknown. Rows that are read again are told again.
@@ -29,7 +29,7 @@ struct LinesRead {
   std::int64_t skipped = 0;  // lines left out (OnError::kSkipAndCount)
   // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."
   std::vector<std::string> first_skipped;
-  std::vector<std::string> empty_files;  // paths of files without a row
+  std::vector<std::string> empty_files;  // paths of files without a row (EmptyFiles::kSkip)
   std::int64_t filtered = 0;             // rows left out by conditions (CsvSchema::where)
   std::int64_t unlabelled = 0;           // rows left out for their label (CsvLabel::skip_unknown)
 };

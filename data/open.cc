@@ -142,7 +142,7 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const OpenOptions& opt
   const SourceOptions how{options.line_events, options.pipes};
   at = 1;
   if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, how);
-  if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0], options.line_events);
+  if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0], how.events);
   if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), how);
   if (holds<LibsvmSpec>(chain, 0)) return make_libsvm_source(chain[0], taken_shard(chain, at), how);
   if (holds<TfRecordsSpec>(chain, 0))

@@ -82,6 +82,7 @@ struct Csv {
   where @17 :List(Text);
   classes @18 :List(Text);
   skipUnknown @19 :Bool;     # rows whose label is unknown
+  emptyFiles @20 :UInt8;
 }
 
 struct CsvColumn {
@@ -111,6 +112,7 @@ struct Records {
   labelClasses @4 :UInt16;   # 0: the label is not one of classes
   finite @5 :Bool = true;
   onError @6 :UInt8;
+  emptyFiles @7 :UInt8;
 }
 
 struct RecordField {
@@ -217,6 +219,7 @@ struct TextLines {
   skipBlank @2 :Bool;
   lineBytesMax @3 :Int64;
   onError @4 :UInt8;
+  emptyFiles @5 :UInt8;
 }
 
 struct Libsvm {
@@ -231,6 +234,7 @@ struct Libsvm {
   zeroBased @8 :Bool;
   dimension @9 :Int64;
   onError @10 :UInt8;
+  emptyFiles @11 :UInt8;
 }
 
 struct TfRecords {
@@ -242,6 +246,7 @@ struct TfRecords {
   binaryLabel @5 :Bool;
   labelClasses @6 :UInt16;   # 0: the label is not one of classes
   finite @7 :Bool = true;
+  emptyFiles @8 :UInt8;
 }
 
 struct ExampleFeature {

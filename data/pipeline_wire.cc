@@ -53,6 +53,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
   out.setStrict(schema.strict);
   out.setLastTakesRest(schema.last_takes_rest);
+  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
   write_texts(out.initWhere(static_cast<unsigned>(schema.where.size())), schema.where);
   write_texts(out.initClasses(static_cast<unsigned>(schema.label.classes.size())),
               schema.label.classes);
@@ -87,7 +88,9 @@ Dataset read_csv(pipeline::Csv::Reader in) {
   schema.cell_lines_max = in.getCellLinesMax();
   schema.strict = in.getStrict();
   schema.last_takes_rest = in.getLastTakesRest();
-  const CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy")};
+  const CsvOptions options{
+      read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
+      read_enum(in.getEmptyFiles(), EmptyFiles::kSkip, "a policy for empty files")};
   return Dataset::csv(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
@@ -106,6 +109,7 @@ void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
   out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
   out.setFinite(spec.schema.finite);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
 }
 
 Dataset read_records(pipeline::Records::Reader in) {
@@ -118,7 +122,9 @@ Dataset read_records(pipeline::Records::Reader in) {
   schema.binary_label = in.getBinaryLabel();
   schema.label_classes = in.getLabelClasses();
   schema.finite = in.getFinite();
-  const FileOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy")};
+  const FileOptions options{
+      read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
+      read_enum(in.getEmptyFiles(), EmptyFiles::kSkip, "a policy for empty files")};
   return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 

@@ -8,6 +8,7 @@
 
 #include "data/byte_source.h"
 #include "data/decompressor.h"
+#include "data/empty_file.h"
 #include "data/label_range.h"
 #include "data/stage.h"
 
@@ -41,7 +42,7 @@ class RecordsSource final : public Stage {
         events_(std::move(events)),
         layout_(std::make_shared<BlockLayout>(spec_->element)) {
     record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
-    rows_of_ = record_counts(records_);
+    rows_of_ = record_counts(records_, events);
   }
 
   Block next(std::int64_t most) override {
@@ -267,10 +268,13 @@ std::int64_t count_of(const std::string& path, std::int64_t record) {
 
 }  // namespace
 
-std::vector<std::int64_t> record_counts(const RecordsSpec& spec) {
+std::vector<std::int64_t> record_counts(const RecordsSpec& spec, const LineEvents& events) {
   const auto record = static_cast<std::int64_t>(record_bytes(spec.schema));
   std::vector<std::int64_t> counts;
-  for (const std::string& path : spec.paths) counts.push_back(count_of(path, record));
+  for (const std::string& path : spec.paths) {
+    counts.push_back(count_of(path, record));
+    if (counts.back() == 0) pass_empty_file(path, spec.options.empty_files, events);
+  }
   return counts;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/byte_source.h"
+#include "data/empty_file.h"
 
 namespace cairn {
 namespace {
@@ -95,8 +96,8 @@ class RowSource final : public Stage {
       reader_ = parts_.open(parts_.paths[file_], options_.pipes);
   }
   void next_file() {
-    if (!reader_->saw_records() && options_.events.on_empty_file)
-      options_.events.on_empty_file(parts_.paths[file_]);
+    if (!reader_->saw_records())
+      pass_empty_file(parts_.paths[file_], parts_.empty_files, options_.events);
     ++file_;
     open_file();
   }

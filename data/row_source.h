@@ -36,6 +36,7 @@ struct RowSourceParts {
   std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
   std::unique_ptr<RowDecoder> rows;
   OnError on_error = OnError::kFail;
+  EmptyFiles empty_files = EmptyFiles::kFail;
   const char* record = "line";  // what a record is called
 };
 

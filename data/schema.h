@@ -58,6 +58,11 @@ inline constexpr std::int64_t kCellLinesMax = 1000;  // bound of CsvSchema::cell
 
 enum class OnError : std::uint8_t { kFail = 0, kSkipAndCount = 1 };
 
+// What a file without a single row does: one of no bytes, of blank lines, or of a header alone. Most
+// often it was cut short on its way, so that it ends the run; or it is passed over and told
+// (LineEvents::on_empty_file), as the empty parts that Spark writes and its _SUCCESS want it.
+enum class EmptyFiles : std::uint8_t { kFail = 0, kSkip = 1 };
+
 struct CsvSchema {
   std::vector<CsvColumn> columns;
   CsvLabel label = {};
@@ -91,6 +96,7 @@ struct CsvSchema {
 struct CsvOptions {
   // What a line that does not fit does: it ends the run, or is counted and left out.
   OnError on_error = OnError::kFail;
+  EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const CsvOptions&) const = default;
 };
 

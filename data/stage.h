@@ -70,8 +70,9 @@ StagePtr make_generator_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events);
 // How many records each of the files has.
-//   Errors  InvalidArgument: a file does not hold whole records, or is compressed. NotFound.
-std::vector<std::int64_t> record_counts(const RecordsSpec& spec);
+//   Errors  InvalidArgument: a file does not hold whole records, has none, or is compressed.
+//           NotFound: there is no such file.
+std::vector<std::int64_t> record_counts(const RecordsSpec& spec, const LineEvents& events);
 // Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing,
 // if given.
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,

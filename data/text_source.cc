@@ -43,7 +43,8 @@ StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, Sourc
       .open = [rules](const std::string& path,
                       Pipes pipes) { return std::make_unique<LineReader>(path, rules, pipes); },
       .rows = make_text_rows(),
-      .on_error = text.options.on_error};
+      .on_error = text.options.on_error,
+      .empty_files = text.options.empty_files};
   return make_row_source(source.element, std::move(parts), shard, std::move(options));
 }
 

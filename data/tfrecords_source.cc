@@ -17,6 +17,7 @@ StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const Sh
       .open = open,
       .rows = spec.schema.features.empty() ? make_text_rows() : make_example_rows(spec.schema),
       .on_error = spec.options.on_error,
+      .empty_files = spec.options.empty_files,
       .record = "record"};
   return make_row_source(source->element, std::move(parts), shard, std::move(options));
 }

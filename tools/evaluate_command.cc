@@ -184,11 +184,10 @@ int evaluate(const EvaluateRequest& request) {
   const Job job = job_over(model.about(), request);
   LinesRead met;
   const auto [examples, metrics] = judge(model, job, request, met);
-  refuse_empty_files(met, "--data");
-  if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
-  if (const std::string text = skipped_rows_text(met, "--data", Speaker::kModelCommand);
+  if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
       !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
+  if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
   if (request.as_json) {
     Json all = {{"examples", examples}, {"metrics", Json::object()}};
     for (const auto& [name, value] : metrics) all["metrics"][name] = value;

@@ -17,11 +17,9 @@ Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRun
   name_ = judged->name;
   const std::int64_t batch = job.evaluation.batch;
   batches_ = (cardinality(judged->data, &lines_) + batch - 1) / batch;
-  refuse_empty_files(lines_, judged->key);
   if (batches_ == 0)
     throw InvalidArgumentError(str("the ", name_, " data, of ", judged->key,
-                                   ", holds no examples. ",
-                                   skipped_rows_text(lines_, judged->key)));
+                                   ", holds no examples. ", passed_over_text(lines_, judged->key)));
   data_ = runner_.test_data(judge_->batches(judged->data).repeat(), name_);
 }
 

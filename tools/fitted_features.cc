@@ -8,7 +8,6 @@
 
 #include "core/graph/ops.h"
 #include "core/tensor/known_names.h"
-#include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "tools/job_warnings.h"
 
@@ -178,6 +177,14 @@ void add_columns_of_records(FittedFeatures& made, const JobFeatures& wanted) {
       made.columns.push_back(FeatureColumn::as_is(name));
 }
 
+// Of formats whose columns are not fitted, which would have told that there are none.
+void count_examples(FittedFeatures& made, const Dataset& data) {
+  made.examples = cardinality(data, &made.lines);
+  if (made.examples == 0)
+    throw InvalidArgumentError(
+        str("data.train holds no examples. ", passed_over_text(made.lines, "data.train")));
+}
+
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
 FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fit* known) {
@@ -189,10 +196,7 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fi
   add_ids(made, job.features);
   take_weight(made, job, data);
   take_group(made, job, data);
-  for (const auto& path : job.data.train)
-    if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
-  refuse_empty_files(made.lines, "data.train");
-  made.examples = cardinality(data, &made.lines);
+  count_examples(made, data);
   made.label = label_scale(job, data, known);
   if (!job.features.id_padding.empty()) {
     add_columns_of_records(made, job.features);
@@ -211,8 +215,7 @@ FittedFeatures features_of_libsvm(const Job& job, const Dataset& data, const Fit
                       .bags = true,
                       .weights = schema.values});
   take_group(made, job, data);
-  made.examples = cardinality(data, &made.lines);
-  refuse_empty_files(made.lines, "data.train");
+  count_examples(made, data);
   made.label = label_scale(job, data, known);
   return made;
 }
@@ -238,7 +241,6 @@ FitRequest fit_request(const Job& job) {
   return with_label(request);
 }
 
-// Empty files are refused after the reading, because only reading tells that a file has no rows.
 FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
   verify_label(job);
@@ -250,7 +252,6 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
   made.lines = fitted.lines;
   made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
-  refuse_empty_files(made.lines, "data.train");
   std::vector<NumericInput> numeric = fitted.numeric;
   if (job.model.standardize) {
     made.label = {numeric.back().mean, numeric.back().stddev};

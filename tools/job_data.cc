@@ -33,17 +33,27 @@ std::string ending(const std::string& path) {
   return name.extension().string();
 }
 
-// By the first file's ending, or else by the only format whose table is there.
+const std::map<std::string, std::string>& formats_by_ending() {
+  static const std::map<std::string, std::string> all = {{".csv", "csv"},
+                                                         {".tsv", "csv"},
+                                                         {".svm", "libsvm"},
+                                                         {".libsvm", "libsvm"},
+                                                         {".tfrecord", "tfrecords"},
+                                                         {".tfrecords", "tfrecords"}};
+  return all;
+}
+
+// The first one that tells a format; empty: none does. `_SUCCESS` stands before the parts of Spark.
+std::string telling_ending(const std::vector<std::string>& files) {
+  for (const std::string& file : files)
+    if (formats_by_ending().contains(ending(file))) return ending(file);
+  return "";
+}
+
+// By the files' ending, or else by the only format whose table is there.
 std::string guessed_format(const TomlTable& table, const std::vector<std::string>& files) {
-  static const std::vector<std::pair<std::string, std::string>> endings = {
-      {".csv", "csv"},
-      {".tsv", "csv"},
-      {".svm", "libsvm"},
-      {".libsvm", "libsvm"},
-      {".tfrecord", "tfrecords"},
-      {".tfrecords", "tfrecords"}};
-  for (const auto& [known, format] : endings)
-    if (!files.empty() && ending(files.front()) == known) return format;
+  const auto known = formats_by_ending().find(telling_ending(files));
+  if (known != formats_by_ending().end()) return known->second;
   std::string only;
   for (const std::string& format : data_formats()) {
     if (!table.has(format)) continue;
@@ -318,14 +328,20 @@ void read_data(TomlTable table, JobData& data) {
   table.read("epochs", data.epochs);
   table.read("steps", data.steps);
   table.read("shuffle", data.shuffle);
-  table.read("skip_bad_rows", data.skip_bad_rows);
+  bool skip_bad_rows = false;
+  table.read("skip_bad_rows", skip_bad_rows);
+  data.options.on_error = skip_bad_rows ? OnError::kSkipAndCount : OnError::kFail;
+  std::string empty_files = "error";
+  table.read("empty_files", empty_files);
+  table.one_of("empty_files", empty_files, {"error", "skip"});
+  data.options.empty_files = empty_files == "skip" ? EmptyFiles::kSkip : EmptyFiles::kFail;
   table.read("where", data.where);
   table.read("test_where", data.test_where);
   table.read("weight", data.weight);
   table.read("group", data.group);
   table.read("candidate", data.candidate);
   table.read("visitation", data.visitation);
-  const bool tabs = !data.train.empty() && ending(data.train.front()) == ".tsv";
+  const bool tabs = telling_ending(data.train) == ".tsv";
   std::map<std::string, JobLabel> truths;  // by format
   read_csv(table.table("csv"), data.csv, truths["csv"], tabs ? '\t' : ',');
   CsvSchema text;

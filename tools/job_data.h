@@ -31,7 +31,7 @@ struct JobData {
   std::int64_t steps = 0;
   // Examples in a shuffle's block; 0: in the order of the file.
   std::int64_t shuffle = 0;
-  bool skip_bad_rows = false;
+  FileOptions options;  // skip_bad_rows and empty_files
   // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
   std::vector<std::string> where, test_where;
   std::string weight;  // the column of examples' weights; empty: all are 1

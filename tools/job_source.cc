@@ -37,8 +37,7 @@ IdRange ids_of(const Job& job, const std::string& column, std::int64_t values) {
   return bounds == 1 || bounds == values ? ids : IdRange{};
 }
 
-Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnError on_error,
-                   const Conditions& where) {
+Dataset csv_source(const Job& job, const std::vector<std::string>& files, const Conditions& where) {
   CsvSchema schema = job.data.csv;
   for (CsvColumn& column : schema.columns)
     if (is_whole(column.dtype)) column.ids = ids_of(job, column.name, 1);
@@ -48,26 +47,28 @@ Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnErro
     schema.label.classes = label_classes(job);
   }
   schema.where = where;
-  return Dataset::csv(files, schema, {on_error});
+  return Dataset::csv(files, schema, {job.data.options.on_error, job.data.options.empty_files});
 }
 
-Dataset records_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
+Dataset records_source(const Job& job, const std::vector<std::string>& files) {
   RecordSchema schema = job.data.records;
   for (RecordField& field : schema.fields)
     if (is_whole(field.dtype)) field.ids = ids_of(job, field.name, field.count);
   schema.binary_label = is_binary(job) && !schema.label.empty();
   schema.label_classes = classes_of(job, schema.label);
-  return Dataset::records(files, schema, {on_error});
+  return Dataset::records(files, schema, job.data.options);
 }
 
-Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
+Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files) {
   ExampleSchema schema = job.data.tfrecords;
   for (ExampleFeature& feature : schema.features)
     if (is_whole(feature.dtype))
       feature.ids = ids_of(job, feature.name, feature.ragged ? 1 : feature.shape.elements());
   schema.binary_label = is_binary(job) && !schema.label.empty();
   schema.label_classes = classes_of(job, schema.label);
-  return Dataset::tfrecords(files, schema, {.on_error = on_error});
+  return Dataset::tfrecords(
+      files, schema,
+      {.on_error = job.data.options.on_error, .empty_files = job.data.options.empty_files});
 }
 
 // The truth of a binary cross-entropy lies in [0, 1], and anything else is bad. Lines are left out
@@ -75,16 +76,15 @@ Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files, 
 Dataset data_source(const Job& job, const std::vector<std::string>& files,
                     const Conditions& where) {
   const JobData& data = job.data;
-  const OnError on_error = data.skip_bad_rows ? OnError::kSkipAndCount : OnError::kFail;
-  if (data.format == "records") return filtered(records_source(job, files, on_error), where);
-  if (data.format == "tfrecords") return filtered(tfrecords_source(job, files, on_error), where);
+  if (data.format == "records") return filtered(records_source(job, files), where);
+  if (data.format == "tfrecords") return filtered(tfrecords_source(job, files), where);
   if (data.format == "libsvm") {
     LibsvmSchema schema = data.libsvm;
     schema.label.binary = is_binary(job);
     schema.qid = job.data.group;
-    return Dataset::libsvm(files, schema, {on_error});
+    return Dataset::libsvm(files, schema, data.options);
   }
-  return csv_source(job, files, on_error, where);
+  return csv_source(job, files, where);
 }
 
 enum class Part : std::uint8_t { kTraining, kHeldBack };

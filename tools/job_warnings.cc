@@ -32,14 +32,16 @@ std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures
   return warnings;
 }
 
-// An empty file is most often one that was cut short on its way, and training on what is left would
-// go unnoticed.
-void refuse_empty_files(const LinesRead& lines, const std::string& key) {
-  if (lines.empty_files.empty()) return;
-  std::string names;
-  for (const auto& path : lines.empty_files) names += (names.empty() ? "" : ", ") + path;
-  throw InvalidArgumentError(
-      str(key, ": no rows are in ", names, "; fetch such a file again, or leave it out"));
+std::string empty_files_text(const LinesRead& lines, const std::string& key) {
+  constexpr std::size_t kShown = 5;
+  const std::size_t files = lines.empty_files.size();
+  if (files == 0) return "";
+  std::string text = str(files, files == 1 ? " file of " : " files of ", key,
+                         files == 1 ? " has no rows and was" : " have no rows and were",
+                         " passed over (data.empty_files): ");
+  for (std::size_t i = 0; i < std::min(kShown, files); ++i)
+    text += str(i == 0 ? "" : ", ", lines.empty_files[i]);
+  return files > kShown ? text + ", ..." : text;
 }
 
 // A few examples are enough to find the pattern; LinesRead has kept more for the report.
@@ -56,6 +58,12 @@ std::string skipped_rows_text(const LinesRead& lines, const std::string& key, Sp
     text += str(i == 0 ? ":\n  " : "\n  ", in_job_words(lines.first_skipped[i], speaker));
   if (lines.skipped > static_cast<std::int64_t>(kShown)) text += "\n  ...";
   return text;
+}
+
+std::string passed_over_text(const LinesRead& lines, const std::string& key, Speaker speaker) {
+  const std::string files = empty_files_text(lines, key);
+  const std::string rows = skipped_rows_text(lines, key, speaker);
+  return str(files, files.empty() || rows.empty() ? "" : "\n", rows);
 }
 
 std::string left_out_text(const LinesRead& lines) {

@@ -13,12 +13,15 @@ namespace cairn::tools {
 // a table of more than 100,000 rows under it.
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features);
 
-//   Errors  InvalidArgument: a file of `key` ("data.train") holds no rows.
-void refuse_empty_files(const LinesRead& lines, const std::string& key);
+// Which files of `key` ("data.train") had no rows and were passed over; empty: none.
+std::string empty_files_text(const LinesRead& lines, const std::string& key);
 // How many lines of `key` were left out by the option that the speaker knows, and the first five of
 // them; empty: none were.
 std::string skipped_rows_text(const LinesRead& lines, const std::string& key,
                               Speaker speaker = Speaker::kJob);
+// Both, each on lines of its own; empty: neither.
+std::string passed_over_text(const LinesRead& lines, const std::string& key,
+                             Speaker speaker = Speaker::kJob);
 // ", 3 rows left out by conditions, 2 without a label": what else was left out; empty: nothing was.
 std::string left_out_text(const LinesRead& lines);
 

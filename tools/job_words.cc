@@ -14,6 +14,7 @@ struct Word {
 // A longer name stands before one that it begins with.
 constexpr std::array kWords{
     Word{"OnError::kSkipAndCount", "data.skip_bad_rows = true", "--skip-bad-rows"},
+    Word{"EmptyFiles::kSkip", "data.empty_files = \"skip\""},
     Word{"CsvSchema::quote = 0", "data.csv.quote = \"\""},
     Word{"CsvSchema::cell_lines_max", "data.csv.cell_lines_max"},
     Word{"CsvSchema::strict", "data.csv.strict"},

@@ -74,9 +74,8 @@ int predict(const PredictRequest& request) {
   } catch (const Error&) {
     raise_with_kept(model, examples, predictions, std::current_exception());
   }
-  refuse_empty_files(met, "--data");
   predictions.finish();
-  if (const std::string text = skipped_rows_text(met, "--data", Speaker::kModelCommand);
+  if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
       !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   // Predictions may go to standard output; what is told of them must not mix with them.

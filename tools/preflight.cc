@@ -66,13 +66,16 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 
 // fit() with an empty request reads everything and computes nothing. What is held back of the
 // training data was read with it.
-void try_judged_data(const Job& job, const FittedFeatures& features) {
+std::vector<std::string> try_judged_data(const Job& job, const FittedFeatures& features) {
+  std::vector<std::string> told;
   for (const JudgedData& judged : judged_sources(job, features)) {
     if (judged.key == "data.train") continue;
     const bool all = job.data.format != "records";
     const Fit read = fit(all ? judged.data : judged.data.take(job.evaluation.batch), {});
-    refuse_empty_files(read.lines, judged.key);
+    if (std::string text = empty_files_text(read.lines, judged.key); !text.empty())
+      told.push_back(std::move(text));
   }
+  return told;
 }
 
 }  // namespace cairn::tools

@@ -2,6 +2,7 @@
 // Hours of training must not end with a report that cannot be written.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/base/disk.h"
 #include "tools/job_model.h"
@@ -21,7 +22,8 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 
 // Reads the test data as evaluations will: all of it as csv, where any cell may be bad; of records
 // the first batch.
+//   Result  lines that tell which of its files had no rows and were passed over.
 //   Errors  the data's own.
-void try_judged_data(const Job& job, const FittedFeatures& features);
+std::vector<std::string> try_judged_data(const Job& job, const FittedFeatures& features);
 
 }  // namespace cairn::tools

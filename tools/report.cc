@@ -79,7 +79,9 @@ Json collectives_json(const TrainingOutcome& outcome) {
 Json skipped_json(const LinesRead& lines) {
   Json first = Json::array();
   for (const std::string& row : lines.first_skipped) first.push_back(in_job_words(row));
-  return {{"rows", lines.skipped}, {"first", std::move(first)}};
+  return {{"rows", lines.skipped},
+          {"first", std::move(first)},
+          {"empty_files", lines.empty_files.size()}};
 }
 
 Json left_out_json(const LinesRead& lines) {

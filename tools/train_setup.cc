@@ -61,7 +61,9 @@ PreparedJob prepare(const TrainRequest& request) {
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
   verify_training_lists(prepared.job, prepared.features);
-  try_judged_data(prepared.job, prepared.features);
+  std::vector<std::string> empty = try_judged_data(prepared.job, prepared.features);
+  if (std::string text = empty_files_text(prepared.features.lines, "data.train"); !text.empty())
+    empty.insert(empty.begin(), std::move(text));
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",
                               left_out_text(prepared.features.lines));
@@ -69,6 +71,7 @@ PreparedJob prepare(const TrainRequest& request) {
               prepared.job.name.c_str(), static_cast<long long>(prepared.features.examples),
               prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
               bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count());
+  for (const std::string& text : empty) std::printf("%s\n", text.c_str());
   std::fflush(stdout);
   std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);
   for (std::string& warning : service_warnings(prepared.job, data_workers))

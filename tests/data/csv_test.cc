@@ -221,26 +221,6 @@ TEST(Csv, MessagesShowRawBytesEscapedAndCutBetweenCharacters) {
               HasSubstr(std::string(39, 'x') + "\xC3\xA9...\" is no"));
 }
 
-TEST(Csv, FilesWithoutRowsAreNamed) {
-  TempFolder folder;
-  const std::string good = folder.write("good.csv", "1,a\n"), empty = folder.write("empty.csv", "");
-  const std::string blank = folder.write("blank.csv", "\n  \n");
-  const Dataset all = Dataset::csv({good, empty, blank, good}, two_columns());
-  for (const Dataset& dataset : {all, all.interleave(2)}) {
-    LinesRead lines;
-    EXPECT_EQ(cardinality(dataset, &lines), 2);
-    EXPECT_THAT(lines.empty_files, ElementsAre(empty, blank));
-    EXPECT_THAT(fit(dataset, {}).lines.empty_files, ElementsAre(empty, blank));
-  }
-  CsvSchema schema = two_columns();
-  schema.header = true;
-  const std::string header = folder.write("h.csv", "n,s\n");
-  EXPECT_THAT(error_of([&] { fit(Dataset::csv(header, schema), {}); }),
-              HasSubstr("no rows are in " + header));
-  EXPECT_THAT(error_of([&] { read_all(Dataset::csv(empty, schema)); }),
-              HasSubstr("empty.csv is empty; a header was to"));
-}
-
 TEST(Csv, CountingAndFittingTellWhatTheyLeftOut) {
   TempFolder folder;
   const Dataset dataset = Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n"), two_columns(),

@@ -27,7 +27,9 @@ std::vector<std::string> files_of(const TempFolder& folder, const std::vector<in
   return paths;
 }
 
-Dataset numbers(const std::vector<std::string>& paths) { return Dataset::csv(paths, one_number()); }
+Dataset numbers(const std::vector<std::string>& paths) {
+  return Dataset::csv(paths, one_number(), {.empty_files = EmptyFiles::kSkip});
+}
 
 TEST(Interleave, TakesABlockOfEachOpenFileInTurn) {
   TempFolder folder;

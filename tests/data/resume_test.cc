@@ -84,14 +84,15 @@ class RandomPipeline {
         std::string half = folder_.write("h" + std::to_string(rows) + ".bin",
                                          bytes.substr(0, static_cast<std::size_t>(rows / 2) * 7));
         interleavable_ = true;
-        return Dataset::records({path, half, path}, schema);
+        return Dataset::records({path, half, path}, schema, {.empty_files = EmptyFiles::kSkip});
       }
       default: {
         std::string text = csv_text(rows), name = "c" + std::to_string(rows);
         std::string path =
             below(2) ? gzipped(folder_, name + ".gz", text) : folder_.write(name, text);
-        Dataset csv = Dataset::csv(below(2) ? std::vector{path, path} : std::vector{path},
-                                   csv_schema(), {OnError::kSkipAndCount});
+        Dataset csv =
+            Dataset::csv(below(2) ? std::vector{path, path} : std::vector{path}, csv_schema(),
+                         {.on_error = OnError::kSkipAndCount, .empty_files = EmptyFiles::kSkip});
         interleavable_ = true;
         if (below(2)) csv = csv.shard(3, below(3));
         return below(2) ? csv

@@ -24,7 +24,6 @@ TEST(TextLines, AreTheTextBetweenLineEnds) {
   EXPECT_EQ(lines.element_spec(), (ElementSpec{{{"line", {DType::kString, {}}}}, ""}));
   EXPECT_THAT(lines_of(Dataset::text_lines(folder.path("t"), {.skip_blank = true})),
               ElementsAre("one", "  two ", "three"));
-  EXPECT_TRUE(lines_of(Dataset::text_lines(folder.write("empty", ""))).empty());
   EXPECT_THAT(lines_of(Dataset::text_lines(folder.write("n", "\n"))), ElementsAre(""));
 }
 
@@ -35,7 +34,8 @@ TEST(TextLines, GoOnFromFileToFileGzipOrNot) {
                                  "1\n2"),
                     folder.write("b", ""), folder.write("c", as_gzip("3\n4\n") + as_gzip("5")),
                     folder.write("d", "6\n\n7\n8\n9\n")};
-  const Dataset lines = Dataset::text_lines(paths, {.column = "text"});
+  const Dataset lines =
+      Dataset::text_lines(paths, {.column = "text", .empty_files = EmptyFiles::kSkip});
   EXPECT_THAT(lines_of(lines), ElementsAre("1", "2", "3", "4", "5", "6", "", "7", "8", "9"));
   expect_reads_as_a_source(lines);
   EXPECT_THAT(lines_of(lines.interleave(4, 1)),

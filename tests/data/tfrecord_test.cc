@@ -228,7 +228,7 @@ TEST(TfRecords, ReadAsASourceDoes) {
       {folder.write("a", file_of({example(1), example(2), example(3)})), folder.write("b", ""),
        folder.write("c", as_gzip(file_of({example(4), example(5)}))),
        folder.write("d", file_of({example(6), example(7), example(8), example(9)}))},
-      schema));
+      schema, {.empty_files = EmptyFiles::kSkip}));
 }
 
 TEST(TfRecords, LargerThanAnyBufferAreWhole) {

@@ -47,20 +47,21 @@ std::vector<Dataset> one_of_each() {
           .cache({1 << 20, "kept"})
           .repeat(),
       Dataset::csv("a.csv", schema).interleave(1).cache(),
-      Dataset::csv("a.csv", plain, {OnError::kSkipAndCount}),
+      Dataset::csv("a.csv", plain, {OnError::kSkipAndCount, EmptyFiles::kSkip}),
       Dataset::from_tensor_slices({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
                                    {"s", Tensor::strings({2}, {"p", ""})}},
                                   "x")
           .repeat(2),
-      Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
+      Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount, EmptyFiles::kSkip})
+          .shard(3, 1),
       Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9},
-                      {OnError::kSkipAndCount}),
+                      {OnError::kSkipAndCount, EmptyFiles::kSkip}),
       Dataset::tfrecords(
           {"a", "b"},
           {{{"x", DType::kInt64, {2, 3}, false, "7"}, {"y", DType::kString, {}, true}, {"z"}},
            "z",
            true},
-          {OnError::kSkipAndCount, 99}),
+          {OnError::kSkipAndCount, 99, EmptyFiles::kSkip}),
       Dataset::idx({{"i", {"a", "b"}, DType::kUint8, {2, 3}}, {"l", {"c", "d"}, DType::kInt32}},
                    "l"),
       Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
@@ -70,6 +71,8 @@ std::vector<Dataset> one_of_each() {
             return Outputs{{"n", features["value"]}};
           },
           {kAutotune}),
+      Dataset::csv("a.csv", {.columns = {{.name = "l", .skip = true, .optional = true}, {"n"}}}),
+      Dataset::records("r.bin", records, {.empty_files = EmptyFiles::kSkip}),
       Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }
 

@@ -64,7 +64,36 @@ TEST(JobWarnings, AFileWithoutRowsIsAnErrorThatNamesIt) {
     fit_features(job);
     ADD_FAILURE() << "an empty file passed";
   } catch (const InvalidArgumentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("data.train: no rows are in " + folder.path() + "/b.csv"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("no rows are in " + folder.path() +
+                          "/b.csv (0 bytes); fetch such a file again, leave it out, or skip such "
+                          "files by data.empty_files = \"skip\""));
+  }
+}
+
+TEST(JobWarnings, FilesWithoutRowsArePassedOverAndToldIfTheJobSaysSo) {
+  const TempFolder folder;
+  folder.write("_SUCCESS", "");
+  folder.write("part-0.tsv", "1\ta\t0\n");
+  folder.write("part-1.tsv", "");
+  const std::string text =
+      "[data]\ntrain = '" + folder.path() +
+      "/*'\nempty_files = 'skip'\n[data.csv]\ncolumns = ['n:float32', "
+      "'city', 'y:float32']\nlabel = {column = 'y'}\n[features]\nnumeric = 'n'\n";
+  const Job job = parse_job(text, "some.toml");
+  const FittedFeatures features = fit_features(job);
+  EXPECT_EQ(features.examples, 1);
+  EXPECT_EQ(passed_over_text(features.lines, "data.train"),
+            "2 files of data.train have no rows and were passed over (data.empty_files): " +
+                folder.path() + "/_SUCCESS, " + folder.path() + "/part-1.tsv");
+  const Json report = parse_json(report_json(job, {}, {}, features.lines), "the report");
+  EXPECT_EQ(report["skipped"]["train"]["empty_files"], 2);
+  EXPECT_EQ(report["skipped"]["test"]["empty_files"], 0);
+  try {
+    parse_job("[data]\ntrain = 'a'\nempty_files = 'ski'\n", "some.toml");
+    ADD_FAILURE() << "an unknown policy passed";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("some.toml:3: data.empty_files"));
   }
 }
 
