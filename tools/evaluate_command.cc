@@ -29,6 +29,24 @@ struct EvaluateRequest : ModelOptions {
   bool as_json = false;
 };
 
+// What the job file leaves to the names of the training files, since these have other names.
+void say_form(const SavedModel& model, toml::table& data) {
+  const StageSpec* source = model.examples.last().get();
+  while (source->input) source = source->input.get();
+  const auto* csv = std::get_if<CsvSpec>(&source->kind);
+  if (!data.contains("format")) {
+    const bool text = data.contains("text") && !data.contains("csv");
+    const char* const format = csv != nullptr ? text ? "text" : "csv"
+                               : std::holds_alternative<LibsvmSpec>(source->kind)  ? "libsvm"
+                               : std::holds_alternative<RecordsSpec>(source->kind) ? "records"
+                                                                                   : "tfrecords";
+    data.insert("format", format);
+  }
+  toml::table* const cells = data["csv"].as_table();
+  if (csv != nullptr && cells != nullptr && !cells->contains("delimiter"))
+    cells->insert("delimiter", std::string(1, csv->schema.delimiter));
+}
+
 // The job that trained the model, with these files as its test data: it says what a label means,
 // which rows count, and which metrics judge the model.
 Job job_over(const SavedModel& model, const EvaluateRequest& request) {
@@ -45,6 +63,7 @@ Job job_over(const SavedModel& model, const EvaluateRequest& request) {
   toml::table job = toml::parse(text->get<std::string>(), name);
   toml::table* const data = job["data"].as_table();
   if (data == nullptr) throw DataLossError(str(name, " has no [data]"));
+  say_form(model, *data);
   data->insert_or_assign("train", paths);
   data->insert_or_assign("test", paths);
   data->erase("service");

@@ -310,6 +310,26 @@ TEST_F(PredictFrom, APipe) {
   EXPECT_THAT(said_, HasSubstr("/dev/stdin:1: a short row"));
 }
 
+// The name of the training data told its form, and the name of what it is judged on does not.
+TEST_F(PredictFrom, AnEvaluationReadsTheFormThatWasTrainedOn) {
+  std::string rows;
+  for (int i = 0; i < 100; ++i) rows += str(i % 10, "\t", i % 10 > 4 ? 1 : 0, "\n");
+  folder_.write("train.tsv", rows);
+  folder_.write("other.csv", rows);
+  train_by_text(
+      "[data]\ntrain = 'train.tsv'\nbatch = 10\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\n"
+      "label = {column = 'y'}\n[features]\nnumeric = 'x'\n[model]\nkind = 'deep'\nhidden = []\n");
+  ASSERT_EQ(run({"evaluate", path("run"), "--data", path("train.tsv")}), 0) << said_;
+  const std::string judged = said_.substr(said_.rfind("100 examples:"));
+  ASSERT_EQ(run({"evaluate", path("run"), "--data", path("other.csv")}), 0) << said_;
+  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), judged);
+  ASSERT_EQ(shell("gzip -c " + path("train.tsv") + " | " + CAIRN_PROGRAM + " evaluate " +
+                  path("run") + " --data -"),
+            0)
+      << said_;
+  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), judged);
+}
+
 // Of a standardised label the model is trained on small numbers; what it says has the label's unit.
 TEST_F(PredictFrom, ARegressionOfAStandardisedLabel) {
   std::string rows;
