@@ -12,7 +12,8 @@
 //           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
 //           those of the disk. A save that fails leaves nothing in its folder.
 //           restore(): NotFound, DataLoss of the manifest; FailedPrecondition: a variable has
-//           another dtype or shape, or was made from another seed. Then nothing has changed.
+//           another dtype or shape, or was made from another seed; InvalidArgument: a dataset
+//           is not the one that the checkpoint has a position in. Then nothing has changed.
 //           Unavailable: a ps was given up on the way; DataLoss of the rows.
 //   Writes  RowSources, and what ProgressBook and LossLedger are to go on from after a restore.
 //   Calls   `pump` (of the dispatcher) after a restore.

@@ -47,7 +47,8 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   while (!all_there()) co_await change();
   // All fit, or nothing changes.
   verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
-  if (options.new_data) source->positions.clear();
+  keep_wanted(source->positions, options);
+  if (source->session != session_.number) progress_.verify(source->positions);
   go_on_from(source);
   // All are marked before the first is restored: from now on the run's state is that of the
   // checkpoint, and a ps that is lost in between must not come back with rows from before it.

@@ -34,6 +34,7 @@ class DataCursor {
   // How many elements were handed out, by the runs before this one too.
   std::uint64_t ordinal() const;
 
+  const Dataset& dataset() const { return dataset_; }
   // After the elements that were handed out; without a name.
   PipelinePosition position() const;
   // Elements that the other run had taken and never used come first.

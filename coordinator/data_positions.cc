@@ -29,35 +29,49 @@ std::vector<PipelinePosition> DataPositions::positions() const {
   return all;
 }
 
+// A position belongs to the pipeline of its name, and means something only where the data is dealt
+// out to as many pipelines as when it was saved.
+const PipelinePosition* DataPositions::find(const Entry& entry,
+                                            const std::vector<PipelinePosition>& positions) {
+  const auto saved = positions_of(positions, entry.dataset);
+  if (static_cast<std::int64_t>(saved.size()) != entry.pipeline.num_input_pipelines) return nullptr;
+  const std::string name = str(entry.dataset, "/", entry.pipeline.input_pipeline_id);
+  for (const PipelinePosition* position : saved)
+    if (position->name == name) return position;
+  return nullptr;
+}
+
+void DataPositions::verify(const std::vector<PipelinePosition>& positions) const {
+  for (const Entry& entry : *entries_) {
+    if (entry.cursor == nullptr) continue;
+    const PipelinePosition* const own = find(entry, positions);
+    if (own != nullptr && !is_position_in(entry.cursor->dataset(), *own))
+      throw other_dataset(entry.dataset);
+  }
+}
+
 void DataPositions::restore(std::vector<PipelinePosition> positions) {
   restored_ = std::move(positions);
   for (const Entry& entry : *entries_)
     if (entry.cursor != nullptr) place(entry);
 }
 
-// A position belongs to the pipeline of its name, and means something only where the data is dealt
-// out to as many pipelines as when it was saved.
 void DataPositions::place(const Entry& entry) const {
-  const std::string name = str(entry.dataset, "/", entry.pipeline.input_pipeline_id);
-  std::int64_t saved = 0;
-  const PipelinePosition* own = nullptr;
-  for (const PipelinePosition& position : restored_) {
-    saved += position.name.substr(0, position.name.rfind('/')) == entry.dataset ? 1 : 0;
-    if (position.name == name) own = &position;
-  }
-  if (saved == 0) return;
-  if (saved != entry.pipeline.num_input_pipelines) {
-    log_warning("dataset ", entry.dataset, " begins anew: it was saved in ", saved,
-                " pipelines and is now dealt out to ", entry.pipeline.num_input_pipelines);
+  const PipelinePosition* const own = find(entry, restored_);
+  if (own == nullptr) {
+    if (const std::size_t saved = positions_of(restored_, entry.dataset).size(); saved > 0)
+      log_warning("dataset ", entry.dataset, " begins anew: it was saved in ", saved,
+                  " pipelines and is now dealt out to ", entry.pipeline.num_input_pipelines);
     return;
   }
-  if (own == nullptr) return;
+  if (!is_position_in(entry.cursor->dataset(), *own)) throw other_dataset(entry.dataset);
   try {
     entry.cursor->go_to(*own);
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(str(
-        "dataset \"", entry.dataset, "\" is not the one that the checkpoint has a position in: ",
-        error.what(), "; restore with RestoreOptions::new_data to begin at its start"));
+    throw InvalidArgumentError(
+        str("dataset \"", entry.dataset,
+            "\" does not reach the position that the checkpoint has in it: ", error.what(),
+            "; restore with RestoreOptions::new_data to begin at its start"));
   }
 }
 

@@ -24,6 +24,9 @@ class DataPositions {
                                             DataCursor& cursor, const InputContext& pipeline);
 
   std::vector<PipelinePosition> positions() const;
+  // Whether those of iterators that are there are positions in their data.
+  //   Errors  as of add().
+  void verify(const std::vector<PipelinePosition>& positions) const;
   // Iterators that are there go where the checkpoint had them; those that are made later begin
   // there.
   //   Errors  as of add().
@@ -36,6 +39,8 @@ class DataPositions {
     DataCursor* cursor = nullptr;  // null: it has gone
     PipelinePosition last;         // where it stood then
   };
+  static const PipelinePosition* find(const Entry& entry,
+                                      const std::vector<PipelinePosition>& positions);
   void place(const Entry& entry) const;
 
   // shared with the iterators, which may go later than this

@@ -270,16 +270,18 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
 }
 
 LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
-                           const std::string& checkpoint) {
+                           const std::string& checkpoint,
+                           const std::function<void(std::vector<PipelinePosition>&)>& choose) {
   const storage::Manifest manifest = storage::read_manifest(place.disk, checkpoint);
   auto source = std::make_shared<CheckpointSource>(place, checkpoint, manifest);
   // First, so that a checkpoint of another model changes nothing.
   verify_types(variables_of(runtime), source->saved(), checkpoint);
-  runtime.restore(source, manifest.seed);
-  auto differences = [&runtime, source] { return compare(variables_of(runtime), source->saved()); };
   LocalProgress progress{manifest.global_step, {}};
   for (const auto& position : manifest.datasets)
     progress.positions.push_back(from_manifest(position));
+  if (choose) choose(progress.positions);
+  runtime.restore(source, manifest.seed);
+  auto differences = [&runtime, source] { return compare(variables_of(runtime), source->saved()); };
   return {RestoreStatus(checkpoint, differences, [source] { source->accept_partial(); }),
           std::move(progress)};
 }

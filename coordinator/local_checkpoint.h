@@ -3,6 +3,7 @@
 //   Thread  the runtime's user, who waits for the disk.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +42,10 @@ struct LocalRestore {
 // Variables that are made later take their rows when they are made.
 //   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition:
 //   another dtype, shape or seed, naming
-//           every variable. Then nothing has changed.
+//           every variable. Those of `choose`, which is given the positions, and leaves those to go
+//           on from. Then nothing has changed.
 LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
-                           const std::string& checkpoint);
+                           const std::string& checkpoint,
+                           const std::function<void(std::vector<PipelinePosition>&)>& choose = {});
 
 }  // namespace cairn

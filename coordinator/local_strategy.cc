@@ -130,11 +130,15 @@ std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::strin
 // What was taken since this strategy itself saved the checkpoint is not taken again, as under
 // parameter servers.
 RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const RestoreOptions& options) {
-  LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint);
+  RestoreOptions own = options;
+  own.new_data = options.new_data || state_->saved.contains(checkpoint);
+  LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint,
+                                        [&](std::vector<PipelinePosition>& positions) {
+                                          keep_wanted(positions, own);
+                                          state_->positions.verify(positions);
+                                        });
   state_->step = restored.progress.global_step;
-  const bool stays = options.new_data || state_->saved.contains(checkpoint);
-  state_->positions.restore(stays ? std::vector<PipelinePosition>{}
-                                  : std::move(restored.progress.positions));
+  state_->positions.restore(std::move(restored.progress.positions));
   return restored.status;
 }
 

@@ -2,12 +2,45 @@
 
 #include <algorithm>
 
+#include "coordinator/restore_status.h"
+#include "data/dataset_wire.h"
+
 namespace cairn {
 namespace {
 bool same(const PipelinePosition::Open& open, const TakeRecord& take) {
   return open.ordinal == take.ordinal && open.count == take.count;
 }
 }  // namespace
+
+void keep_wanted(std::vector<PipelinePosition>& positions, const RestoreOptions& options) {
+  const std::vector<std::string>& wanted = options.positions_of;
+  std::erase_if(positions, [&](const PipelinePosition& position) {
+    const std::string dataset = position.name.substr(0, position.name.rfind('/'));
+    return options.new_data || (!wanted.empty() && std::ranges::count(wanted, dataset) == 0);
+  });
+}
+
+std::vector<const PipelinePosition*> positions_of(const std::vector<PipelinePosition>& positions,
+                                                  const std::string& dataset) {
+  std::vector<const PipelinePosition*> own;
+  for (const PipelinePosition& position : positions)
+    if (position.name.substr(0, position.name.rfind('/')) == dataset) own.push_back(&position);
+  return own;
+}
+
+bool is_position_in(const Dataset& dataset, const PipelinePosition& position) {
+  for (const auto& [ordinal, state] : position.states)
+    if (!state.empty()) return is_state_of(dataset, state);
+  return true;
+}
+
+InvalidArgumentError other_dataset(const std::string& name) {
+  return InvalidArgumentError(str(
+      "dataset \"", name, "\" is not the one that the checkpoint has a position in: its files, ",
+      "columns, features (with what was fitted to the data) or options differ; go on with the "
+      "data that the checkpoint was saved with, or begin the data at its start, by "
+      "RestoreOptions::new_data (--new-data of cairn train)"));
+}
 
 Pipeline::Pipeline(PipelinePosition position) : position_(std::move(position)) {
   // What the earlier run had taken and not committed belongs to no closure of this one. It is given

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "coordinator/closure.h"
+#include "core/base/error.h"
 #include "core/graph/function.h"
+#include "data/dataset.h"
 
 namespace cairn {
 
@@ -71,6 +73,17 @@ struct PipelinePosition {
   // ordinal -> iterator state there; the lowest reaches every open element
   std::map<std::uint64_t, std::vector<std::byte>> states;
 };
+
+struct RestoreOptions;
+// Leaves those that a restore is to go on from.
+void keep_wanted(std::vector<PipelinePosition>& positions, const RestoreOptions& options);
+// Those of the dataset of this name.
+std::vector<const PipelinePosition*> positions_of(const std::vector<PipelinePosition>& positions,
+                                                  const std::string& dataset);
+// Whether the position may be one in the dataset.
+bool is_position_in(const Dataset& dataset, const PipelinePosition& position);
+// The error where it is not: `name` is the dataset's.
+InvalidArgumentError other_dataset(const std::string& name);
 
 // The book of one pipeline. States are kept sparsely, and only from the highest one that still
 // reaches every open element: anything lower can never be asked for again.

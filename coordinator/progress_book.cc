@@ -1,8 +1,22 @@
 #include "coordinator/progress_book.h"
 
 #include "core/base/log.h"
+#include "data/dataset_wire.h"
 
 namespace cairn {
+namespace {
+
+// The first pipeline speaks for the others: their descriptions differ in a number alone. A dataset
+// in another number of pipelines begins anew.
+void verify_one(const std::string& name, std::size_t pipelines,
+                const std::vector<std::byte>& description,
+                const std::vector<PipelinePosition>& positions) {
+  const auto own = positions_of(positions, name);
+  if (own.empty() || own.size() != pipelines || description.empty()) return;
+  if (!is_position_in(parse_dataset(description), *own.front())) throw other_dataset(name);
+}
+
+}  // namespace
 
 void ProgressBook::save_every(std::int64_t every) {
   save_every_ = every;
@@ -12,6 +26,8 @@ void ProgressBook::save_every(std::int64_t every) {
 std::shared_ptr<const PerWorkerDataset> ProgressBook::add_dataset(
     std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
     bool shared) {
+  if (!looked_up_.contains(name) && !descriptions.empty())
+    verify_one(name, descriptions.size(), descriptions.front(), restored_);
   auto first = static_cast<std::uint64_t>(pipelines_.size());
   for (std::size_t i = 0; i < descriptions.size(); ++i) pipelines_.emplace_back(str(name, "/", i));
   skipped_.resize(pipelines_.size());
@@ -85,6 +101,14 @@ std::vector<PipelinePosition> ProgressBook::positions() const {
   return all;
 }
 
+void ProgressBook::verify(const std::vector<PipelinePosition>& positions) const {
+  std::set<std::string> seen;
+  for (const auto& dataset : datasets_)
+    if (seen.insert(dataset->name()).second)
+      verify_one(dataset->name(), dataset->pipelines(),
+                 dataset->description(dataset->first_pipeline()), positions);
+}
+
 void ProgressBook::restore(std::int64_t global_step, std::vector<PipelinePosition> positions) {
   // Steps that were given out and never committed are given out again, as their closures are gone.
   global_step_ = next_step_ = saved_at_step_ = global_step;
@@ -99,13 +123,10 @@ void ProgressBook::restore_positions() {
     // Once for each dataset: it may have moved on since, and must not be put back when another one
     // is added.
     if (!looked_up_.insert(dataset->name()).second) continue;
-    std::vector<PipelinePosition> mine;
-    for (const auto& position : restored_)
-      if (position.name.substr(0, position.name.rfind('/')) == dataset->name())
-        mine.push_back(position);
+    const auto mine = positions_of(restored_, dataset->name());
     if (mine.size() == dataset->pipelines())
       for (std::size_t i = 0; i < mine.size(); ++i)
-        pipelines_[dataset->first_pipeline() + i] = Pipeline(std::move(mine[i]));
+        pipelines_[dataset->first_pipeline() + i] = Pipeline(*mine[i]);
     else if (!mine.empty())
       log_warning("dataset ", dataset->name(), " begins anew: it was saved in ", mine.size(),
                   " pipelines and is now dealt out to ", dataset->pipelines());

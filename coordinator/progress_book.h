@@ -37,6 +37,7 @@ class ProgressBook {
 
   // ---- datasets ----
   // A pipeline for each description. They begin where a restored run left them, if it knew them.
+  //   Errors  as of verify(), of what was restored; then nothing has changed.
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);
@@ -69,6 +70,10 @@ class ProgressBook {
 
   // ---- checkpoints ----
   std::vector<PipelinePosition> positions() const;
+  // Whether each dataset made so far is the one that these are positions in.
+  //   Errors  InvalidArgument, naming the dataset: it is not.
+  //   Cost  one description of each dataset is read.
+  void verify(const std::vector<PipelinePosition>& positions) const;
   // The run goes on from `global_step`. Each dataset made so far is given its positions, those made
   // later ask again; a dataset without positions stays where it is. A position belongs to the
   // pipeline of its name, and means something only where the data is dealt out to as many pipelines

@@ -40,6 +40,9 @@ struct RestoreOptions {
   // Datasets begin at their start, though the checkpoint has positions for them: it is new data
   // that the model goes on with.
   bool new_data = false;
+  // Unless empty: the names of the datasets that go on where they stood. Others begin at their
+  // start, such as data that a model is judged on.
+  std::vector<std::string> positions_of = {};
 };
 
 // Each list in the order of names, ready to be shown.

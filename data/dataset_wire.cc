@@ -9,6 +9,7 @@
 
 #include "data/hash.h"
 #include "data/pipeline_wire.h"
+#include "data/state.h"
 
 namespace cairn {
 namespace {
@@ -114,6 +115,17 @@ Dataset parse_dataset(std::span<const std::byte> bytes) {
 std::uint64_t fingerprint(const Dataset& dataset) {
   dataset.element_spec();  // refuses an empty one
   return checksum(serialize_stages(stages_of(what_counts(dataset.last()))));
+}
+
+// The fingerprint is the second number of a state, behind its version (data/open.cc).
+bool is_state_of(const Dataset& dataset, std::span<const std::byte> state) {
+  try {
+    StateReader in(state);
+    in.number();
+    return in.number() == fingerprint(dataset);
+  } catch (const InvalidArgumentError&) {
+    return true;
+  }
 }
 
 }  // namespace cairn

@@ -26,5 +26,8 @@ Dataset parse_dataset(std::span<const std::byte> bytes);
 // A hash of the description in 64 bits. An IteratorState is bound to it, and the name of a cache
 // file ends in it.
 std::uint64_t fingerprint(const Dataset& dataset);
+// Whether an iterator over `dataset` can be opened at `state`, as far as their fingerprints tell.
+// True also for bytes that are not a state: opening them says why.
+bool is_state_of(const Dataset& dataset, std::span<const std::byte> state);
 
 }  // namespace cairn

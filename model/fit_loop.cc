@@ -7,7 +7,9 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "data/dataset_wire.h"
 #include "model/batch_counts.h"
+#include "model/fitted_columns.h"
 #include "model/model_state.h"
 #include "model/runner_of.h"
 
@@ -96,10 +98,15 @@ void FitLoop::count_batches() {
 // Batches that were taken before are left out where positions are not part of checkpoints. Of a
 // function a step takes one for each replica, from the pipelines alike.
 void FitLoop::make_data() {
+  if (!input_.of_pipeline) {
+    place_.features = fitted_json(feature_columns_of(input_.batches));
+    place_.data = std::to_string(fingerprint(input_.batches));
+  }
   const std::int64_t taken = runner_.keeps_positions() ? 0 : place_.batches;
   if (input_.of_pipeline) {
     data_ = runner_.pipelines_data([&](const InputContext& context) {
       const Dataset mine = input_.of_pipeline(context);
+      if (mine.defined()) place_.features = fitted_json(feature_columns_of(mine));
       const std::int64_t of_step = context.num_replicas_in_sync / context.num_input_pipelines;
       return taken > 0 && mine.defined() ? mine.skip(taken * of_step) : mine;
     });
@@ -132,9 +139,13 @@ std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {
 }
 
 void FitLoop::resume(const std::string& checkpoint) {
-  place_ = TrainingPlace::of_checkpoint(checkpoint);
+  TrainingPlace saved = TrainingPlace::of_checkpoint(checkpoint);
+  place_.verify(saved, checkpoint);
+  runner_.restore(checkpoint, {.positions_of = {"train"}});
+  saved.features = std::move(place_.features);
+  saved.data = std::move(place_.data);
+  place_ = std::move(saved);
   sums_.restore(place_.sums);
-  runner_.restore(checkpoint, {});
   if (!runner_.keeps_positions()) make_data();
 }
 

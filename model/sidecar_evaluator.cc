@@ -7,10 +7,32 @@
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "model/fitted_columns.h"
 #include "model/model.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/manifest.h"
 
 namespace cairn {
+namespace {
+
+// The vocabulary that the evaluator fitted must be the trainer's, or every id means another value.
+//   Errors  FailedPrecondition: it is another. NotFound: the checkpoint was removed.
+void verify_features(const std::string& checkpoint, const Dataset& batches) {
+  const std::vector<FeatureColumn> columns = feature_columns_of(batches);
+  if (columns.empty()) return;
+  const Json saved = parse_json(storage::read_manifest(system_disk(), checkpoint).metadata,
+                                "the metadata of " + checkpoint);
+  if (!saved.is_object() || !saved.contains("fit")) return;
+  const std::string found =
+      first_difference(saved["fit"].value("features", Json::object()), fitted_json(columns));
+  if (found.empty()) return;
+  throw FailedPreconditionError(
+      str("SidecarEvaluator: the model of the checkpoint ", checkpoint,
+          " was trained on other features: ", found,
+          "; make the feature columns of what fit() found in the training data"));
+}
+
+}  // namespace
 
 SidecarEvaluator::SidecarEvaluator(Model& model, Dataset batches, SidecarOptions options)
     : model_(model), batches_(std::move(batches)), options_(std::move(options)) {
@@ -33,6 +55,7 @@ std::int64_t SidecarEvaluator::run() {
     }
     newest = found->id;
     try {
+      verify_features(found->path, batches_);
       model_.strategy().restore(found->path, {.new_data = true}).expect_partial();
     } catch (const NotFoundError& error) {
       log_warning("passed over: ", error.what());

@@ -6,6 +6,7 @@
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "model/fitted_columns.h"
 #include "storage/manifest.h"
 
 namespace cairn {
@@ -49,7 +50,21 @@ std::string TrainingPlace::to_json() const {
                       {"batches", batches},
                       {"sums", std::move(all_sums)},
                       {"epochs", history.epoch},
-                      {"history", std::move(logs)}}}});
+                      {"history", std::move(logs)},
+                      {"features", features},
+                      {"data", data}}}});
+}
+
+void TrainingPlace::verify(const TrainingPlace& saved, const std::string& checkpoint) const {
+  std::string found;
+  if (!features.empty()) found = first_difference(saved.features, features);
+  if (found.empty() && !data.empty() && !saved.data.empty() && data != saved.data)
+    found = "its files or arrays, columns, batches or options differ";
+  if (found.empty()) return;
+  throw FailedPreconditionError(
+      str("fit: the checkpoint ", checkpoint, " is of other data: ", found,
+          "; go on with the data and the feature columns that it was saved with, or begin anew in "
+          "another folder"));
 }
 
 TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
@@ -71,6 +86,8 @@ TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
     place.history.epoch = fit.at("epochs").get<std::vector<std::int64_t>>();
     for (const auto& [name, values] : fit.at("history").items())
       place.history.history[name] = numbers_of(values);
+    place.features = fit.value("features", Json::object());
+    place.data = fit.value("data", "");
     return place;
   } catch (const Json::exception&) {
     throw refused();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "model/history.h"
 
 namespace cairn {
@@ -16,8 +17,13 @@ struct TrainingPlace {
   std::int64_t batches = 0;
   std::vector<std::vector<double>> sums;  // of the epoch so far, by metric
   History history;                        // of the epochs before
+  // The data: its feature columns (model/fitted_columns.h), and its fingerprint; empty: not known.
+  Json features = Json::object();
+  std::string data;
 
   std::string to_json() const;
+  //   Errors  FailedPrecondition: `saved` is a place in other data, or of other features.
+  void verify(const TrainingPlace& saved, const std::string& checkpoint) const;
   //   Errors  FailedPrecondition, naming the checkpoint: its metadata is that of another program.
   static TrainingPlace of_checkpoint(const std::string& checkpoint);
 };

@@ -133,10 +133,9 @@ void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
 }
 
 // Of formats of which nothing else is fitted.
-LabelScale label_scale(const Job& job, const Dataset& data, const Fit* known) {
+LabelScale label_scale(const Job& job, const Dataset& data) {
   if (!job.model.standardize) return {};
-  const NumericInput label =
-      known != nullptr ? known->numeric.back() : fit(data, fit_request(job)).numeric.back();
+  const NumericInput label = fit(data, fit_request(job)).numeric.back();
   return {label.mean, label.stddev};
 }
 
@@ -187,7 +186,7 @@ void count_examples(FittedFeatures& made, const Dataset& data) {
 
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
-FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fit* known) {
+FittedFeatures features_of_records(const Job& job, const Dataset& data) {
   FittedFeatures made;
   for (const RecordField& field : job.data.records.fields)
     if (field.dtype == DType::kFloat32 && field.name != job.data.records.label &&
@@ -197,7 +196,7 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fi
   take_weight(made, job, data);
   take_group(made, job, data);
   count_examples(made, data);
-  made.label = label_scale(job, data, known);
+  made.label = label_scale(job, data);
   if (!job.features.id_padding.empty()) {
     add_columns_of_records(made, job.features);
     tell_bags(made, data.features(made.columns));
@@ -206,7 +205,7 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fi
 }
 
 // One bag of ids, each with a value.
-FittedFeatures features_of_libsvm(const Job& job, const Dataset& data, const Fit* known) {
+FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
   const LibsvmSchema& schema = job.data.libsvm;
   FittedFeatures made;
   made.ids.push_back({.name = schema.ids,
@@ -216,7 +215,7 @@ FittedFeatures features_of_libsvm(const Job& job, const Dataset& data, const Fit
                       .weights = schema.values});
   take_group(made, job, data);
   count_examples(made, data);
-  made.label = label_scale(job, data, known);
+  made.label = label_scale(job, data);
   return made;
 }
 
@@ -241,17 +240,17 @@ FitRequest fit_request(const Job& job) {
   return with_label(request);
 }
 
-FittedFeatures fit_features(const Job& job, const Fit* known) {
+FittedFeatures fit_features(const Job& job) {
   const JobFeatures& wanted = job.features;
   verify_label(job);
   const Dataset data = train_data(job);
   verify_named_columns(wanted, data.element_spec());
-  if (job.data.format == "records") return features_of_records(job, data, known);
-  if (job.data.format == "libsvm") return features_of_libsvm(job, data, known);
+  if (job.data.format == "records") return features_of_records(job, data);
+  if (job.data.format == "libsvm") return features_of_libsvm(job, data);
   FittedFeatures made;
-  const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
+  const Fit fitted = fit(data, fit_request(job));
   made.lines = fitted.lines;
-  made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
+  made.examples = fitted.examples;
   std::vector<NumericInput> numeric = fitted.numeric;
   if (job.model.standardize) {
     made.label = {numeric.back().mean, numeric.back().stddev};
@@ -285,12 +284,17 @@ std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& fea
   return all;
 }
 
-Dataset examples_to_predict(const Job& job, const FittedFeatures& features) {
+std::vector<FeatureColumn> columns_of_model(const FittedFeatures& features) {
   std::vector<FeatureColumn> columns = features.columns;
   std::erase_if(columns, [&](const FeatureColumn& column) {
     return column.name == kGroup ||
            (column.kind == FeatureColumn::Kind::kAsIs && column.name == features.weight);
   });
+  return columns;
+}
+
+Dataset examples_to_predict(const Job& job, const FittedFeatures& features) {
+  std::vector<FeatureColumn> columns = columns_of_model(features);
   const Dataset data = data_to_predict(job);
   return columns.empty() ? data : data.features(std::move(columns));
 }

@@ -47,6 +47,8 @@ struct FittedFeatures {
   LabelScale label;
   std::int64_t examples = 0;  // of the training data, without what is held back
   LinesRead lines;            // of the training data
+  // What that data itself gives, where the model goes on with what other data gave; else null.
+  std::shared_ptr<const FittedFeatures> of_data;
 
   // float32 [b]; undefined: all are 1.
   Array weights_of(const Features& features) const;
@@ -61,10 +63,11 @@ FeatureColumn group_column(const Job& job);
 // What the job must know of its training data: last of the numbers is the label, where that is
 // standardised.
 FitRequest fit_request(const Job& job);
-// Reads the training data once, for means, deviations and vocabularies. With `known`, which was
-// found for the same request in other data, it only counts the examples.
+// Reads the training data once, for means, deviations and vocabularies.
 //   Errors  the data's own.
-FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
+FittedFeatures fit_features(const Job& job);
+// Those of its columns that the model reads: neither weights nor the numbers of lists.
+std::vector<FeatureColumn> columns_of_model(const FittedFeatures& features);
 
 // The part of an input pipeline in the training data with its features, before shuffling and
 // batching; and the data that the model is judged on, validation data first.

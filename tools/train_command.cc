@@ -213,7 +213,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
   trainer.model_folder = model_folder(cluster.dir());
   trainer.teller = teller_in(cluster.dir(), request, prepared.job, trainer);
-  const FittedFeatures features = features_of(prepared, request, trainer.resume);
+  const FittedFeatures features = features_of(prepared, trainer);
   const auto lock = claim(request, trainer);
   trainer.on_progress = [&](double done) {
     cluster.supervisor().progress(done);
@@ -265,7 +265,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
   trainer.model_folder = model_folder(run.dir());
   trainer.teller = teller_in(run.dir(), request, prepared.job, trainer);
-  const FittedFeatures features = features_of(prepared, request, trainer.resume);
+  const FittedFeatures features = features_of(prepared, trainer);
   const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);
   ParameterServerOptions options = strategy_options(prepared.job, partitioner);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;

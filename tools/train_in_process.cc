@@ -58,11 +58,9 @@ std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   return made;
 }
 
-// The step at which the checkpoint's run began its data; a checkpoint of a program says nothing.
+// The step at which the checkpoint's run began its data.
 std::int64_t data_began(const std::string& resume) {
-  if (resume.empty()) return 0;
-  const Json saved = saved_metadata(resume);
-  return saved.is_object() ? saved.value("data_began", std::int64_t{0}) : 0;
+  return resume.empty() ? 0 : SavedJob(resume).data_began();
 }
 
 }  // namespace
@@ -95,7 +93,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
   options.model_folder = model_folder(run.dir());
   options.teller = teller_in(run.dir(), request, job, options);
-  const FittedFeatures features = features_of(prepared, request, options.resume);
+  const FittedFeatures features = features_of(prepared, options);
   options.folder_lock = claim(request, options);
   options.data_began = data_began(options.resume);
   options.gpus = [names = replica_devices(job)] { return gpus_here(names); };
@@ -111,12 +109,28 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
 
 // ---- a group of processes ----
 
+namespace {
+
+// Every start of the group means the same checkpoint by --resume, though the folder may hold newer
+// ones by then.
+void resolve_resume(const TrainRequest& request, const Job& job,
+                    std::vector<std::string>& arguments) {
+  if (request.resume.empty()) return;
+  const std::string folder = checkpoint_folder(request, job, request.dir);
+  for (std::string& argument : arguments)
+    if (argument.starts_with("--resume="))
+      argument = "--resume=" + find_resume(request, job, folder);
+}
+
+}  // namespace
+
 // What a member needs of its own: those that a user gave are the parent's.
 int train_on_workers(const TrainRequest& request, const Job& job) {
   WorkerProcessesOptions options;
   options.workers = job.cluster.workers;
   options.program = {program_folder() + "/cairn-coordinator"};
   options.program.insert(options.program.end(), request.arguments.begin(), request.arguments.end());
+  resolve_resume(request, job, options.program);
   options.transport = job.cluster.transport;
   options.dir = request.dir;
   options.speaker = "cairn train";
@@ -132,18 +146,20 @@ bool started_again() {
 }
 
 // The chief's terminal and the folders are one person's; the others try nothing in them, so that no
-// two processes try the same file at once.
+// two processes try the same file at once. What a group that was started again has saved itself is
+// neither new data to it nor another model.
 TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
                                  const std::string& folder, bool chief, ProgressLine& line) {
   TrainRequest own = request;
   if (started_again())
-    if (const auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
+    if (const auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
+        newest && newest->path != request.resume) {
       own.resume = newest->path;
-      own.new_data = false;
+      own.new_data = own.partial = false;
     }
   TrainerOptions options =
       trainer_options(own, job, folder, line, chief ? Trial::kYes : Trial::kNo);
-  options.data_began = own.new_data ? 0 : data_began(options.resume);
+  options.data_began = options.new_data ? 0 : data_began(options.resume);
   if (chief) options.folder_lock = claim(own, options);
   return options;
 }
@@ -175,7 +191,7 @@ int train_as_worker(const TrainRequest& request) {
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   options.model_folder = model_folder(run.dir());
   if (chief) options.teller = teller_in(run.dir(), own, job, options);
-  const FittedFeatures features = features_of(prepared, own, options.resume);
+  const FittedFeatures features = features_of(prepared, options);
   MultiWorkerOptions group{
       .seed = job.model.seed,
       .devices = replica_devices(job, static_cast<std::size_t>(resolver.task_id().value_or(0))),

@@ -129,13 +129,18 @@ std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequ
   return teller;
 }
 
-// Those of the checkpoint where new data goes on with its model.
-FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,
-                           const std::string& resume) {
-  if (resume.empty()) return prepared.features;
-  const Json saved = saved_metadata(resume);
-  if (!request.partial) verify_job(saved, prepared.job, resume);
-  return request.new_data ? features_as_saved(saved, prepared.job, resume) : prepared.features;
+// Before anything is restored.
+FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& options) {
+  if (options.resume.empty()) return prepared.features;
+  const SavedJob saved(options.resume, {options.partial, options.new_data});
+  saved.verify_job(prepared.job);
+  if (!saved.knows_features())
+    std::fprintf(stderr,
+                 "warning: the checkpoint %s does not say what its model was trained on, so that "
+                 "other features or data than then would go unnoticed\n",
+                 options.resume.c_str());
+  saved.verify_features(prepared.job, prepared.features);
+  return saved.features(prepared.job, prepared.features);
 }
 
 // Before anything is done: a run that may not save is not begun.

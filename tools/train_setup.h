@@ -32,6 +32,10 @@ PreparedJob prepare(const TrainRequest& request);
 // Where the run saves, as an absolute path.
 std::string checkpoint_folder(const TrainRequest& request, const Job& job,
                               const std::string& run_dir);
+// The checkpoint that the run is to go on from, as an absolute path; empty: none. `folder`: where it
+// saves.
+//   Errors  NotFound: there is no such checkpoint.
+std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder);
 // Where the run leaves its trained model.
 std::string model_folder(const std::string& run_dir);
 // The checkpoint that --resume means, of a run that saves in `folder`; empty: it is not given.
@@ -49,10 +53,10 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
 //   Errors  those of run_files.h.
 std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
                                      const Job& job, const TrainerOptions& options);
-// The job's features; where new data goes on with a checkpoint's model, those of the checkpoint.
-//   Errors  FailedPrecondition: the checkpoint is of another job.
-FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,
-                           const std::string& resume);
+// The job's features; of a run that goes on from a checkpoint, those of the checkpoint.
+//   Errors  FailedPrecondition: it is of another job, of other features or of other data, and the
+//           options do not say that this is meant (resume.h).
+FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& options);
 // The claim to the folder, before anything is done: a run that may not save is not begun.
 std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  const TrainerOptions& trainer,

@@ -122,12 +122,16 @@ std::string Trainer::metadata() const {
 
 void Trainer::resume() {
   const bool positions = !options_.new_data && !job_.data.service.given;
-  restored_ = runner_.restore(options_.resume, {.new_data = !positions});
+  restored_ = runner_.restore(options_.resume, {.new_data = !positions, .positions_of = {"train"}});
   if (options_.partial) restored_->expect_partial();
   const std::int64_t step = runner_.stats().global_step;
   data_began_ = options_.new_data ? step : options_.data_began;
   total_steps_ += data_began_;
-  first_step_ = scheduled_ = done_ = std::min(step, total_steps_);
+  if (step >= total_steps_)
+    line_.say(str("the job ends at step ", total_steps_, ", and the checkpoint is of step ", step,
+                  ": nothing is left to train; more --epochs or --steps go on"));
+  total_steps_ = std::max(step, total_steps_);
+  first_step_ = scheduled_ = done_ = step;
   if (!runner_.keeps_positions()) make_dataset(done_ - data_began_);
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));

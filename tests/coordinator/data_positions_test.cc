@@ -127,6 +127,12 @@ TYPED_TEST(DataPositionsOf, AnotherDatasetIsRefusedUnlessItIsToBeNew) {
     EXPECT_THAT(error.what(), HasSubstr("\"iterated 0\""));
     EXPECT_THAT(error.what(), HasSubstr("new_data"));
   }
+  // one that is there already: nothing is restored
+  const auto early = TypeParam::make(2);
+  const auto there = iterated(*early, another);
+  EXPECT_THROW(early->restore(checkpoint), InvalidArgumentError);
+  EXPECT_THAT(taken(*early, there, 1), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(dynamic_cast<LocalStrategy&>(*early).global_step(), 0);
   const auto fresh = TypeParam::make(2);
   fresh->restore(checkpoint, {.new_data = true});
   EXPECT_THAT(taken(*fresh, iterated(*fresh, another)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/restore_status.h"
 #include "core/base/log.h"
+#include "data/dataset_iterator.h"
+#include "data/dataset_wire.h"
 
 namespace cairn {
 namespace {
@@ -130,6 +133,46 @@ TEST_F(ProgressRestored, LeavesDatasetsWhereTheyAreWithoutPositions) {
   take(data, 3);
   book.restore(9, {});
   EXPECT_EQ(take(data, 1)->takes.front().ordinal, 3u);
+}
+
+// ---- another dataset ----
+
+// A run that stands behind the second of its batches, at the state that its iterator had there.
+std::vector<PipelinePosition> position_in(const Dataset& dataset) {
+  const auto iterator = open(dataset);
+  iterator->next();
+  iterator->next();
+  return {{"data/0", 2, {}, {{2, iterator->state().bytes}}}};
+}
+
+TEST(ProgressOfOtherData, IsRefusedForADatasetThatIsThereAndForOneThatIsMadeLater) {
+  const Dataset one = Dataset::range(10).batch(2), other = Dataset::range(11).batch(2);
+  ProgressBook book;
+  book.add_dataset("data", {serialize(one)}, one.element_spec(), true);
+  EXPECT_THROW(book.verify(position_in(other)), InvalidArgumentError);
+  book.verify(position_in(one));
+
+  ProgressBook later;
+  later.restore(2, position_in(other));
+  try {
+    later.add_dataset("data", {serialize(one)}, one.element_spec(), true);
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("dataset \"data\""));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("new_data"));
+  }
+  EXPECT_THAT(later.positions(), ::testing::IsEmpty());
+  later.add_dataset("data", {serialize(other)}, other.element_spec(), true);
+  EXPECT_EQ(later.positions().front().next, 2u);
+}
+
+TEST(ProgressOfOtherData, IsLeftOutWhereTheDatasetIsNotToGoOn) {
+  std::vector<PipelinePosition> positions = {{"train/0", 2, {}, {}}, {"test/0", 1, {}, {}}};
+  keep_wanted(positions, {.positions_of = {"train"}});
+  ASSERT_EQ(positions.size(), 1u);
+  EXPECT_EQ(positions.front().name, "train/0");
+  keep_wanted(positions, {.new_data = true});
+  EXPECT_THAT(positions, ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -294,7 +294,8 @@ TEST_F(JobObjectiveTest, NewDataKeepsWhatTheLabelWasStandardisedBy) {
   const Job read = job(delays("standardize = true\n"));
   const Json saved = metadata_of(read, fit_features(read), 1, 0);
   folder_.write("a.csv", "day,carrier,delay\n1,UA,200\n2,AA,300\n");
-  const FittedFeatures later = features_as_saved(saved, read, "the checkpoint");
+  const FittedFeatures later =
+      SavedJob(saved, "the checkpoint", {.new_data = true}).features(read, fit_features(read));
   EXPECT_NEAR(later.label.mean, 12, 1e-5);
   EXPECT_FLOAT_EQ(later.columns[0].numerics[0].mean, 4);
 }

@@ -81,6 +81,10 @@ class ResumeTest : public ::testing::Test {
     return storage::CheckpointFolder(system_disk(), path("checkpoints")).latest()->path;
   }
 
+  Json metadata(const std::string& checkpoint) const {
+    return parse_json(storage::read_manifest(system_disk(), checkpoint).metadata, "metadata");
+  }
+
   TempFolder folder_;
   int runs_ = 0, outputs_ = 0;
 };
@@ -137,7 +141,7 @@ TEST_F(ResumeTest, ADatabaseThatIsGoneIsNamed) {
 
 TEST_F(ResumeTest, NewDataBeginsAtItsStartAndStepsCountFromThere) {
   ASSERT_EQ(train("job.toml", {"--steps", "5"}), 0) << output();
-  const Json before = saved_metadata(newest());
+  const Json before = metadata(newest());
   write_data({"yellow", "green", "green", "green"});  // fitted anew, "green" would have another id
   ASSERT_EQ(train("job.toml", {"--steps", "7", "--resume", path("checkpoints"), "--new-data"}), 0)
       << output();
@@ -146,7 +150,7 @@ TEST_F(ResumeTest, NewDataBeginsAtItsStartAndStepsCountFromThere) {
   EXPECT_EQ(after.global_step, 12);
   ASSERT_EQ(after.datasets.size(), 1u);
   EXPECT_EQ(after.datasets[0].ordinal, 7u);
-  EXPECT_EQ(saved_metadata(newest())["features"], before["features"]);
+  EXPECT_EQ(metadata(newest())["features"], before["features"]);
 }
 
 TEST_F(ResumeTest, ARunningJobSavesAndStopsWhenItIsAsked) {
@@ -195,10 +199,14 @@ TEST(SavedFeatures, MeanWhatTheyMeantWhenTheModelWasTrained) {
   const FittedFeatures first = fit_features(job);
   const Json saved = parse_json(json_text(metadata_of(job, first, 3, 0)), "metadata");
   folder.write("train.csv", "1,50,green\n0,70,green\n1,90,blue\n1,90,blue\n");
-  const FittedFeatures then = features_as_saved(saved, job, "ckpt");
+  const FittedFeatures own = fit_features(job);
+  const ResumeOptions options{.new_data = true};
+  const FittedFeatures then = SavedJob(saved, "ckpt", options).features(job, own);
   EXPECT_EQ(then.columns, first.columns);
+  EXPECT_EQ(then.ids.front().rows, first.ids.front().rows);
   EXPECT_EQ(then.examples, 4);
-  EXPECT_THROW(features_as_saved(Json::object(), job, "ckpt"), FailedPreconditionError);
+  EXPECT_THROW(SavedJob(Json::object(), "ckpt", options).features(job, own),
+               FailedPreconditionError);
 }
 
 }  // namespace
