@@ -39,8 +39,8 @@ class SidecarEvaluator {
   // Returns after max_evaluations, or when no checkpoint has come for `patience`.
   //   Result  how many checkpoints it has judged.
   //   Errors  those of evaluate(), and of the files. FailedPrecondition: `batches` has feature
-  //           columns that are not those that fit() had, as its checkpoint tells. A checkpoint that is removed while it is read
-  //           is passed over.
+  //           columns that are not those that fit() had, as its checkpoint tells. A checkpoint that
+  //           is removed while it is read is passed over.
   std::int64_t run();
 
  private:

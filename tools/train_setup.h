@@ -32,15 +32,14 @@ PreparedJob prepare(const TrainRequest& request);
 // Where the run saves, as an absolute path.
 std::string checkpoint_folder(const TrainRequest& request, const Job& job,
                               const std::string& run_dir);
-// The checkpoint that the run is to go on from, as an absolute path; empty: none. `folder`: where it
-// saves.
+// The checkpoint that the run is to go on from, as an absolute path; empty: none. `folder`: where
+// it saves.
 //   Errors  NotFound: there is no such checkpoint.
 std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder);
 // Where the run leaves its trained model.
 std::string model_folder(const std::string& run_dir);
-// The checkpoint that --resume means, of a run that saves in `folder`; empty: it is not given.
-//   Errors  NotFound: there is none.
-std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder);
+// The run's own folder of checkpoints, whatever other one it saves in.
+std::string own_checkpoints(const std::string& run_dir);
 // What the end needs is tried now, by one of the processes of a run, and the checkpoint to go on
 // from is found.
 enum class Trial : std::uint8_t { kYes, kNo };
