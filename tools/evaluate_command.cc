@@ -18,6 +18,7 @@
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
 #include "tools/job_warnings.h"
+#include "tools/label_texts.h"
 #include "tools/model_options.h"
 #include "tools/toml_table.h"
 #include "tools/trained_model.h"
@@ -198,11 +199,22 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
   return judged;
 }
 
+// A pipe cannot be read once more for its labels.
+std::string no_positive_text(const Job& job, const EvaluateRequest& request) {
+  const auto is_file = [](const std::string& path) {
+    return std::filesystem::is_regular_file(path);
+  };
+  if (!std::ranges::all_of(request.paths(), is_file)) return "";
+  return no_positive_warning(job, job.data.test, job.data.test_where, "--data");
+}
+
 int evaluate(const EvaluateRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
   const Job job = job_over(model.about(), request);
   LinesRead met;
   const auto [examples, metrics] = judge(model, job, request, met);
+  if (const std::string text = no_positive_text(job, request); !text.empty())
+    std::fprintf(stderr, "%s\n", text.c_str());
   if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
       !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());

@@ -14,6 +14,7 @@
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
+#include "tools/label_texts.h"
 #include "tools/learning_rates.h"
 #include "tools/preflight.h"
 #include "tools/report.h"
@@ -60,6 +61,7 @@ PreparedJob prepare(const TrainRequest& request) {
   find_service(prepared.job, data_workers);
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
+  verify_label_texts(prepared.job);
   verify_training_lists(prepared.job, prepared.features);
   std::vector<std::string> empty = try_judged_data(prepared.job, prepared.features);
   if (std::string text = empty_files_text(prepared.features.lines, "data.train"); !text.empty())
@@ -75,6 +77,8 @@ PreparedJob prepare(const TrainRequest& request) {
   std::fflush(stdout);
   std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);
   for (std::string& warning : service_warnings(prepared.job, data_workers))
+    warnings.push_back(std::move(warning));
+  for (std::string& warning : no_positive_warnings(prepared.job))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) std::fprintf(stderr, "%s\n", warning.c_str());
   return prepared;
