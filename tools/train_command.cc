@@ -212,6 +212,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
   trainer.model_folder = model_folder(cluster.dir());
+  trainer.spare_folder = own_checkpoints(cluster.dir());
   trainer.teller = teller_in(cluster.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
   const auto lock = claim(request, trainer);

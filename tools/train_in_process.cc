@@ -92,6 +92,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   TrainerOptions options =
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
   options.model_folder = model_folder(run.dir());
+  options.spare_folder = own_checkpoints(run.dir());
   options.teller = teller_in(run.dir(), request, job, options);
   const FittedFeatures features = features_of(prepared, options);
   options.folder_lock = claim(request, options);
@@ -190,6 +191,7 @@ int train_as_worker(const TrainRequest& request) {
   TrainerOptions options =
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   options.model_folder = model_folder(run.dir());
+  options.spare_folder = own_checkpoints(run.dir());
   if (chief) options.teller = teller_in(run.dir(), own, job, options);
   const FittedFeatures features = features_of(prepared, options);
   MultiWorkerOptions group{

@@ -97,6 +97,10 @@ std::string model_folder(const std::string& run_dir) {
   return std::filesystem::absolute(run_dir + "/model").lexically_normal().string();
 }
 
+std::string own_checkpoints(const std::string& run_dir) {
+  return std::filesystem::absolute(run_dir + "/checkpoints").lexically_normal().string();
+}
+
 // What the end needs is tried now, and the checkpoint to go on from is found.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line, Trial trial) {

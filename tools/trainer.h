@@ -20,8 +20,10 @@ namespace cairn::tools {
 struct TrainerOptions {
   std::string checkpoint_folder;
   std::string model_folder;  // of the trained model on disk; empty: none is wanted
-  std::string resume;        // a checkpoint's folder; empty: start anew
-  bool partial = false;      // variables that do not match it begin anew; false: they are an error
+  // Where the last checkpoint goes if checkpoint_folder does not take it; empty: nowhere.
+  std::string spare_folder = "";
+  std::string resume;     // a checkpoint's folder; empty: start anew
+  bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   // On that folder, where steps run in this process.
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
@@ -88,6 +90,8 @@ class Trainer {
   void save_best();
   bool judge_last();
   void save_checkpoint();
+  std::optional<ErrorParts> save_into(const CheckpointPolicy& policy);
+  bool remove_older();
   void save_model();
   void add_failure(const std::string& what);
   bool goes_back() const;  // to the best model, once the last one is saved

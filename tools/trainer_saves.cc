@@ -1,9 +1,21 @@
 // The part of the Trainer that saves at the end: the last checkpoint, and the model on disk.
+#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "model/runner_of.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/manifest.h"
 #include "tools/trained_model.h"
 #include "tools/trainer.h"
 
 namespace cairn::tools {
+namespace {
+
+bool is_of_the_disk(Code code) {
+  return code == Code::kResourceExhausted || code == Code::kPermissionDenied ||
+         code == Code::kNotFound || code == Code::kDataLoss || code == Code::kUnknown;
+}
+
+}  // namespace
 
 // If nothing was left to train, no step has made the variables: the checkpoint that was restored is
 // the model.
@@ -12,10 +24,48 @@ void Trainer::save_checkpoint() {
     outcome_.checkpoint = options_.resume;
     return;
   }
+  const std::optional<ErrorParts> first = save_into(policy_);
+  if (!first) return;
+  const std::string& spare = options_.spare_folder;
+  if (is_of_the_disk(first->code) && !spare.empty() && spare != policy_.folder &&
+      !save_into({.folder = spare, .keep_last = policy_.keep_last}))
+    return line_.say(str("the last checkpoint could not be saved in ", policy_.folder, ": ",
+                         first->message,
+                         "; it is in the run's own folder instead: ", outcome_.checkpoint));
+  if (first->code == Code::kResourceExhausted && remove_older() && !save_into(policy_)) return;
+  add_failure(str("the model could not be saved at the end: ", first->message));
+}
+
+// Why it failed; empty: it succeeded.
+std::optional<ErrorParts> Trainer::save_into(const CheckpointPolicy& policy) {
   try {
-    outcome_.checkpoint = runner_.save(policy_, metadata());
+    outcome_.checkpoint = runner_.save(policy, metadata());
+    return std::nullopt;
+  } catch (const Error&) {
+    return error_parts(std::current_exception());
+  }
+}
+
+// All of this run's checkpoints but its newest, which is sound. Where several processes train
+// together, the save has failed for all, and all try again if the chief has removed any.
+bool Trainer::remove_older() {
+  const std::string newest = runner_.stats().last_checkpoint;
+  std::string removed;
+  try {
+    if (!newest.empty() && writes_for_all(runner_.strategy())) {
+      const storage::Manifest manifest = storage::read_manifest(system_disk(), newest);
+      for (const std::string& path : storage::CheckpointFolder(system_disk(), policy_.folder)
+                                         .prune(1, {manifest.session, manifest.ancestors}))
+        removed += " " + path;
+    }
+    if (!removed.empty())
+      line_.say("older checkpoints of this run are removed to make room for the last one:" +
+                removed);
+    return runner_.as_the_chief_says(!removed.empty());
   } catch (const Error& error) {
-    add_failure(str("the model could not be saved at the end: ", error.what()));
+    line_.say(str("there is no room for the last checkpoint, and older ones could not be removed: ",
+                  error.what()));
+    return false;
   }
 }
 
