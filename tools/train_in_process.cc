@@ -16,7 +16,6 @@
 #include "tools/interrupt.h"
 #include "tools/job_strategy.h"
 #include "tools/local_cluster.h"
-#include "tools/resume.h"
 #include "tools/worker_processes.h"
 
 namespace cairn::tools {
@@ -58,11 +57,6 @@ std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   return made;
 }
 
-// The step at which the checkpoint's run began its data.
-std::int64_t data_began(const std::string& resume) {
-  return resume.empty() ? 0 : SavedJob(resume).data_began();
-}
-
 }  // namespace
 
 // Workers of one machine begin at different GPUs, where there are several.
@@ -96,7 +90,6 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   options.teller = teller_in(run.dir(), request, job, options);
   const FittedFeatures features = features_of(prepared, options);
   options.folder_lock = claim(request, options);
-  options.data_began = data_began(options.resume);
   options.gpus = [names = replica_devices(job)] { return gpus_here(names); };
   const auto strategy = make_strategy(job);
   if (const auto* in_sync = dynamic_cast<const InSyncStrategy*>(strategy.get());
@@ -160,7 +153,6 @@ TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
     }
   TrainerOptions options =
       trainer_options(own, job, folder, line, chief ? Trial::kYes : Trial::kNo);
-  options.data_began = options.new_data ? 0 : data_began(options.resume);
   if (chief) options.folder_lock = claim(own, options);
   return options;
 }

@@ -113,6 +113,8 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   options.resume = find_resume(request, job, folder);
   options.partial = request.partial;
   options.new_data = request.new_data;
+  if (!options.resume.empty() && !options.new_data)
+    options.data_began = SavedJob(options.resume).data_began();
   options.line = &line;
   options.teller =
       std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });

@@ -102,6 +102,7 @@ TEST_F(ResumedRun, NewDataGoesOnWithTheOldVocabularyAndThenIsResumedAsItIs) {
                   {"--strategy", "parameter_server", "--resume", path("second"), "--epochs", "4"}),
             0)
       << output();
+  EXPECT_THAT(output(), HasSubstr("done after 104 steps"));
   folder.write("a.csv", kDay1);
   EXPECT_EQ(train("fourth", {"--strategy", "one_device", "--resume", path("third")}), 1);
   EXPECT_THAT(output(), HasSubstr("\"bee\" in the checkpoint and \"ant\" in the data now"));
