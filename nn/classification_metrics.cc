@@ -110,21 +110,23 @@ Array sparse_top_k_matches(const Array& prediction, const Array& label, std::int
 }
 
 BinaryAccuracy::BinaryAccuracy(float threshold, const std::string& name)
-    : MeanMetric(name,
-                 [threshold](const Array& prediction, const Array& label) {
-                   return binary_matches(prediction, label, threshold);
-                 }),
+    : MeanMetric(
+          name,
+          [threshold](const Array& prediction, const Array& label) {
+            return binary_matches(prediction, label, threshold);
+          },
+          Direction::kRises),
       threshold_(threshold) {}
 MetricInput BinaryAccuracy::input(const Array&) const { return input_at_threshold(threshold_); }
 CategoricalAccuracy::CategoricalAccuracy(const std::string& name)
-    : MeanMetric(name, categorical_matches) {}
+    : MeanMetric(name, categorical_matches, Direction::kRises) {}
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(const std::string& name)
-    : MeanMetric(name, sparse_categorical_matches) {}
+    : MeanMetric(name, sparse_categorical_matches, Direction::kRises) {}
 TopKCategoricalAccuracy::TopKCategoricalAccuracy(std::int64_t k, const std::string& name)
-    : MeanMetric(name, top_k_function(name, k, false)) {}
+    : MeanMetric(name, top_k_function(name, k, false), Direction::kRises) {}
 SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(std::int64_t k,
                                                              const std::string& name)
-    : MeanMetric(name, top_k_function(name, k, true)) {}
+    : MeanMetric(name, top_k_function(name, k, true), Direction::kRises) {}
 
 void ThresholdRatios::add(const Tensor& summary, const std::string& metric) {
   check_summary(metric, summary, {2, static_cast<std::int64_t>(above_.size())});

@@ -84,6 +84,7 @@ class Precision final : public Metric {
  public:
   explicit Precision(ThresholdOptions options = {});
   const std::string& name() const override { return options_.name; }
+  Direction direction() const override { return Direction::kRises; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
@@ -105,6 +106,7 @@ class Recall final : public Metric {
  public:
   explicit Recall(ThresholdOptions options = {});
   const std::string& name() const override { return options_.name; }
+  Direction direction() const override { return Direction::kRises; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
@@ -129,6 +131,7 @@ class Calibration final : public Metric {
  public:
   explicit Calibration(std::string name = "calibration") : name_(std::move(name)) {}
   const std::string& name() const override { return name_; }
+  NeededLabels needed_labels() const override { return NeededLabels::kPositive; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }

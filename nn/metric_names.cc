@@ -52,9 +52,12 @@ MetricPointer top_k_metric(const AskedMetric& asked) {
 }
 
 MetricPointer cosine_metric(const AskedMetric& asked) {
-  return std::make_unique<MeanMetric>(asked.name, [](const Array& prediction, const Array& label) {
-    return neg(cosine_similarity(prediction, label));
-  });
+  return std::make_unique<MeanMetric>(
+      asked.name,
+      [](const Array& prediction, const Array& label) {
+        return neg(cosine_similarity(prediction, label));
+      },
+      Direction::kRises);
 }
 
 MetricPointer area_metric(const AskedMetric& asked, Curve curve) {
@@ -144,7 +147,8 @@ bool is_one_number(const Array& x) { return x.rank() == 1 || (x.rank() == 2 && x
 // The mean of a loss, which looks at the range of its predictions by itself.
 class LossMetric final : public MeanMetric {
  public:
-  LossMetric(std::string name, const Loss& loss) : MeanMetric(std::move(name), loss), loss_(loss) {}
+  LossMetric(std::string name, const Loss& loss)
+      : MeanMetric(std::move(name), loss, Direction::kFalls), loss_(loss) {}
   MetricInput input(const Array&) const override {
     return loss_.input() == LossInput::kProbabilities ? MetricInput::kProbabilities
                                                       : MetricInput::kNumbers;
@@ -171,12 +175,15 @@ std::int64_t k_of(const std::string& name, std::size_t at) {
 }  // namespace
 
 AnyAccuracy::AnyAccuracy(const std::string& name)
-    : MeanMetric(name, [name](const Array& prediction, const Array& label) {
-        check_pair_defined(metric_text(name), prediction, label);
-        if (is_one_number(prediction)) return binary_matches(prediction, label);
-        return is_one_number(label) ? sparse_categorical_matches(prediction, label)
-                                    : categorical_matches(prediction, label);
-      }) {}
+    : MeanMetric(
+          name,
+          [name](const Array& prediction, const Array& label) {
+            check_pair_defined(metric_text(name), prediction, label);
+            if (is_one_number(prediction)) return binary_matches(prediction, label);
+            return is_one_number(label) ? sparse_categorical_matches(prediction, label)
+                                        : categorical_matches(prediction, label);
+          },
+          Direction::kRises) {}
 
 MetricInput AnyAccuracy::input(const Array& prediction) const {
   return is_one_number(prediction) ? MetricInput::kProbabilities : MetricInput::kNumbers;

@@ -51,8 +51,8 @@ Array Mean::summary(const Array& values, const Array& weights) const {
   return mean_summary(x, metric_weights(name_, weights, x));
 }
 
-MeanMetric::MeanMetric(std::string name, Function values)
-    : name_(std::move(name)), values_(std::move(values)) {
+MeanMetric::MeanMetric(std::string name, Function values, Direction direction)
+    : name_(std::move(name)), values_(std::move(values)), direction_(direction) {
   if (!values_) throw InvalidArgumentError(metric_text(name_) + " has no function");
 }
 

@@ -30,6 +30,16 @@
 
 namespace cairn::nn {
 
+// Which way a metric moves as a model gets better.
+enum class Direction : std::uint8_t {
+  kUnknown,  // neither way, as a ratio that is best at 1; or nobody has said
+  kRises,
+  kFalls,
+};
+
+// The labels without which a metric stays undefined, whatever the predictions are.
+enum class NeededLabels : std::uint8_t { kAny, kPositive, kBothClasses };
+
 // What a metric takes for predictions.
 enum class MetricInput : std::uint8_t {
   kNumbers,  // whatever the network gives
@@ -44,6 +54,10 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual const std::string& name() const = 0;
+  // A metric of a program's own that callbacks watch overrides it, or its watchers are given a
+  // `mode` (model/callbacks.h).
+  virtual Direction direction() const { return Direction::kUnknown; }
+  virtual NeededLabels needed_labels() const { return NeededLabels::kAny; }
   // Recorded: the batch's summary, float32 of a shape that depends on the metric alone. The sum of
   // the summaries of several batches or replicas is the summary of them all.
   virtual Array summary(const Array& prediction, const Array& label,
@@ -98,13 +112,15 @@ class Mean {
 //
 //     nn::MeanMetric within("within_one", [](const Array& prediction, const Array& label) {
 //       return cast(abs(prediction - label) <= 1.0f, DType::kFloat32);
-//     });
+//     }, nn::Direction::kRises);
 class MeanMetric : public Metric {
  public:
   using Function = std::function<Array(const Array& prediction, const Array& label)>;
 
-  MeanMetric(std::string name, Function values);  // InvalidArgument: the function is empty
+  //   Errors  InvalidArgument: the function is empty.
+  MeanMetric(std::string name, Function values, Direction direction = Direction::kUnknown);
   const std::string& name() const override { return name_; }
+  Direction direction() const override { return direction_; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
@@ -112,12 +128,13 @@ class MeanMetric : public Metric {
   double result() const override { return mean_.result(); }
   void reset() override { mean_.reset(); }
   std::unique_ptr<Metric> clone() const override {
-    return std::make_unique<MeanMetric>(name_, values_);
+    return std::make_unique<MeanMetric>(name_, values_, direction_);
   }
 
  private:
   std::string name_;
   Function values_;
+  Direction direction_;
   MeanAccumulator mean_;
 };
 
@@ -129,6 +146,7 @@ class Accuracy final : public Metric {
   explicit Accuracy(float threshold = 0.5f, std::string name = "accuracy")
       : name_(std::move(name)), threshold_(threshold) {}
   const std::string& name() const override { return name_; }
+  Direction direction() const override { return Direction::kRises; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array& prediction) const override;
@@ -151,6 +169,7 @@ class LogLoss final : public Metric {
  public:
   explicit LogLoss(std::string name = "logloss") : name_(std::move(name)) {}
   const std::string& name() const override { return name_; }
+  Direction direction() const override { return Direction::kFalls; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
@@ -191,6 +210,10 @@ class Auc final : public Metric {
  public:
   explicit Auc(AucOptions options = {});  // InvalidArgument: fewer than 2 buckets
   const std::string& name() const override { return options_.name; }
+  Direction direction() const override { return Direction::kRises; }
+  NeededLabels needed_labels() const override {
+    return options_.curve == Curve::kRoc ? NeededLabels::kBothClasses : NeededLabels::kPositive;
+  }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }

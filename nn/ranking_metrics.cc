@@ -182,8 +182,8 @@ ListMetric::Function at_k(std::int64_t k) {
 
 }  // namespace
 
-ListMetric::ListMetric(std::string name, Function values)
-    : name_(std::move(name)), values_(std::move(values)) {
+ListMetric::ListMetric(std::string name, Function values, Direction direction)
+    : name_(std::move(name)), values_(std::move(values)), direction_(direction) {
   if (!values_) throw InvalidArgumentError(metric_text(name_) + " has no function");
 }
 
@@ -192,29 +192,35 @@ Array ListMetric::summary(const Array& prediction, const Array& label, const Arr
   return mean_summary(lists.values, lists.counts * metric_weights(name_, weights, lists.counts));
 }
 
-GroupedAuc::GroupedAuc(const std::string& name) : ListMetric(name, grouped_auc_of_lists) {}
+GroupedAuc::GroupedAuc(const std::string& name)
+    : ListMetric(name, grouped_auc_of_lists, Direction::kRises) {}
 
 Ndcg::Ndcg(NdcgOptions options)
-    : ListMetric(name_at(options.name, "ndcg", options.k),
-                 [k = options.k, gain = options.gain](const std::string& metric,
-                                                      const Array& scores, const Array& label) {
-                   return ndcg_of_lists(metric, scores, label, k, gain);
-                 }) {
+    : ListMetric(
+          name_at(options.name, "ndcg", options.k),
+          [k = options.k, gain = options.gain](const std::string& metric, const Array& scores,
+                                               const Array& label) {
+            return ndcg_of_lists(metric, scores, label, k, gain);
+          },
+          Direction::kRises) {
   check_k(name(), options.k);
 }
 
 RecallAtK::RecallAtK(TopOptions options)
-    : ListMetric(name_at(options.name, "recall", options.k), at_k<recall_of_lists>(options.k)) {
+    : ListMetric(name_at(options.name, "recall", options.k), at_k<recall_of_lists>(options.k),
+                 Direction::kRises) {
   check_k(name(), options.k);
 }
 
 HitRate::HitRate(TopOptions options)
-    : ListMetric(name_at(options.name, "hit_rate", options.k), at_k<hit_rate_of_lists>(options.k)) {
+    : ListMetric(name_at(options.name, "hit_rate", options.k), at_k<hit_rate_of_lists>(options.k),
+                 Direction::kRises) {
   check_k(name(), options.k);
 }
 
 Mrr::Mrr(TopOptions options)
-    : ListMetric(name_at(options.name, "mrr", options.k), at_k<mrr_of_lists>(options.k)) {
+    : ListMetric(name_at(options.name, "mrr", options.k), at_k<mrr_of_lists>(options.k),
+                 Direction::kRises) {
   check_k(name(), options.k);
 }
 

@@ -36,8 +36,10 @@ class ListMetric : public Metric {
   using Function =
       std::function<Values(const std::string& name, const Array& scores, const Array& label)>;
 
-  ListMetric(std::string name, Function values);  // InvalidArgument: the function is empty
+  //   Errors  InvalidArgument: the function is empty.
+  ListMetric(std::string name, Function values, Direction direction = Direction::kUnknown);
   const std::string& name() const override { return name_; }
+  Direction direction() const override { return direction_; }
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
@@ -45,12 +47,13 @@ class ListMetric : public Metric {
   double result() const override { return mean_.result(); }
   void reset() override { mean_.reset(); }
   std::unique_ptr<Metric> clone() const override {
-    return std::make_unique<ListMetric>(name_, values_);
+    return std::make_unique<ListMetric>(name_, values_, direction_);
   }
 
  private:
   std::string name_;
   Function values_;
+  Direction direction_;
   MeanAccumulator mean_;
 };
 

@@ -7,13 +7,13 @@
 namespace cairn::nn {
 
 MeanSquaredError::MeanSquaredError(const std::string& name)
-    : MeanMetric(name, mean_squared_error) {}
+    : MeanMetric(name, mean_squared_error, Direction::kFalls) {}
 
 MeanAbsoluteError::MeanAbsoluteError(const std::string& name)
-    : MeanMetric(name, mean_absolute_error) {}
+    : MeanMetric(name, mean_absolute_error, Direction::kFalls) {}
 
 RootMeanSquaredError::RootMeanSquaredError(const std::string& name)
-    : MeanMetric(name, mean_squared_error) {}
+    : MeanMetric(name, mean_squared_error, Direction::kFalls) {}
 
 double RootMeanSquaredError::result() const { return std::sqrt(MeanMetric::result()); }
 

@@ -50,6 +50,60 @@ TEST(MetricNames, AreThoseOfKerasAndOurOwn) {
   EXPECT_NEAR(result_by_name("cosine_similarity", p.rows(0, 1), y.rows(0, 1)), 1, 1e-6);
 }
 
+// Of two classes, of seven as ids and one-hot: predictions of a good model, and of a bad one.
+struct Judged {
+  Tensor label, good, bad;
+};
+
+std::vector<Judged> judged_models() {
+  constexpr std::int64_t kClasses = 7;
+  Tensor good(DType::kFloat32, {2, kClasses}), bad = good.clone();
+  Tensor one_hot = Tensor::zeros(DType::kFloat32, {2, kClasses});
+  std::ranges::fill(good.mutable_values<float>(), 0.05f);
+  std::ranges::fill(bad.mutable_values<float>(), 0.165f);
+  for (const std::size_t right : {std::size_t{0}, std::size_t{9}}) {
+    good.mutable_values<float>()[right] = 0.7f;
+    bad.mutable_values<float>()[right] = 0.01f;
+    one_hot.mutable_values<float>()[right] = 1;
+  }
+  return {{floats({4}, {1, 0, 1, 0}), floats({4}, {.9f, .1f, .8f, .2f}),
+           floats({4}, {.2f, .9f, .4f, .6f})},
+          {Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{0, 2}), good, bad},
+          {one_hot, good, bad}};
+}
+
+TEST(MetricNames, SayWhichWayAModelGetsBetter) {
+  for (const std::string& name : metric_names()) {
+    SCOPED_TRACE(name);
+    const Direction direction = make_metric(name)->direction();
+    EXPECT_EQ(make_metric(name)->clone()->direction(), direction);
+    EXPECT_EQ(direction == Direction::kUnknown, name == "calibration");  // it is best at 1
+    int judged = 0;
+    for (const Judged& each : judged_models()) {
+      const auto result = [&](const Tensor& prediction) {
+        const auto metric = make_metric(name == "hit_rate" ? "hit_rate@1" : name);
+        metric->add(metric->summary(prediction, each.label).eval());
+        return metric->result();
+      };
+      try {
+        const double good = result(each.good), bad = result(each.bad);
+        if (std::isnan(good) || good == bad) continue;
+        EXPECT_EQ(good > bad, direction == Direction::kRises) << good << " and " << bad;
+        ++judged;
+      } catch (const Error&) {  // not for such predictions
+      }
+    }
+    EXPECT_TRUE(judged > 0 || direction == Direction::kUnknown);
+  }
+}
+
+TEST(MetricNames, OfOnesOwnMetricSayWhatTheProgramSays) {
+  const auto values = [](const Array& prediction, const Array&) { return prediction; };
+  EXPECT_EQ(MeanMetric("auction", values).direction(), Direction::kUnknown);
+  const MeanMetric falls("auction", values, Direction::kFalls);
+  EXPECT_EQ(falls.clone()->direction(), Direction::kFalls);
+}
+
 TEST(MetricNames, MakeAMetricEach) {
   const std::vector<std::string> names = metric_names();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
