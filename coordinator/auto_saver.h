@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/engine_options.h"
@@ -39,6 +40,8 @@ class AutoSaver {
 
   // Saves by itself from now on, counted from now.
   void begin(CheckpointPolicy policy, std::string metadata);
+  // What saves that begin from now on say.
+  void set_metadata(std::string metadata) { metadata_ = std::move(metadata); }
   // A save for steps is due. If one is under way, it is asked again at the next step.
   void save_if_due();
   // The name of a checkpoint that begins after this call.

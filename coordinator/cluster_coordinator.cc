@@ -157,6 +157,13 @@ void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy,
   });
 }
 
+void ClusterCoordinator::set_save_metadata(const std::string& metadata) {
+  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
+    engine.set_save_metadata(metadata);
+    co_return;
+  });
+}
+
 void ClusterCoordinator::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
     engine.hold_folder(std::move(lock));

@@ -102,6 +102,7 @@ class Engine {
   void save_by(CheckpointPolicy policy, std::string metadata) {
     auto_saver_.begin(std::move(policy), std::move(metadata));
   }
+  void set_save_metadata(std::string metadata) { auto_saver_.set_metadata(std::move(metadata)); }
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
     checkpointer_.hold_folder(std::move(lock));
   }

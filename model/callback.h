@@ -11,17 +11,34 @@
 // Several processes that train together each have their own callbacks, and must do the same in
 // them: whatever decides (a loss, a metric) is equal on all. Files are written where
 // TrainingRun::writes_files() says so.
+//
+// A callback that remembers something from one call to the next gives it out by state(), so that a
+// program that is killed and started again goes on as if nothing had happened:
+//
+//   std::optional<CallbackState> state() const override { return {{std::to_string(epochs_)}}; }
+//   void restore_state(const CallbackState& saved) override { epochs_ = std::stoi(saved.text); }
 //   Thread  the one that called fit().
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/tensor/tensor.h"
 #include "model/logs.h"
 
 namespace cairn {
 
 class Model;
+namespace nn {
+enum class Direction : std::uint8_t;
+}
+
+// What a callback remembers.
+struct CallbackState {
+  std::string text = {};             // in UTF-8, of a form that is the callback's own
+  std::vector<Tensor> tensors = {};  // numbers
+};
 
 // The fit() that runs, as callbacks see and steer it.
 class TrainingRun {
@@ -36,16 +53,30 @@ class TrainingRun {
   // What the logs of epochs have, by name. Those of the validation, "val_...", are there after the
   // epochs that it follows, and not after others.
   virtual std::vector<std::string> log_names() const = 0;
+  // How many steps of this epoch have been taken: above 0 at its beginning where a backup goes on
+  // within it.
+  virtual std::int64_t step() const = 0;
   // One process of those that train together: the chief.
   virtual bool writes_files() const = 0;
+
+  // Whether training is over: all epochs, or as a callback asked; neither an error nor a bad loss.
+  virtual bool has_ended() const = 0;
+  // Which way the loss or metric of that name in the logs moves as the model gets better.
+  //   Errors  InvalidArgument: it can never be a number, for want of labels in the validation data.
+  virtual nn::Direction direction_of(const std::string& log) const = 0;
 
   // A checkpoint of variables, slots and the place of training, below `folder`; its own folder is
   // returned. All processes that train together call it.
   //   Errors  those of Strategy::save().
   virtual std::string save(const std::string& folder, std::size_t keep_last = 1) = 0;
-  // Goes on from a checkpoint that save() made: with its variables, at its epoch and step, with its
-  // metrics and history. In on_train_begin() only.
-  //   Errors  those of Strategy::restore(); FailedPrecondition: another kind of checkpoint.
+  // The same with the states of all callbacks, as soon as each of them has been called for this end
+  // of a batch or of an epoch; it replaces the backup before. In on_train_batch_end() and
+  // on_epoch_end() only.
+  virtual void back_up(const std::string& folder) = 0;
+  // Goes on from such a checkpoint: with its variables, at its epoch and step, with its metrics and
+  // history, and with the callbacks' states if back_up() made it. In on_train_begin() only.
+  //   Errors  those of Strategy::restore(); FailedPrecondition: another kind of checkpoint;
+  //           DataLoss: a file of states is damaged.
   virtual void resume(const std::string& checkpoint) = 0;
 };
 
@@ -65,6 +96,12 @@ class Callback {
   virtual void on_train_batch_end(TrainingRun&, std::int64_t /*step*/, const Logs&) {}
   virtual void on_test_begin() {}
   virtual void on_test_end(const Logs&) {}
+
+  // What it remembers; empty: nothing. restore_state() gets back what state() of the same callback
+  // of an earlier process gave, behind on_train_begin(). A backup within an epoch holds what
+  // on_epoch_begin() did, which is then not called for that epoch again.
+  virtual std::optional<CallbackState> state() const { return std::nullopt; }
+  virtual void restore_state(const CallbackState&) {}
 
   // Whether on_train_batch_end() needs its logs, which cost a metric's result at each step.
   virtual bool wants_batch_logs() const { return false; }

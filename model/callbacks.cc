@@ -1,86 +1,52 @@
 #include "model/callbacks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <fstream>
-#include <limits>
-#include <set>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/tensor/element.h"
+#include "model/json_number.h"
 #include "model/model.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::array kRising = {"auc", "accuracy", "precision", "recall", "ndcg", "hit", "mrr"};
-
-bool should_rise(const std::string& name, MonitorMode mode) {
-  if (mode != MonitorMode::kAuto) return mode == MonitorMode::kMax;
-  return std::ranges::any_of(
-      kRising, [&](const char* each) { return name.find(each) != std::string::npos; });
+// The verdict on this epoch's value. One that is no number is told.
+Monitor::Verdict verdict_of(Monitor& monitor, const Logs& logs) {
+  const Monitor::Verdict verdict = monitor.take(monitor.of(logs));
+  if (verdict == Monitor::Verdict::kNoNumber)
+    if (const std::string text = monitor.complaint(); !text.empty()) log_warning("fit: ", text);
+  return verdict;
 }
 
 }  // namespace
-
-// ---- Monitor ----
-
-Monitor::Monitor(std::string name, MonitorMode mode, double min_delta)
-    : name_(std::move(name)), rises_(should_rise(name_, mode)), min_delta_(min_delta) {
-  if (!(min_delta >= 0))
-    throw InvalidArgumentError(str("min_delta must be at least 0, got ", min_delta));
-  reset();
-}
-
-void Monitor::reset() {
-  const double infinity = std::numeric_limits<double>::infinity();
-  best_ = rises_ ? -infinity : infinity;
-}
-
-bool Monitor::is_due(const TrainingRun& run, const Logs& logs) const {
-  return logs.contains(name_) || std::ranges::count(run.log_names(), name_) == 0;
-}
-
-double Monitor::of(const Logs& logs) const {
-  const auto found = logs.find(name_);
-  if (found != logs.end()) return found->second;
-  std::string names;
-  for (const auto& [name, value] : logs) names += str(names.empty() ? "" : ", ", name);
-  throw InvalidArgumentError(str("a callback monitors \"", name_, "\", and the logs have ", names));
-}
-
-bool Monitor::improves(double value) const {
-  return rises_ ? value - min_delta_ > best_ : value + min_delta_ < best_;
-}
 
 // ---- EarlyStopping ----
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
     : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {}
 
-void EarlyStopping::on_train_begin(TrainingRun&) {
-  monitor_.reset();
-  wait_ = 0;
-  stopped_epoch_ = -1;
+void EarlyStopping::on_train_begin(TrainingRun& run) {
+  monitor_.begin(run.direction_of(monitor_.name()), "EarlyStopping");
+  wait_ = best_epoch_ = 0;
+  stopped_epoch_ = last_epoch_ = -1;
   best_weights_.clear();
 }
 
 // As the reference has it: with a baseline, an improvement that stays short of it does not end the
 // wait.
 void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
+  last_epoch_ = epoch;
   if (epoch < options_.start_from_epoch || !monitor_.is_due(run, logs)) return;
-  const double value = monitor_.of(logs);
+  const Monitor::Verdict verdict = verdict_of(monitor_, logs);
+  if (verdict == Monitor::Verdict::kNoNumber) return;
   ++wait_;
-  if (monitor_.improves(value)) {
-    monitor_.take(value);
+  if (verdict == Monitor::Verdict::kBetter) {
     best_epoch_ = epoch;
     if (options_.restore_best_weights) best_weights_ = run.model().get_weights();
-    Monitor bar(options_.monitor, options_.mode, options_.min_delta);
-    bar.take(options_.baseline);
-    if (std::isnan(options_.baseline) || bar.improves(value)) wait_ = 0;
+    if (std::isnan(options_.baseline) || monitor_.is_better(monitor_.best(), options_.baseline))
+      wait_ = 0;
     return;
   }
   if (wait_ < options_.patience || epoch == 0) return;
@@ -89,7 +55,31 @@ void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& log
 }
 
 void EarlyStopping::on_train_end(TrainingRun& run, const Logs&) {
-  if (stopped_epoch_ >= 0 && !best_weights_.empty()) run.model().set_weights(best_weights_);
+  if (best_weights_.empty() || !(run.has_ended() || run.is_stopping())) return;
+  run.model().set_weights(best_weights_);
+  if (best_epoch_ != last_epoch_)
+    log_info("EarlyStopping: the weights are those of epoch ", best_epoch_, ", whose ",
+             monitor_.name(), " is ", monitor_.best(), ", the best; the last epoch was ",
+             last_epoch_);
+}
+
+std::optional<CallbackState> EarlyStopping::state() const {
+  return CallbackState{json_text({{"best", number_json(monitor_.best())},
+                                  {"wait", wait_},
+                                  {"stopped_epoch", stopped_epoch_},
+                                  {"best_epoch", best_epoch_},
+                                  {"last_epoch", last_epoch_}}),
+                       best_weights_};
+}
+
+void EarlyStopping::restore_state(const CallbackState& saved) {
+  const Json state = parse_json(saved.text, "the state of EarlyStopping");
+  monitor_.go_on(number_of(state.at("best")));
+  wait_ = state.at("wait").get<std::int64_t>();
+  stopped_epoch_ = state.at("stopped_epoch").get<std::int64_t>();
+  best_epoch_ = state.at("best_epoch").get<std::int64_t>();
+  last_epoch_ = state.at("last_epoch").get<std::int64_t>();
+  if (options_.restore_best_weights) best_weights_ = saved.tensors;
 }
 
 // ---- the learning rate ----
@@ -101,18 +91,20 @@ PlateauRule::PlateauRule(ReduceLROnPlateauOptions options)
         str("ReduceLROnPlateau: factor must be above 0 and below 1, got ", options_.factor));
 }
 
-void PlateauRule::reset() {
-  monitor_.reset();
+void PlateauRule::begin(nn::Direction direction) {
+  monitor_.begin(direction, "ReduceLROnPlateau");
   wait_ = cooling_ = 0;
 }
 
 bool PlateauRule::lower(double value, std::vector<double>& rates) {
+  const Monitor::Verdict verdict = monitor_.take(value);
+  complaint_ = verdict == Monitor::Verdict::kNoNumber ? monitor_.complaint() : "";
+  if (verdict == Monitor::Verdict::kNoNumber) return false;
   if (cooling_ > 0) {
     --cooling_;
     wait_ = 0;
   }
-  if (monitor_.improves(value)) {
-    monitor_.take(value);
+  if (verdict == Monitor::Verdict::kBetter) {
     wait_ = 0;
     return false;
   }
@@ -129,15 +121,31 @@ bool PlateauRule::lower(double value, std::vector<double>& rates) {
   return true;
 }
 
+std::string PlateauRule::state() const {
+  return json_text(
+      {{"best", number_json(monitor_.best())}, {"wait", wait_}, {"cooling", cooling_}});
+}
+
+void PlateauRule::restore_state(const std::string& saved) {
+  const Json state = parse_json(saved, "the state of ReduceLROnPlateau");
+  monitor_.go_on(number_of(state.at("best")));
+  wait_ = state.at("wait").get<std::int64_t>();
+  cooling_ = state.at("cooling").get<std::int64_t>();
+}
+
 ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
     : rule_(std::move(options)) {}
 
-void ReduceLROnPlateau::on_train_begin(TrainingRun&) { rule_.reset(); }
+void ReduceLROnPlateau::on_train_begin(TrainingRun& run) {
+  rule_.begin(run.direction_of(rule_.monitor().name()));
+}
 
 void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
-  if (!rule_.is_due(run, logs)) return;
+  if (!rule_.monitor().is_due(run, logs)) return;
   std::vector<double> rates{static_cast<double>(run.model().learning_rate())};
-  if (!rule_.lower(rule_.of(logs), rates)) return;
+  const bool lowered = rule_.lower(rule_.monitor().of(logs), rates);
+  if (!rule_.complaint().empty()) log_warning("fit: ", rule_.complaint());
+  if (!lowered) return;
   run.model().set_learning_rate(static_cast<float>(rates.front()));
   log_info("epoch ", epoch, ": the learning rate is ", rates.front(), " from now on");
 }
@@ -151,70 +159,18 @@ void LearningRateScheduler::on_epoch_begin(TrainingRun& run, std::int64_t epoch)
   run.model().set_learning_rate(static_cast<float>(schedule_(epoch, rate)));
 }
 
-// ---- CSVLogger ----
-
-struct CSVLogger::File {
-  std::ofstream out;
-  std::vector<std::string> columns;  // without "epoch"; empty: no line was written
-};
-
-CSVLogger::CSVLogger(std::string path, CSVLoggerOptions options)
-    : path_(std::move(path)), options_(std::move(options)) {}
-CSVLogger::~CSVLogger() = default;
-
-void CSVLogger::on_train_begin(TrainingRun& run) {
-  if (!run.writes_files()) return;
-  file_ = std::make_unique<File>();
-  const bool goes_on =
-      options_.append && std::ifstream(path_).peek() != std::ifstream::traits_type::eof();
-  if (goes_on) {
-    std::string head;
-    std::ifstream in(path_);
-    std::getline(in, head);
-    for (std::size_t from = head.find(options_.separator); from != std::string::npos;) {
-      from += options_.separator.size();
-      const std::size_t to = head.find(options_.separator, from);
-      file_->columns.push_back(head.substr(from, to - from));
-      from = to;
-    }
-  }
-  file_->out.open(path_, goes_on ? std::ios::app : std::ios::trunc);
-  if (!file_->out) throw NotFoundError(str("CSVLogger: cannot write the file ", path_));
-}
-
-void CSVLogger::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
-  if (!file_) return;
-  if (file_->columns.empty()) {
-    std::set<std::string> names;
-    for (const std::string& name : run.log_names()) names.insert(name);
-    for (const auto& [name, value] : logs) names.insert(name);
-    file_->columns.assign(names.begin(), names.end());
-    file_->out << "epoch";
-    for (const std::string& name : names) file_->out << options_.separator << name;
-    file_->out << '\n';
-  }
-  for (const auto& [name, value] : logs)
-    if (std::ranges::count(file_->columns, name) == 0)
-      throw FailedPreconditionError(str("CSVLogger: the file ", path_, " has no column \"", name,
-                                        "\", which the logs have: write to another file"));
-  file_->out.precision(std::numeric_limits<double>::max_digits10);
-  file_->out << epoch;
-  for (const std::string& column : file_->columns) {
-    file_->out << options_.separator;
-    const auto found = logs.find(column);
-    if (found == logs.end())
-      file_->out << "NA";
-    else
-      file_->out << found->second;
-  }
-  file_->out << std::endl;
-  if (!file_->out) throw ResourceExhaustedError(str("CSVLogger: cannot write to ", path_));
-}
-
-void CSVLogger::on_train_end(TrainingRun&, const Logs&) { file_.reset(); }
-
 // ---- LambdaCallback ----
 
+LambdaCallback::LambdaCallback(LambdaCallbackOptions options) : options_(std::move(options)) {
+  if (bool(options_.state) != bool(options_.restore_state))
+    throw InvalidArgumentError(
+        "LambdaCallback: state and restore_state are of use together; one of them is empty");
+}
+std::optional<CallbackState> LambdaCallback::state() const {
+  if (!options_.state) return std::nullopt;
+  return options_.state();
+}
+void LambdaCallback::restore_state(const CallbackState& saved) { options_.restore_state(saved); }
 void LambdaCallback::on_train_begin(TrainingRun&) {
   if (options_.on_train_begin) options_.on_train_begin();
 }

@@ -6,45 +6,25 @@
 //                                       .monitor = "val_auc", .patience = 3}),
 //                                   std::make_shared<BackupAndRestore>("/backup")}});
 //
-//   monitor  a name of the logs. Whether it should fall or rise is told by its name unless `mode`
-//            says so: an AUC, an accuracy, a precision, a recall, an NDCG should rise, all else
-//            fall. A name that the logs do not have is an error that lists those that they have.
+//   monitor  a name of the logs. Which way it gets better its metric says (model/monitor.h); a loss
+//            falls. A name that no metric or loss of the model has, such as one that a callback
+//            adds to the logs, wants a `mode`. A name that the logs do not have is an error that
+//            lists those that they have. A value that is not a number does not count.
+//   Restart  what they remember is part of BackupAndRestore's backup.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/tensor/tensor.h"
 #include "model/callback.h"
+#include "model/monitor.h"
 
 namespace cairn {
-
-enum class MonitorMode : std::uint8_t { kAuto, kMin, kMax };
-
-// Whether a monitored value has become better: what several callbacks ask.
-class Monitor {
- public:
-  // `min_delta` >= 0: less than that is no improvement.
-  Monitor(std::string name, MonitorMode mode, double min_delta = 0);
-  // Whether there is a value after this epoch: false where the validation, whose it is, follows
-  // others (FitOptions::validation_freq), which then do not count.
-  bool is_due(const TrainingRun& run, const Logs& logs) const;
-  //   Errors  InvalidArgument: the logs do not have it.
-  double of(const Logs& logs) const;
-  bool improves(double value) const;  // upon the best so far, which it does not become by that
-  void take(double value) { best_ = value; }
-  void reset();
-  double best() const { return best_; }
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-  bool rises_;
-  double min_delta_, best_ = 0;
-};
 
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
@@ -53,7 +33,9 @@ struct EarlyStoppingOptions {
   MonitorMode mode = MonitorMode::kAuto;
   // What must be better than this within `patience` epochs. NaN: there is no such bar.
   double baseline = std::numeric_limits<double>::quiet_NaN();
-  bool restore_best_weights = false;  // whole values in memory: see Model::get_weights()
+  // At the end, for whatever reason but an error training ends, the weights of the best epoch are
+  // put back, as `restore_best` of a job does. Whole values in memory: see Model::get_weights().
+  bool restore_best_weights = false;
   std::int64_t start_from_epoch = 0;
 };
 class EarlyStopping final : public Callback {
@@ -62,6 +44,8 @@ class EarlyStopping final : public Callback {
   void on_train_begin(TrainingRun& run) override;
   void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
   void on_train_end(TrainingRun& run, const Logs& logs) override;
+  std::optional<CallbackState> state() const override;
+  void restore_state(const CallbackState& saved) override;
   // The epoch after which it stopped; -1: it did not.
   std::int64_t stopped_epoch() const { return stopped_epoch_; }
   std::int64_t best_epoch() const { return best_epoch_; }
@@ -69,7 +53,7 @@ class EarlyStopping final : public Callback {
  private:
   EarlyStoppingOptions options_;
   Monitor monitor_;
-  std::int64_t wait_ = 0, stopped_epoch_ = -1, best_epoch_ = 0;
+  std::int64_t wait_ = 0, stopped_epoch_ = -1, best_epoch_ = 0, last_epoch_ = -1;
   std::vector<Tensor> best_weights_;
 };
 
@@ -87,25 +71,34 @@ class PlateauRule {
  public:
   //   Errors  InvalidArgument: a factor that is not above 0 and below 1, a min_delta below 0.
   explicit PlateauRule(ReduceLROnPlateauOptions options);
-  void reset();
+  // Begins anew.
+  //   Errors  Monitor::begin()'s.
+  void begin(nn::Direction direction);
   // Takes a value of what is monitored. Whether it is time to lower the rates: each of `rates` that
   // is above min_lr is then `factor` of what it was, but not below min_lr. If none is above it,
   // nothing happens.
   bool lower(double value, std::vector<double>& rates);
-  bool is_due(const TrainingRun& run, const Logs& logs) const { return monitor_.is_due(run, logs); }
-  double of(const Logs& logs) const { return monitor_.of(logs); }
-  double best() const { return monitor_.best(); }
+  const Monitor& monitor() const { return monitor_; }
+  // What is to be told of the value that lower() took last; empty: nothing.
+  const std::string& complaint() const { return complaint_; }
+
+  // What it remembers, and an earlier one's to go on with.
+  std::string state() const;
+  void restore_state(const std::string& saved);
 
  private:
   ReduceLROnPlateauOptions options_;
   Monitor monitor_;
   std::int64_t wait_ = 0, cooling_ = 0;
+  std::string complaint_;
 };
 class ReduceLROnPlateau final : public Callback {
  public:
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
   void on_train_begin(TrainingRun& run) override;
   void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  std::optional<CallbackState> state() const override { return CallbackState{rule_.state()}; }
+  void restore_state(const CallbackState& saved) override { rule_.restore_state(saved.text); }
   bool adjusts_learning_rate() const override { return true; }
 
  private:
@@ -118,6 +111,8 @@ class LearningRateScheduler final : public Callback {
   using Schedule = std::function<double(std::int64_t epoch, double rate)>;
   explicit LearningRateScheduler(Schedule schedule);
   void on_epoch_begin(TrainingRun& run, std::int64_t epoch) override;
+  // Nothing but that an epoch has begun: its rate must not be made of itself once more.
+  std::optional<CallbackState> state() const override { return CallbackState(); }
   bool adjusts_learning_rate() const override { return true; }
 
  private:
@@ -137,7 +132,10 @@ struct ModelCheckpointOptions {
 class ModelCheckpoint final : public Callback {
  public:
   explicit ModelCheckpoint(std::string folder, ModelCheckpointOptions options = {});
+  void on_train_begin(TrainingRun& run) override;
   void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  std::optional<CallbackState> state() const override;
+  void restore_state(const CallbackState& saved) override;
   // The newest, for Checkpoint::restore(); empty: none was saved.
   const std::string& newest() const { return newest_; }
 
@@ -145,11 +143,13 @@ class ModelCheckpoint final : public Callback {
   std::string folder_, newest_;
   ModelCheckpointOptions options_;
   Monitor monitor_;
+  bool begun_ = false;  // by an earlier fit() perhaps, whose best counts
 };
 
 // Training that was killed goes on where it was saved last, when the same program is started again:
-// variables, slots, step, place in the data, metrics of the epoch so far, history. At the end of
-// training the backup is removed.
+// variables, slots, step, place in the data, metrics of the epoch so far, history, and what the
+// other callbacks remember, wherever they stand in the list. At the end of training the backup is
+// removed.
 //   Errors  FailedPrecondition: the folder has checkpoints of another program.
 struct BackupAndRestoreOptions {
   std::int64_t every_steps = 0;  // of an epoch; 0: after each epoch alone
@@ -166,7 +166,6 @@ class BackupAndRestore final : public Callback {
  private:
   std::string folder_;
   BackupAndRestoreOptions options_;
-  bool ended_well_ = false;
 };
 
 // A step whose loss is not finite ends training without an error: the step has changed nothing.
@@ -175,11 +174,12 @@ class TerminateOnNaN final : public Callback {
   bool takes_bad_loss() const override { return true; }
 };
 
-// A line of logs per epoch, "epoch" first, then the names in alphabetical order.
+// A line of logs per epoch, "epoch" first, then the names in alphabetical order. Behind a restart
+// from a backup it goes on after the line of the backup's last epoch.
 //   Errors  the disk's; FailedPrecondition: a file to append to has other columns.
 struct CSVLoggerOptions {
   std::string separator = ",";
-  bool append = false;  // false: a file of that name is replaced
+  bool append = false;  // false: a file of that name is replaced, at the first line
 };
 class CSVLogger final : public Callback {
  public:
@@ -188,9 +188,12 @@ class CSVLogger final : public Callback {
   void on_train_begin(TrainingRun& run) override;
   void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
   void on_train_end(TrainingRun& run, const Logs& logs) override;
+  std::optional<CallbackState> state() const override;
+  void restore_state(const CallbackState& saved) override;
 
  private:
   struct File;
+  void open();
   std::string path_;
   CSVLoggerOptions options_;
   std::unique_ptr<File> file_;
@@ -203,15 +206,21 @@ struct LambdaCallbackOptions {
   std::function<void(std::int64_t step, const Logs& logs)> on_train_batch_end = {};
   std::function<void()> on_train_begin = {};
   std::function<void(const Logs& logs)> on_train_end = {};
+  // What the other functions remember, as Callback::state() has it.
+  std::function<CallbackState()> state = {};
+  std::function<void(const CallbackState& saved)> restore_state = {};
 };
 class LambdaCallback final : public Callback {
  public:
-  explicit LambdaCallback(LambdaCallbackOptions options) : options_(std::move(options)) {}
+  //   Errors  InvalidArgument: one of state and restore_state without the other.
+  explicit LambdaCallback(LambdaCallbackOptions options);
   void on_train_begin(TrainingRun& run) override;
   void on_train_end(TrainingRun& run, const Logs& logs) override;
   void on_epoch_begin(TrainingRun& run, std::int64_t epoch) override;
   void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
   void on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs& logs) override;
+  std::optional<CallbackState> state() const override;
+  void restore_state(const CallbackState& saved) override;
   bool wants_batch_logs() const override { return bool(options_.on_train_batch_end); }
 
  private:

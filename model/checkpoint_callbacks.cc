@@ -5,7 +5,10 @@
 
 #include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
+#include "model/callback_states.h"
 #include "model/callbacks.h"
+#include "model/json_number.h"
 #include "model/model.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
@@ -17,15 +20,38 @@ ModelCheckpoint::ModelCheckpoint(std::string folder, ModelCheckpointOptions opti
       options_(std::move(options)),
       monitor_(options_.monitor, options_.mode) {}
 
+void ModelCheckpoint::on_train_begin(TrainingRun& run) {
+  if (!options_.save_best_only || begun_) return;
+  monitor_.begin(run.direction_of(monitor_.name()), "ModelCheckpoint");
+  begun_ = true;
+}
+
 void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
   if (options_.save_best_only) {
     if (!monitor_.is_due(run, logs)) return;
-    const double value = monitor_.of(logs);
-    if (!monitor_.improves(value)) return;
-    monitor_.take(value);
+    const Monitor::Verdict verdict = monitor_.take(monitor_.of(logs));
+    const bool no_number = verdict == Monitor::Verdict::kNoNumber;
+    if (const std::string text = no_number ? monitor_.complaint() : ""; !text.empty())
+      log_warning("fit: ", text);
+    if (verdict != Monitor::Verdict::kBetter) return;
   }
   newest_ = run.save(folder_, options_.keep_last);
   if (!options_.model.empty()) run.model().save(options_.model, {.checkpoint = newest_});
+}
+
+std::optional<CallbackState> ModelCheckpoint::state() const {
+  return CallbackState{json_text({{"best", number_json(monitor_.best())}, {"newest", newest_}})};
+}
+
+// A program that was killed may have saved another one behind the backup, which took the place of
+// the one that the backup knows.
+void ModelCheckpoint::restore_state(const CallbackState& saved) {
+  const Json state = parse_json(saved.text, "the state of ModelCheckpoint");
+  monitor_.go_on(number_of(state.at("best")));
+  newest_ = state.at("newest").get<std::string>();
+  if (newest_.empty() || system_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
+  const auto latest = storage::CheckpointFolder(system_disk(), folder_).latest();
+  newest_ = latest ? latest->path : "";
 }
 
 BackupAndRestore::BackupAndRestore(std::string folder, BackupAndRestoreOptions options)
@@ -43,18 +69,16 @@ void BackupAndRestore::on_train_begin(TrainingRun& run) {
 void BackupAndRestore::on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs&) {
   const bool ends_epoch = step + 1 == run.steps_per_epoch();  // which is saved a moment later
   if (options_.every_steps > 0 && (step + 1) % options_.every_steps == 0 && !ends_epoch)
-    run.save(folder_);
+    run.back_up(folder_);
 }
 
-void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs&) {
-  run.save(folder_);
-  ended_well_ = epoch + 1 == run.epochs() || run.is_stopping();
-}
+void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) { run.back_up(folder_); }
 
 void BackupAndRestore::on_train_end(TrainingRun& run, const Logs&) {
-  if (!options_.delete_at_end || !ended_well_ || !run.writes_files()) return;
+  if (!options_.delete_at_end || !run.has_ended() || !run.writes_files()) return;
   for (const auto& entry : storage::CheckpointFolder(system_disk(), folder_).list())
     std::filesystem::remove_all(entry.path);
+  remove_other_state_files(folder_, Json::object());
   std::filesystem::remove(folder_ + "/" + storage::kLockFile);
   std::error_code not_empty;  // what else lies there is not ours
   std::filesystem::remove(folder_, not_empty);

@@ -38,6 +38,9 @@ class ClusterSteps final : public StepRunner {
   void abandon() override;
   std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata) override;
+  void set_save_metadata(const std::string& metadata) override {
+    coordinator_.set_save_metadata(metadata);
+  }
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
   bool stop_requested() override { return coordinator_.stop_requested(); }
   EngineStats stats() const override { return coordinator_.stats(); }

@@ -9,9 +9,12 @@
 #include "core/base/log.h"
 #include "data/dataset_wire.h"
 #include "model/batch_counts.h"
+#include "model/callback_states.h"
 #include "model/fitted_columns.h"
 #include "model/model_state.h"
 #include "model/runner_of.h"
+#include "model/seen_labels.h"
+#include "nn/metrics.h"
 
 namespace cairn {
 namespace {
@@ -135,6 +138,7 @@ bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); 
 
 std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {
   place_.sums = sums_.sums();
+  place_.callbacks = Json();
   return runner_.save({.folder = folder, .keep_last = keep_last}, place_.to_json());
 }
 
@@ -145,8 +149,49 @@ void FitLoop::resume(const std::string& checkpoint) {
   saved.features = std::move(place_.features);
   saved.data = std::move(place_.data);
   place_ = std::move(saved);
+  stopping_ = stopping_ || place_.stopping;
+  backups_.resumed_from = checkpoint;
   sums_.restore(place_.sums);
   if (!runner_.keeps_positions()) make_data();
+}
+
+// Behind on_train_begin() of all, in which callbacks begin anew.
+void FitLoop::restore_callbacks() {
+  if (backups_.resumed_from.empty()) return;
+  std::set<const Callback*> restored =
+      restore_states(place_.callbacks, backups_.resumed_from, options_.callbacks);
+  if (place_.step > 0) backups_.told_of_epoch = std::move(restored);
+}
+
+// Behind the calls of all callbacks: states that some of them had already changed for this batch or
+// epoch, and others not yet, would be of two moments.
+void FitLoop::save_backups() {
+  for (const std::string& folder : std::exchange(backups_.asked_for, {})) {
+    place_.sums = sums_.sums();
+    place_.stopping = stopping_;
+    place_.callbacks = save_states(options_.callbacks, folder, place_.batches,
+                                   writes_files() ? StateFile::kWritten : StateFile::kNone);
+    runner_.save({.folder = folder, .keep_last = 1}, place_.to_json());
+    if (writes_files()) remove_other_state_files(folder, place_.callbacks);
+  }
+}
+
+nn::Direction FitLoop::direction_of(const std::string& log) const {
+  for (const NamedMetric& each : functions_.test_metrics()) {
+    const bool of_validation = log == "val_" + each.name;
+    if (log != each.name && !of_validation) continue;
+    const Dataset& data = options_.validation_data;
+    const nn::NeededLabels needed = each.metric->needed_labels();
+    if (of_validation && data.defined() && needed != nn::NeededLabels::kAny) {
+      const SeenLabels seen = seen_labels(data, each.label, needed, validation_.batches);
+      if (!seen.have(needed))
+        throw InvalidArgumentError(str(
+            "a callback watches \"", log, "\", which can never be a number: of the validation ",
+            "data ", seen.text(), "; watch another metric, or validate on data of both classes"));
+    }
+    return each.metric->direction();
+  }
+  return nn::Direction::kUnknown;
 }
 
 Function& FitLoop::step_of(std::int64_t steps) {
@@ -168,6 +213,7 @@ History FitLoop::run() {
   make_data();
   model_.build_beside(data_->element_spec(), input_.weights);
   tell([&](Callback& callback) { callback.on_train_begin(*this); });
+  restore_callbacks();
   try {
     train();
   } catch (...) {
@@ -181,10 +227,9 @@ History FitLoop::run() {
 }
 
 void FitLoop::train() {
-  while (place_.epoch < options_.epochs && !stopping_) {
-    epoch_began_ = system_clock().now();
-    if (place_.step == 0) sums_.reset();
-    tell([&](Callback& callback) { callback.on_epoch_begin(*this, place_.epoch); });
+  // An epoch that was stopped in its middle is finished before the end, after a restart too.
+  while (place_.epoch < options_.epochs && (!stopping_ || place_.step > 0)) {
+    begin_epoch();
     try {
       train_epoch();
     } catch (const InvalidArgumentError& error) {
@@ -198,6 +243,16 @@ void FitLoop::train() {
     }
     finish_epoch();
   }
+  ended_ = true;
+}
+
+void FitLoop::begin_epoch() {
+  epoch_began_ = system_clock().now();
+  if (place_.step == 0) sums_.reset();
+  tell([&](Callback& callback) {
+    if (!backups_.told_of_epoch.contains(&callback)) callback.on_epoch_begin(*this, place_.epoch);
+  });
+  backups_.told_of_epoch.clear();
 }
 
 void FitLoop::train_epoch() {
@@ -233,6 +288,7 @@ void FitLoop::collect_next() {
       options_.callbacks, [](const auto& callback) { return callback->wants_batch_logs(); });
   const Logs logs = wanted ? sums_.logs() : Logs();
   tell([&](Callback& callback) { callback.on_train_batch_end(*this, place_.step - 1, logs); });
+  save_backups();
 }
 
 void FitLoop::validate(Logs& logs) {
@@ -263,6 +319,7 @@ void FitLoop::finish_epoch() {
   tell([&](Callback& callback) { callback.on_epoch_end(*this, epoch, seen); });
   for (const auto& [name, value] : seen)
     if (!logs.contains(name) || logs[name] != value) place_.history.set_last(name, value);
+  save_backups();
   if (options_.verbose == Verbose::kEpochs && writes_files()) say_epoch(seen);
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,12 @@ class FitLoop final : public TrainingRun {
   std::int64_t epochs() const override { return options_.epochs; }
   std::int64_t steps_per_epoch() const override { return steps_per_epoch_; }
   std::vector<std::string> log_names() const override;
+  std::int64_t step() const override { return place_.step; }
   bool writes_files() const override;
+  bool has_ended() const override { return ended_; }
+  nn::Direction direction_of(const std::string& log) const override;
   std::string save(const std::string& folder, std::size_t keep_last) override;
+  void back_up(const std::string& folder) override { backups_.asked_for.push_back(folder); }
   void resume(const std::string& checkpoint) override;
 
  private:
@@ -47,11 +52,14 @@ class FitLoop final : public TrainingRun {
   void count_batches();
   void make_data();
   void train();
+  void begin_epoch();
   void train_epoch();
   void finish_epoch();
   void schedule_up_to(std::int64_t step);
   void collect_next();
   void validate(Logs& logs);
+  void restore_callbacks();
+  void save_backups();
   void say_epoch(const Logs& logs) const;
   Function& step_of(std::int64_t steps);
   // Calls `hook` of every callback.
@@ -72,7 +80,12 @@ class FitLoop final : public TrainingRun {
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t scheduled_ = 0;                               // of this epoch
   std::deque<std::pair<std::int64_t, StepResult>> running_;  // with the steps that each takes
-  bool stopping_ = false;
+  bool stopping_ = false, ended_ = false;
+  struct Backups {
+    std::vector<std::string> asked_for = {};       // folders
+    std::string resumed_from = {};                 // empty: from nothing
+    std::set<const Callback*> told_of_epoch = {};  // their states hold the beginning of this epoch
+  } backups_;
   struct Validation {
     std::int64_t batches = 0;
     std::optional<StepRunner::Data> data = {};

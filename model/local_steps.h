@@ -37,6 +37,7 @@ class LocalSteps final : public StepRunner {
   void abandon() override {}
   std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata) override;
+  void set_save_metadata(const std::string& metadata) override { metadata_ = metadata; }
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
   bool stop_requested() override { return false; }
   EngineStats stats() const override;

@@ -15,10 +15,12 @@
 
 namespace cairn {
 
-// One number of the logs: its name, and the metric that makes it of a summary.
+// One number of the logs: its name, the metric that makes it of a summary, and the column of its
+// label; empty: the dataset's own.
 struct NamedMetric {
   std::string name;
   std::shared_ptr<nn::Metric> metric;
+  std::string label = {};
 };
 
 class MetricSums {

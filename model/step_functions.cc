@@ -72,6 +72,7 @@ Array mean_summary(const Array& losses, const Array& added) {
 class LossMean final : public nn::Metric {
  public:
   const std::string& name() const override { return mean_.name(); }
+  nn::Direction direction() const override { return nn::Direction::kFalls; }
   Array summary(const Array& losses, const Array&, const Array&) const override {
     return mean_.summary(losses);
   }
@@ -102,11 +103,13 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
       metrics_.push_back({joined(output.name, "loss"), std::make_shared<LossMean>()});
   for (const Judged& output : judged_)
     for (const MetricChoice& metric : output.options.metrics)
-      metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
+      metrics_.push_back(
+          {joined(output.name, metric.get()->name()), metric.get(), output.options.label});
   test_metrics_ = metrics_;
   for (const Judged& output : judged_)
     for (const MetricChoice& metric : output.options.evaluation_metrics)
-      test_metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
+      test_metrics_.push_back(
+          {joined(output.name, metric.get()->name()), metric.get(), output.options.label});
 }
 
 void StepFunctions::verify_options() const {

@@ -15,8 +15,8 @@ struct TensorBoard::Files {
     return *validation_file;
   }
   std::string folder;
-  std::int64_t first_epoch;
-  EventFile train{folder + "/train", first_epoch};
+  std::int64_t first_epoch, first_of_training;
+  EventFile train{folder + "/train", first_of_training};
   std::optional<EventFile> validation_file = {};
 };
 
@@ -29,11 +29,16 @@ TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::on_train_begin(TrainingRun&) { files_.reset(); }
 
-// At the first epoch of this fit(), which is known only now: a backup may have been restored.
+// At the first epoch of this fit(), which is known only now: a backup may have been restored. What
+// earlier files told from there on is dropped by TensorBoard, of all tags alike: beside the steps
+// of batches, which are the larger numbers, epochs cannot be dropped.
 void TensorBoard::on_epoch_begin(TrainingRun& run, std::int64_t epoch) {
   epoch_ = epoch;
   if (files_ || !run.writes_files()) return;
-  files_.reset(new Files{.folder = folder_, .first_epoch = epoch});
+  const std::int64_t batch = epoch * run.steps_per_epoch() + run.step();
+  files_.reset(new Files{.folder = folder_,
+                         .first_epoch = epoch,
+                         .first_of_training = options_.update_freq > 0 ? batch : epoch});
   write_model(run);
 }
 

@@ -1,40 +1,24 @@
 #include "model/training_place.h"
 
-#include <cmath>
-#include <limits>
-
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "model/fitted_columns.h"
+#include "model/json_number.h"
 #include "storage/manifest.h"
 
 namespace cairn {
 namespace {
 
-// JSON has no number for what is not finite.
 Json numbers(const std::vector<double>& values) {
   Json all = Json::array();
-  for (const double value : values) {
-    if (std::isfinite(value))
-      all.push_back(value);
-    else
-      all.push_back(std::isnan(value) ? "nan" : (value > 0 ? "inf" : "-inf"));
-  }
+  for (const double value : values) all.push_back(number_json(value));
   return all;
-}
-
-double number(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  const std::string text = value.get<std::string>();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  const double infinity = std::numeric_limits<double>::infinity();
-  return text == "inf" ? infinity : -infinity;
 }
 
 std::vector<double> numbers_of(const Json& all) {
   std::vector<double> values;
-  for (const Json& value : all) values.push_back(number(value));
+  for (const Json& value : all) values.push_back(number_of(value));
   return values;
 }
 
@@ -52,7 +36,9 @@ std::string TrainingPlace::to_json() const {
                       {"epochs", history.epoch},
                       {"history", std::move(logs)},
                       {"features", features},
-                      {"data", data}}}});
+                      {"data", data},
+                      {"stopping", stopping},
+                      {"callbacks", callbacks}}}});
 }
 
 void TrainingPlace::verify(const TrainingPlace& saved, const std::string& checkpoint) const {
@@ -88,6 +74,8 @@ TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
       place.history.history[name] = numbers_of(values);
     place.features = fit.value("features", Json::object());
     place.data = fit.value("data", "");
+    place.stopping = fit.value("stopping", false);
+    if (fit.contains("callbacks")) place.callbacks = fit["callbacks"];
     return place;
   } catch (const Json::exception&) {
     throw refused();

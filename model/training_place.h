@@ -20,6 +20,8 @@ struct TrainingPlace {
   // The data: its feature columns (model/fitted_columns.h), and its fingerprint; empty: not known.
   Json features = Json::object();
   std::string data;
+  bool stopping = false;  // a callback has asked for the end
+  Json callbacks;         // their states (callback_states.h); null: none were kept
 
   std::string to_json() const;
   //   Errors  FailedPrecondition: `saved` is a place in other data, or of other features.

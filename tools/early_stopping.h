@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/json.h"
+#include "model/monitor.h"
 #include "tools/job.h"
 
 namespace cairn::tools {
@@ -17,7 +19,8 @@ struct BestModel {
   double value = 0;
 };
 
-// Thread: one.
+// The rule is that of model/monitor.h, as in Model::fit().
+//   Thread  one.
 class EarlyStopping {
  public:
   using Metrics = std::vector<std::pair<std::string, double>>;
@@ -25,24 +28,31 @@ class EarlyStopping {
   // A job that was verified.
   explicit EarlyStopping(const Job& job);
   bool given() const { return stopping_.given; }
-  const std::string& monitor() const { return monitor_; }
+  const std::string& monitor() const { return monitor_.name(); }
 
   // Takes the metrics of an evaluation of the model as of `step`; nothing where that was judged
-  // before. Whether the model is better than every one before by more than min_delta; a metric that
-  // is not a number never is.
+  // before. Whether the model is better than every one before by more than min_delta. A metric that
+  // is not a number does not count.
   bool better(std::int64_t step, const Metrics& metrics);
+  // What is to be told of the metric that better() took last; empty: nothing.
+  const std::string& complaint() const { return complaint_; }
   // Whether as many evaluations in a row as the job has patience for found none better.
   bool out_of_patience() const { return given() && in_vain_ >= stopping_.patience; }
-  double best() const { return best_; }
+  std::string out_of_patience_text() const;
+  double best() const { return monitor_.best(); }
   std::int64_t best_step() const { return best_step_; }
+
+  // What it remembers, for a checkpoint, and an earlier run's to go on with. Of a run that watched
+  // another metric nothing is taken.
+  Json state() const;
+  void restore_state(const Json& saved);
 
  private:
   JobEarlyStopping stopping_;
-  std::string monitor_;
-  bool larger_is_better_, any_ = false;
-  double best_ = 0;
+  Monitor monitor_;
   std::int64_t judged_step_ = -1, best_step_ = 0;
   int in_vain_ = 0;
+  std::string complaint_;
 };
 
 }  // namespace cairn::tools

@@ -16,9 +16,12 @@ namespace {
 
 std::unique_ptr<nn::Metric> metric_of_classes(const std::string& name) {
   if (name == "accuracy") return std::make_unique<nn::SparseCategoricalAccuracy>(name);
-  return std::make_unique<nn::MeanMetric>(name, [](const Array& prediction, const Array& label) {
-    return nn::sparse_categorical_cross_entropy(prediction, label);
-  });
+  return std::make_unique<nn::MeanMetric>(
+      name,
+      [](const Array& prediction, const Array& label) {
+        return nn::sparse_categorical_cross_entropy(prediction, label);
+      },
+      nn::Direction::kFalls);
 }
 
 // "ndcg@10" is ndcg of the first 10; of the whole list k is 0.
@@ -108,10 +111,12 @@ std::vector<std::string> judged_metrics(const Job& job) {
   return job.evaluation.metrics.empty() ? metrics_of(job.model.objective) : job.evaluation.metrics;
 }
 
-bool larger_is_better(const std::string& metric) {
-  for (const char* error : {"logloss", "rmse", "mae", "mse"})
-    if (metric == error) return false;
-  return true;
+nn::Direction direction_of(const Job& job, const std::string& metric) {
+  return make_metric(job.model.objective, metric)->direction();
+}
+
+nn::NeededLabels needed_labels(const Job& job, const std::string& metric) {
+  return make_metric(job.model.objective, metric)->needed_labels();
 }
 
 Objective::Objective(const Job& job, LabelScale scale)

@@ -33,8 +33,9 @@ std::vector<std::string> known_metrics(const std::string& objective);
 bool is_known_metric(const std::string& objective, const std::string& metric);
 // Those that the job's evaluations tell, in their order.
 std::vector<std::string> judged_metrics(const Job& job);
-// Whether a model is the better the larger this metric is; else the smaller.
-bool larger_is_better(const std::string& metric);
+// What such a metric of the job says of itself (nn/metrics.h).
+nn::Direction direction_of(const Job& job, const std::string& metric);
+nn::NeededLabels needed_labels(const Job& job, const std::string& metric);
 
 // What a label is standardised by; 0 and 1: it is learnt as it is.
 struct LabelScale {

@@ -15,7 +15,6 @@ ReduceLROnPlateauOptions rule_of(const JobPlateau& wanted, const std::string& mo
   return {.monitor = monitor,
           .factor = wanted.factor,
           .patience = wanted.patience,
-          .mode = larger_is_better(monitor) ? MonitorMode::kMax : MonitorMode::kMin,
           .min_delta = wanted.min_delta,
           .cooldown = wanted.cooldown,
           .min_lr = wanted.min_lr};
@@ -41,6 +40,7 @@ LearningRates::LearningRates(const Job& job,
   if (!plateau.given) return;
   monitor_ = plateau.monitor.empty() ? judged_metrics(job).front() : plateau.monitor;
   plateau_.emplace(rule_of(plateau, monitor_));
+  plateau_->begin(direction_of(job, monitor_));
   for (Part& part : parts_) part.optimizer->make_rate_adjustable();
 }
 
@@ -66,14 +66,24 @@ std::string LearningRates::consider(const std::vector<std::pair<std::string, dou
   CAIRN_CHECK(found != metrics.end(), "no metric ", monitor_);
   std::vector<double> rates;
   for (Part& part : parts_) rates.push_back(rate_of(part, 0));
-  if (!plateau_->lower(found->second, rates)) return "";
-  std::string said = str(monitor_, " is no better than ", plateau_->best(), ":");
+  if (!plateau_->lower(found->second, rates)) return plateau_->complaint();
+  std::string said = str(monitor_, " is no better than ", plateau_->monitor().best(), ":");
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].optimizer->set_learning_rate(static_cast<float>(rates[i]));
     parts_[i].current = rates[i];
     said += str(i > 0 ? "," : "", " ", parts_[i].name, " ", static_cast<float>(rates[i]));
   }
   return said + " from now on";
+}
+
+Json LearningRates::state() const {
+  if (!plateau_) return nullptr;
+  return {{"monitor", monitor_}, {"rule", plateau_->state()}};
+}
+
+void LearningRates::restore_state(const Json& saved) {
+  if (plateau_ && saved.is_object() && saved.value("monitor", "") == monitor_)
+    plateau_->restore_state(saved.at("rule").get<std::string>());
 }
 
 }  // namespace cairn::tools

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/json.h"
 #include "model/callbacks.h"
 #include "nn/optimizer.h"
 #include "tools/job.h"
@@ -31,8 +32,14 @@ class LearningRates {
   // scope, once a step has been taken.
   Values at(std::int64_t step);
   // Takes the metrics of an evaluation, in the strategy's scope. What is to be said of a rate that
-  // has been lowered for them; empty: none has.
+  // has been lowered for them, or of a metric that is not a number; empty: nothing.
   std::string consider(const std::vector<std::pair<std::string, double>>& metrics);
+
+  // What the rule of the plateau remembers, and an earlier run's to go on with; null: there is
+  // none. The rates themselves are variables. Of a run that watched another metric nothing is
+  // taken.
+  Json state() const;
+  void restore_state(const Json& saved);
 
  private:
   struct Part {

@@ -19,6 +19,7 @@ using testing::Killed;
 using testing::KillsAt;
 using testing::LinearData;
 using testing::LinearModel;
+using testing::Said;
 
 FitOptions with(std::int64_t epochs, std::vector<std::shared_ptr<Callback>> callbacks) {
   return {.epochs = epochs,
@@ -26,17 +27,6 @@ FitOptions with(std::int64_t epochs, std::vector<std::shared_ptr<Callback>> call
           .callbacks = std::move(callbacks),
           .verbose = Verbose::kSilent};
 }
-
-// Logs that a test decides, in the place of the model's own.
-struct Said final : Callback {
-  Said(std::string name, std::vector<double> values)
-      : name(std::move(name)), values(std::move(values)) {}
-  void on_epoch_end(TrainingRun&, std::int64_t epoch, Logs& logs) override {
-    logs.set(name, values.at(static_cast<std::size_t>(epoch)));
-  }
-  std::string name;
-  std::vector<double> values;
-};
 
 struct OneDevice {
   OneDeviceStrategy strategy;
@@ -48,8 +38,8 @@ struct OneDevice {
 
 TEST(EarlyStopping, StopsAfterAsManyEpochsWithoutAnImprovement) {
   OneDevice on;
-  auto stops =
-      std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "val_auc", .patience = 2});
+  auto stops = std::make_shared<EarlyStopping>(
+      EarlyStoppingOptions{.monitor = "val_auc", .patience = 2, .mode = MonitorMode::kMax});
   const History history = on.fit(with(
       9, {std::make_shared<Said>("val_auc", std::vector<double>{.5, .6, .55, .59, .7, .8, 1, 1, 1}),
           stops}));
@@ -71,6 +61,20 @@ TEST(EarlyStopping, PutsTheBestWeightsBack) {
                   notes}));
   ASSERT_EQ(kernels.size(), 4u);
   EXPECT_NE(kernels[1], kernels[3]);
+  EXPECT_EQ(on.linear.model.get_weights()[0].values<float>()[0], kernels[1]);
+}
+
+TEST(EarlyStopping, PutsTheBestWeightsBackWhenTheEpochsRunOutFirst) {
+  OneDevice on;
+  std::vector<float> kernels;
+  on.fit(with(3, {std::make_shared<Said>("val_loss", std::vector<double>{3, 1, 2}),
+                  std::make_shared<EarlyStopping>(
+                      EarlyStoppingOptions{.patience = 5, .restore_best_weights = true}),
+                  std::make_shared<LambdaCallback>(
+                      LambdaCallbackOptions{.on_epoch_end = [&](std::int64_t, const Logs&) {
+                        kernels.push_back(on.linear.model.get_weights()[0].values<float>()[0]);
+                      }})}));
+  ASSERT_NE(kernels.at(1), kernels.at(2));
   EXPECT_EQ(on.linear.model.get_weights()[0].values<float>()[0], kernels[1]);
 }
 
@@ -234,6 +238,50 @@ TEST(BackupAndRestore, EndsWithTheSameBitsAsAnUndisturbedRun) {
       EXPECT_FALSE(std::filesystem::exists(backup));
     }
   }
+}
+
+// Which callback stands behind another in the list is no reason to forget what it has seen.
+TEST(BackupAndRestore, KeepsWhatCallbacksBehindItRemember) {
+  const tools::TempFolder folder;
+  const auto fit = [&](std::shared_ptr<Callback> last) {
+    OneDevice on;
+    auto stops = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 3});
+    on.fit(with(9, {std::make_shared<Said>("val_loss", std::vector<double>{3, 1, 2, 2, 2, 2, 2, 2}),
+                    std::make_shared<BackupAndRestore>(folder.path() + "/backup"), stops,
+                    std::move(last)}));
+    return stops;
+  };
+  EXPECT_THROW(fit(std::make_shared<KillsAt>(3, 0)), Killed);
+  const auto stops = fit(std::make_shared<LambdaCallback>(LambdaCallbackOptions{}));
+  EXPECT_EQ(stops->best_epoch(), 1);
+  EXPECT_EQ(stops->stopped_epoch(), 4);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/backup"));
+}
+
+TEST(BackupAndRestore, RefusesADamagedFileOfCallbacksTensors) {
+  const tools::TempFolder folder;
+  const std::string backup = folder.path() + "/backup";
+  const auto fit = [&](std::shared_ptr<Callback> last) {
+    OneDevice on;
+    on.fit(with(4, {std::make_shared<Said>("val_loss", std::vector<double>{3, 2, 1, 2}),
+                    std::make_shared<EarlyStopping>(
+                        EarlyStoppingOptions{.patience = 3, .restore_best_weights = true}),
+                    std::make_shared<BackupAndRestore>(backup), std::move(last)}));
+  };
+  EXPECT_THROW(fit(std::make_shared<KillsAt>(2, 0)), Killed);
+  std::string file;
+  for (const auto& entry : std::filesystem::directory_iterator(backup))
+    if (entry.path().extension() == ".tensors") file = entry.path();
+  ASSERT_FALSE(file.empty());
+  std::ofstream(file) << "x";
+  const auto again = [&] { fit(std::make_shared<LambdaCallback>(LambdaCallbackOptions{})); };
+  EXPECT_THROW(again(), DataLossError);
+  std::filesystem::remove(file);
+  EXPECT_THROW(again(), DataLossError);
+}
+
+TEST(LambdaCallback, WantsBothHalvesOfAState) {
+  EXPECT_THROW(LambdaCallback({.state = [] { return CallbackState(); }}), InvalidArgumentError);
 }
 
 TEST(BackupAndRestore, RefusesTheCheckpointOfAnotherProgram) {

@@ -1,25 +1,42 @@
 // A fit() with the TensorBoard callback into a folder, with validation, histograms and the loss of
-// batches; prints its history, for read_fit.py to compare.
+// batches, which is killed in its third epoch and started again; prints its history, for
+// read_fit.py to compare.
 #include <cstdio>
 
 #include "model/tensorboard.h"
 #include "tests/model/small_models.h"
 
-int main(int argc, char** argv) try {
-  using namespace cairn;
-  if (argc != 2) throw InvalidArgumentError("fit_events FOLDER");
+namespace {
+
+using namespace cairn;
+
+History fit(const std::string& folder, std::shared_ptr<Callback> last) {
   OneDeviceStrategy strategy;
   const Scope scope = strategy.scope();
   cairn::testing::LinearModel linear;
   const cairn::testing::LinearData data(40);
-  const History history =
-      linear.model.fit(data.x, data.y,
-                       {.epochs = 3,
-                        .batch_size = 8,
-                        .validation_split = 0.2,
-                        .callbacks = {std::make_shared<TensorBoard>(
-                            argv[1], TensorBoardOptions{.histogram_freq = 2, .update_freq = 2})},
-                        .verbose = Verbose::kSilent});
+  return linear.model.fit(
+      data.x, data.y,
+      {.epochs = 3,
+       .batch_size = 8,
+       .validation_split = 0.2,
+       .callbacks = {std::make_shared<TensorBoard>(
+                         folder + "/board",
+                         TensorBoardOptions{.histogram_freq = 2, .update_freq = 2}),
+                     std::make_shared<BackupAndRestore>(folder + "/backup"), std::move(last)},
+       .verbose = Verbose::kSilent});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2) throw InvalidArgumentError("fit_events FOLDER");
+  try {
+    fit(argv[1], std::make_shared<cairn::testing::KillsAt>(2, 2));
+    throw InternalError("it was not killed");
+  } catch (const cairn::testing::Killed&) {
+  }
+  const History history = fit(argv[1], std::make_shared<LambdaCallback>(LambdaCallbackOptions{}));
   for (const auto& [name, values] : history.history) {
     std::printf("%s", name.c_str());
     for (const double value : values) std::printf(" %.17g", value);

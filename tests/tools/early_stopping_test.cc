@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "tools/job_objective.h"
 
 namespace cairn::tools {
 namespace {
@@ -52,6 +55,45 @@ TEST(EarlyStopping, NeverTakesWhatIsNoNumber) {
   EXPECT_TRUE(better(stopping, 0.1));
   EXPECT_FALSE(better(stopping, std::nan("")));
   EXPECT_EQ(stopping.best(), 0.1);
+}
+
+TEST(EarlyStopping, CountsNoNumberAsNothingAndTellsItOnce) {
+  EarlyStopping stopping(watching("auc"));
+  EXPECT_FALSE(better(stopping, std::nan("")));
+  EXPECT_THAT(stopping.complaint(), ::testing::HasSubstr("\"auc\" is not a number"));
+  EXPECT_FALSE(better(stopping, std::nan("")));
+  EXPECT_EQ(stopping.complaint(), "");
+  EXPECT_FALSE(better(stopping, std::nan("")));
+  EXPECT_FALSE(stopping.out_of_patience());
+  EXPECT_TRUE(better(stopping, 0.5));
+}
+
+TEST(EarlyStopping, GoesOnWithWhatAnEarlierRunFound) {
+  EarlyStopping earlier(watching("logloss"));
+  earlier.better(10, {{"logloss", 0.5}});
+  earlier.better(20, {{"logloss", 0.6}});
+  EarlyStopping later(watching("logloss"));
+  later.restore_state(earlier.state());
+  EXPECT_EQ(later.best_step(), 10);
+  EXPECT_FALSE(later.better(20, {{"logloss", 0.1}}));  // was judged
+  EXPECT_FALSE(later.better(30, {{"logloss", 0.55}}));
+  EXPECT_TRUE(later.out_of_patience());
+  EarlyStopping of_another_metric(watching("auc"));
+  of_another_metric.restore_state(earlier.state());
+  EXPECT_TRUE(of_another_metric.better(30, {{"auc", 0.1}}));
+}
+
+TEST(EarlyStopping, KnowsWhichWayEachMetricOfAJobGetsBetter) {
+  const std::vector<std::string> errors = {"logloss", "rmse", "mae", "mse"};
+  for (const std::string& objective : objectives())
+    for (const std::string& metric : known_metrics(objective)) {
+      SCOPED_TRACE(objective + " " + metric);
+      Job job = watching(metric);
+      job.model.objective = objective;
+      EarlyStopping stopping(job);
+      better(stopping, 0.5);
+      EXPECT_EQ(better(stopping, 0.6), std::ranges::count(errors, metric) == 0);
+    }
 }
 
 TEST(EarlyStopping, WatchesTheFirstMetricUnlessToldOtherwise) {

@@ -1,0 +1,62 @@
+#include "model/monitor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "model/callback.h"
+#include "nn/metrics.h"
+
+namespace cairn {
+
+Monitor::Monitor(std::string name, MonitorMode mode, double min_delta)
+    : name_(std::move(name)), mode_(mode), min_delta_(min_delta) {
+  if (!(min_delta >= 0))
+    throw InvalidArgumentError(str("min_delta must be at least 0, got ", min_delta));
+}
+
+void Monitor::begin(nn::Direction direction, const std::string& watcher) {
+  if (mode_ == MonitorMode::kAuto && direction == nn::Direction::kUnknown)
+    throw InvalidArgumentError(
+        str(watcher, " watches \"", name_, "\", of which neither a metric nor a loss of the model ",
+            "says whether it rises or falls as the model gets better: give `mode`, ",
+            "MonitorMode::kMax or MonitorMode::kMin; a metric of your own says it by direction()"));
+  rises_ = mode_ == MonitorMode::kMax ||
+           (mode_ == MonitorMode::kAuto && direction == nn::Direction::kRises);
+  const double infinity = std::numeric_limits<double>::infinity();
+  best_ = rises_ ? -infinity : infinity;
+}
+
+Monitor::Verdict Monitor::take(double value) {
+  if (std::isnan(value)) return Verdict::kNoNumber;
+  if (!is_better(value, best_)) return Verdict::kNoBetter;
+  best_ = value;
+  return Verdict::kBetter;
+}
+
+std::string Monitor::complaint() {
+  if (std::exchange(told_, true)) return "";
+  return str("\"", name_,
+             "\" is not a number (NaN): it counts neither as better nor as worse, here ",
+             "and whenever it is none again");
+}
+
+bool Monitor::is_better(double value, double other) const {
+  return rises_ ? value - min_delta_ > other : value + min_delta_ < other;
+}
+
+bool Monitor::is_due(const TrainingRun& run, const Logs& logs) const {
+  return logs.contains(name_) || std::ranges::count(run.log_names(), name_) == 0;
+}
+
+double Monitor::of(const Logs& logs) const {
+  const auto found = logs.find(name_);
+  if (found != logs.end()) return found->second;
+  std::string names;
+  for (const auto& [name, value] : logs) names += str(names.empty() ? "" : ", ", name);
+  throw InvalidArgumentError(str("a callback monitors \"", name_, "\", and the logs have ", names));
+}
+
+}  // namespace cairn
