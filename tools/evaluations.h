@@ -33,6 +33,8 @@ class Evaluations {
   bool under_way() const { return !scheduled_.empty(); }
   // Evaluates at the first multiple of `every` above `step`, and so on; 0: never by steps.
   void begin(std::int64_t step, std::int64_t every);
+  // An earlier run, with which this one goes on, has judged the model up to this step.
+  void go_on_behind(std::int64_t step) { newest_step_ = step; }
   // Schedules one if `step`, the last that was scheduled, has reached the next multiple.
   void schedule_if_due(std::int64_t step);
   // The same if the job wants evaluations by time and one is due.
@@ -53,6 +55,7 @@ class Evaluations {
   std::int64_t newest_step() const { return newest_step_; }  // and of which step that is
   // What is to be made of them, where the job stops early.
   EarlyStopping& stopping() { return stopping_; }
+  const EarlyStopping& stopping() const { return stopping_; }
   const LinesRead& lines() const { return lines_; }  // what reading the data came across
   const std::string& name() const { return name_; }  // the data's; empty: there is none
 

@@ -37,6 +37,7 @@ class JobNetwork {
   // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
   LearningRates& learning_rates() { return *learning_rates_; }
+  const LearningRates& learning_rates() const { return *learning_rates_; }
 
  private:
   void make_click_model(const Job& job);

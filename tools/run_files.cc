@@ -35,6 +35,24 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
+// What the earlier run told above the step from which this one goes on was not kept: it is told
+// again. So is half a line.
+void drop_lines_above(const std::string& path, std::int64_t step) {
+  std::ifstream in(path, std::ios::binary);
+  std::string kept, line;
+  std::size_t all = 0;
+  for (bool header = true; std::getline(in, line); header = false) {
+    all += line.size() + 1;
+    std::int64_t at = 0;
+    const bool number =
+        std::from_chars(line.data(), line.data() + line.size(), at).ec == std::errc();
+    if (in.eof() || !(header || (number && at <= step))) continue;
+    kept += line + "\n";
+  }
+  in.close();
+  if (kept.size() != all) std::ofstream(path, std::ios::binary | std::ios::trunc) << kept;
+}
+
 template <typename Number>
 std::string cell(Number value) {
   if (!std::isfinite(value)) return "";
@@ -73,8 +91,11 @@ class CsvListener final : public RunListener {
                                         ": name another file, or replace it with --overwrite"));
   }
 
-  void start(std::int64_t) override {
-    if (!goes_on_) std::ofstream(path_, std::ios::trunc);
+  void start(std::int64_t step) override {
+    if (goes_on_)
+      drop_lines_above(path_, step);
+    else
+      std::ofstream(path_, std::ios::trunc);
     file_.emplace(path_, AppendedFile::Existing::kGoOn);
     if (!goes_on_) file_->write(header_ + "\n");
   }

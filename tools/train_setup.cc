@@ -21,6 +21,7 @@
 #include "tools/resume.h"
 #include "tools/run_files.h"
 #include "tools/user_files.h"
+#include "tools/watched_metrics.h"
 
 namespace cairn::tools {
 namespace {
@@ -66,6 +67,7 @@ PreparedJob prepare(const TrainRequest& request) {
   std::vector<std::string> empty = try_judged_data(prepared.job, prepared.features);
   if (std::string text = empty_files_text(prepared.features.lines, "data.train"); !text.empty())
     empty.insert(empty.begin(), std::move(text));
+  verify_watched_metrics(prepared.job, prepared.features);
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",
                               left_out_text(prepared.features.lines));

@@ -117,7 +117,9 @@ void Trainer::make_function() {
 }
 
 std::string Trainer::metadata() const {
-  return json_text(metadata_of(job_, features_, total_steps_, data_began_));
+  Json all = metadata_of(job_, features_, total_steps_, data_began_);
+  all["watched"] = watched();
+  return json_text(all);
 }
 
 void Trainer::resume() {
@@ -135,6 +137,7 @@ void Trainer::resume() {
   if (!runner_.keeps_positions()) make_dataset(done_ - data_began_);
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));
+  restore_watched(saved_metadata(options_.resume));
   if (!positions && !options_.new_data)
     line_.say(str(
         "warning: a data service keeps no positions: the run goes on with what its job \"",
@@ -183,14 +186,16 @@ void Trainer::begin() {
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());
   options_.teller->start(first_step_);
-  evaluations_.front().begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
+  const std::int64_t every = steps_in(job_.evaluation.every, own_steps);
+  evaluations_.front().begin(scheduled_, every);
+  if (lacks_evaluation(every)) evaluations_.front().schedule(scheduled_);
 }
 
 void Trainer::train() {
   started_ = system_clock().now();
   while (done_ < total_steps_ && !outcome_.ended_early() && !stopping().out_of_patience()) {
     schedule_up_to(std::min(total_steps_, done_ + runner_.steps_ahead()));
-    compare_with_restored();
+    if (scheduled_ > first_step_) compare_with_restored();
     collect();
     tell_progress();
     if (line_.due()) show(false);
@@ -276,8 +281,7 @@ void Trainer::abandon_the_rest() {
 // was judged, and no step is scheduled that should not be taken. So does one whose learning rate
 // falls, of which no step is to be taken with the old one.
 void Trainer::schedule_up_to(std::int64_t step) {
-  const bool waits = stopping().given() || job_.callbacks.plateau.given;
-  while (scheduled_ < step && !(waits && evaluations_.front().under_way())) {
+  while (scheduled_ < step && !(goes_by_evaluations() && evaluations_.front().under_way())) {
     running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
     if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
@@ -315,6 +319,7 @@ void Trainer::take_results() {
       options_.teller->evaluation(each.newest_step(), each.name(), each.newest());
       consider(each);
       lower_rates(each);
+      if (goes_by_evaluations()) runner_.set_save_metadata(metadata());
     });
     wait = wait && !each.under_way();
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/json.h"
 #include "data/lines_read.h"
 #include "model/step_runner.h"
 #include "tools/evaluations.h"
@@ -85,7 +86,14 @@ class Trainer {
   void begin();
   void train();
   EarlyStopping& stopping() { return evaluations_.front().stopping(); }
+  const EarlyStopping& stopping() const { return evaluations_.front().stopping(); }
+  // Whether training waits for evaluations, since they decide how it goes on.
+  bool goes_by_evaluations() const;
   void consider(const Evaluations& judged);
+  Json watched() const;
+  void restore_watched(const Json& metadata);
+  void find_best(const std::string& checkpoint);
+  bool lacks_evaluation(std::int64_t every) const;
   void lower_rates(const Evaluations& judged);
   void save_best();
   bool judge_last();

@@ -1,18 +1,32 @@
 // The part of the Trainer that serves [early_stopping], where the best model is saved when it is
 // found and gone back to at the end, and [callbacks.reduce_lr_on_plateau].
+//
+// What both remember is part of every checkpoint, so that a run that goes on from one decides as it
+// would have without the pause. Training waits for evaluations, so a checkpoint's weights and what
+// it remembers are of one moment, but for an evaluation under way, which is made again.
+#include "core/base/disk.h"
+#include "core/base/json.h"
+#include "model/json_number.h"
+#include "storage/checkpoint_folder.h"
+#include "tools/resume.h"
 #include "tools/trainer.h"
 
 namespace cairn::tools {
+
+bool Trainer::goes_by_evaluations() const {
+  return stopping().given() || job_.callbacks.plateau.given;
+}
 
 // Called for each evaluation of any data.
 void Trainer::consider(const Evaluations& judged) {
   if (!stopping().given() || &judged != &evaluations_.front()) return;
   const bool had_patience = !stopping().out_of_patience();
-  if (stopping().better(judged.newest_step(), judged.newest())) return save_best();
+  const bool better = stopping().better(judged.newest_step(), judged.newest());
+  if (!stopping().complaint().empty()) line_.say("warning: " + stopping().complaint());
+  if (better) return save_best();
   if (!had_patience || !stopping().out_of_patience() || done_ >= total_steps_) return;
   outcome_.stopped_early = true;
-  line_.say(str("early stopping: ", job_.early_stopping.patience, " evaluations in a row found ",
-                stopping().monitor(), " no better than ", stopping().best()));
+  line_.say(stopping().out_of_patience_text());
 }
 
 // By evaluations on the way, of the data that is judged there. Where several processes train
@@ -34,6 +48,62 @@ void Trainer::save_best() {
   } catch (const Error& error) {
     line_.say(str("the best model so far could not be saved, the run goes on: ", error.what()));
   }
+}
+
+// ---- across a restart ----
+
+Json Trainer::watched() const {
+  if (!goes_by_evaluations()) return nullptr;
+  Json all{{"judged_step", evaluations_.front().newest_step()},
+           {"early_stopping", stopping().state()},
+           {"best_checkpoint", outcome_.best ? outcome_.best->checkpoint : ""},
+           {"reduce_lr_on_plateau", network_.learning_rates().state()}};
+  return all;
+}
+
+// New data is judged anew. A run that was killed may have found a better model behind the
+// checkpoint, which took the place of the one that the checkpoint knows: the best that is there is
+// then that one.
+void Trainer::restore_watched(const Json& metadata) {
+  if (!goes_by_evaluations() || options_.new_data) return;
+  const auto found = metadata.is_object() ? metadata.find("watched") : metadata.end();
+  if (found == metadata.end() || !found->is_object()) {
+    line_.say(str("warning: ", options_.resume, " does not say what earlier evaluations found: ",
+                  "early stopping and learning rates begin to count anew"));
+    return;
+  }
+  stopping().restore_state(found->value("early_stopping", Json::object()));
+  network_.learning_rates().restore_state(found->value("reduce_lr_on_plateau", Json()));
+  evaluations_.front().go_on_behind(found->value("judged_step", std::int64_t{0}));
+  find_best(found->value("best_checkpoint", ""));
+  if (!stopping().out_of_patience()) return;
+  outcome_.stopped_early = true;
+  line_.say(stopping().out_of_patience_text() + ", before the run was resumed");
+}
+
+// The run before ended, at a step that is to be judged, before it was.
+bool Trainer::lacks_evaluation(std::int64_t every) const {
+  const bool resumed = !options_.resume.empty() && !options_.new_data;
+  return resumed && goes_by_evaluations() && every > 0 && first_step_ % every == 0 &&
+         first_step_ > evaluations_.front().newest_step() && first_step_ < total_steps_;
+}
+
+void Trainer::find_best(const std::string& checkpoint) {
+  if (checkpoint.empty() || stopping().best_step() == 0) return;
+  BestModel best{checkpoint, stopping().best_step(), stopping().monitor(), stopping().best()};
+  if (!system_disk().exists(checkpoint + "/" + storage::kManifestFile)) {
+    const auto newest = storage::CheckpointFolder(system_disk(), folder_of(checkpoint)).latest();
+    if (!newest) {
+      line_.say(str("warning: the best model so far, ", checkpoint, ", is gone: the run goes back ",
+                    "to a better one alone"));
+      return;
+    }
+    const Json known = saved_metadata(newest->path)["watched"]["early_stopping"];
+    best.checkpoint = newest->path;
+    best.step = known.at("best_step").get<std::int64_t>();
+    best.value = cairn::number_of(known.at("best"));
+  }
+  outcome_.best = best;
 }
 
 // The last model may be better than all that were judged on the way. False: it was not asked.

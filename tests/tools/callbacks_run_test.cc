@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/base/json.h"
 #include "tests/tools/end_in_time.h"
+#include "tests/tools/job_run.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -59,6 +61,13 @@ class CallbacksInARun : public ::testing::TestWithParam<const char*> {
   TempFolder folder_;
 };
 
+struct JobRunOfOneClass : ::testing::Test, JobRun {
+  int train() {
+    return cairn({"train", path("job.toml"), "--strategy", "one_device", "--dir", path("run"),
+                  "--overwrite"});
+  }
+};
+
 TEST_P(CallbacksInARun, ARateFallsOnAPlateauAndTheFilesTellOfIt) {
   ASSERT_EQ(train("100"), 0) << folder_.read("output");
   EXPECT_THAT(folder_.read("output"),
@@ -77,6 +86,24 @@ TEST_P(CallbacksInARun, ARateFallsOnAPlateauAndTheFilesTellOfIt) {
     EXPECT_FALSE(std::filesystem::is_empty(path("logs/") + kind));
 }
 
+TEST_F(JobRunOfOneClass, IsRefusedAtTheStartWhereAnAucIsWatched) {
+  folder.write("a.csv", "0.5,1\n0.25,0\n0.75,1\n0.5,0\n");
+  folder.write("b.csv", "0.5,0\n0.25,0\n0.75,0\n");
+  for (const std::string key : {"early_stopping", "callbacks.reduce_lr_on_plateau"}) {
+    folder.write("job.toml",
+                 "[data]\ntrain = 'a.csv'\ntest = 'b.csv'\nbatch = 2\nsteps = 4\n[data.csv]\n"
+                 "columns = ['x:float32', 'y:float32']\nlabel = {column = 'y'}\n"
+                 "[features]\nnumeric = 'x'\n[model]\nkind = 'deep'\n[evaluation]\nevery = 1\n[" +
+                     key + "]\n");
+    EXPECT_EQ(train(), 1);
+    EXPECT_THAT(output(),
+                HasSubstr(key + " watches auc, which can never be a number: in the test "
+                                "data, of data.test, the labels of these 3 examples are all 0"));
+    folder.write("job.toml", folder.read("job.toml") + "monitor = 'logloss'\n");
+    EXPECT_EQ(train(), 0) << output();
+  }
+}
+
 TEST_P(CallbacksInARun, AResumedRunKeepsItsRateAndItsLog) {
   ASSERT_EQ(train("100"), 0) << folder_.read("output");
   const std::string before = folder_.read("log.csv");
@@ -85,6 +112,30 @@ TEST_P(CallbacksInARun, AResumedRunKeepsItsRateAndItsLog) {
   ASSERT_GT(after.size(), before.size());
   EXPECT_EQ(after.substr(0, before.size()), before);
   EXPECT_THAT(after.substr(before.size()), HasSubstr(",0.1,0.1,"));
+}
+
+// The label is a coin, so evaluations after the first find nothing better: the rates fall at step
+// 30, and the run ends at step 50. The run that is resumed takes its steps 21 to 50.
+TEST_P(CallbacksInARun, AResumedRunDecidesAsItWouldHaveWithoutThePause) {
+  folder_.write("job.toml",
+                folder_.read("job.toml") + "[early_stopping]\npatience = 4\nmin_delta = 0.9\n");
+  ASSERT_EQ(train("20"), 0) << folder_.read("output");
+  ASSERT_EQ(train("100", {"--resume", path("checkpoints"), "--report", path("report")}), 0)
+      << folder_.read("output");
+  const std::string told = folder_.read("output");
+  EXPECT_THAT(told, HasSubstr("early stopping: 4 evaluations in a row found auc no better"));
+  EXPECT_THAT(told, HasSubstr("went back to the best model, of step 10"));
+  const Json report = parse_json(folder_.read("report"), "the report");
+  EXPECT_EQ(report["steps"], 50);
+  EXPECT_EQ(report["best"]["step"], 10);
+  for (const auto& line : log())
+    if (line.size() > 5 && line[0] == "50" && !line[4].empty()) {
+      EXPECT_EQ(line[4], "0.125");
+      EXPECT_EQ(line[5], "0.1");
+    }
+  // What had ended by then stays so.
+  ASSERT_EQ(train("100", {"--resume", path("checkpoints")}), 0) << folder_.read("output");
+  EXPECT_THAT(folder_.read("output"), HasSubstr("before the run was resumed"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Under, CallbacksInARun,
