@@ -7,11 +7,12 @@
 namespace cairn {
 
 void Flapping::lost(TimePoint now, std::uint64_t done, bool wanted) {
-  if (losses_ == 0 || done > done_when_back_ || !wanted) {
+  if (losses_ == 0 || done > done_ || !wanted) {
     losses_ = 0;
     since_ = now;
   }
   ++losses_;
+  done_ = done;
 }
 
 Duration Flapping::pause() const {

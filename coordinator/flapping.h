@@ -17,11 +17,10 @@ class Flapping {
   // Of the pauses before a task is dialled again.
   static constexpr Duration kPauseMax = std::chrono::seconds(10);
 
-  // It serves again. `done`: a count of the work that goes through it.
-  void back(std::uint64_t done) { done_when_back_ = done; }
-  // It is lost. Its losses are counted anew if work was done since it came back, or if none was
-  // `wanted`.
+  // It is lost. `done`: a count of the work that goes through it. Its losses are counted anew if
+  // work was done since its last one, be it that the news came later, or if none is `wanted`.
   void lost(TimePoint now, std::uint64_t done, bool wanted);
+  std::uint64_t done() const { return done_; }  // as of its last loss
 
   std::size_t losses() const { return losses_; }  // without work in between
   TimePoint since() const { return since_; }      // of the first of them
@@ -35,7 +34,7 @@ class Flapping {
  private:
   std::size_t losses_ = 0;
   TimePoint since_{};
-  std::uint64_t done_when_back_ = 0;
+  std::uint64_t done_ = 0;
 };
 
 }  // namespace cairn

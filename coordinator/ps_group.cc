@@ -179,7 +179,6 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   if (rebuild) note_rebuilt(*ps, layout->version, source);
   ps->ready = true;
   ps->trouble.clear();
-  ps->flapping.back(session_.queue.counts().finished);
   tables_.attached(layout);
   if (!session_.started) co_return;
   const double away = session_.seconds_since(ps->lost_at);

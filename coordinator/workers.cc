@@ -70,7 +70,6 @@ rpc::Task<void> Workers::configure(Worker* worker) {
     dispatcher_.admit(*lane);
   }
   worker->ready = true;
-  worker->flapping.back(0);  // its lanes count answers anew
   worker->served = worker->process;
   worker->trouble.clear();
 }
@@ -127,7 +126,7 @@ rpc::Task<void> Workers::give_up(Worker* worker) {
   // and queued only behind it.
   worker->ready = false;
   worker->lost_at = session_.parts.clock.now();
-  std::uint64_t answered = 0;
+  std::uint64_t answered = worker->flapping.done();
   for (const auto& lane : worker->lanes) answered += lane->answers;
   const QueueCounts counts = session_.queue.counts();
   worker->flapping.lost(worker->lost_at, answered, counts.queued + counts.inflight > 0);

@@ -289,5 +289,14 @@ TEST(DataService, AnAddressThatNobodyCouldDialIsRefusedWhereItIsReported) {
   EXPECT_THROW(service.reactor.wait(request.send().ignoreResult()), InvalidArgumentError);
 }
 
+TEST(Dispatcher, AListThatNamesOneDataWorkerTwiceIsRefused) {
+  rpc::SimReactor reactor;
+  MemoryDisk disk;
+  const auto offload = make_inline_offload();
+  DispatcherOptions options;
+  options.workers = {"h:1", "tcp://h:1"};
+  EXPECT_THROW(Dispatcher(reactor, *offload, disk, options), InvalidArgumentError);
+}
+
 }  // namespace
 }  // namespace cairn::service
