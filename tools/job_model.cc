@@ -44,7 +44,8 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   learning_rates_.emplace(job, std::move(optimizers));
 }
 
-// Of several outputs, each has a linear model of its own.
+// Of several outputs, each has a linear model of its own. Where there are no ids the numbers alone
+// are it.
 void JobNetwork::make_wide(const Job& job) {
   const std::int64_t outputs = job.model.outputs();
   const FittedFeatures& features = features_;
@@ -68,13 +69,20 @@ void JobNetwork::make_wide(const Job& job) {
   wide.hashed =
       std::any_of(wide.columns.begin(), wide.columns.end(),
                   [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
-  for (std::int64_t i = 0; i < outputs; ++i) {
+  const bool has_ids = !wide.columns.empty() || !wide.crosses.empty();
+  if (!has_ids && !features.numeric)
+    throw InvalidArgumentError(str("model.kind is \"", job.model.kind,
+                                   "\", whose wide part reads ids and standardised numbers, and "
+                                   "the job has none: model.kind = \"deep\" reads features.plain"));
+  for (std::int64_t i = 0; has_ids && i < outputs; ++i) {
     if (outputs > 1) wide.name = str("wide/", i);
     wide_.push_back(std::make_shared<nn::Wide>(wide));
   }
   if (features.numeric)
-    wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{
-        .units = outputs, .use_bias = false, .name = "wide/numeric", .seed = job.model.seed});
+    wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{.units = outputs,
+                                                                 .use_bias = !has_ids && !deep_on_,
+                                                                 .name = "wide/numeric",
+                                                                 .seed = job.model.seed});
   wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
 }
 
@@ -106,8 +114,12 @@ Array JobNetwork::logits(const Features& features) const {
   if (wide_on_) {
     std::vector<Array> parts;
     for (const auto& each : wide_) parts.push_back((*each)(features));
-    Array wide = parts.size() == 1 ? parts[0] : concat(parts, 1);
-    if (wide_numeric_) wide = wide + (*wide_numeric_)(features["numeric"]);
+    Array wide;
+    if (!parts.empty()) wide = parts.size() == 1 ? parts[0] : concat(parts, 1);
+    if (wide_numeric_) {
+      const Array numeric = (*wide_numeric_)(features["numeric"]);
+      wide = wide.defined() ? wide + numeric : numeric;
+    }
     outputs = outputs.defined() ? outputs + wide : wide;
   }
   return outputs;
