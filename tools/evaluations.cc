@@ -1,11 +1,24 @@
 #include "tools/evaluations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
+#include "core/base/error.h"
+#include "tools/job_objective.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
+namespace {
+
+std::string four_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+}  // namespace
+
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network, const std::optional<JudgedData>& judged)
     : job_(job),
@@ -81,12 +94,32 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
   newest_ = judge_->result();
   newest_step_ = evaluation.step;
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
-  for (const auto& [name, value] : newest_) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.4f", value);
-    text += str("  ", name, " ", number);
+  for (const auto& [name, value] : newest_) text += str("  ", name, " ", four_digits(value));
+  const double value = watched();
+  const bool rises = larger_is_better(stopping_.monitor()),
+             told = stopping_.monitor() != "calibration";
+  if (told && std::isfinite(value) && (!best_ || (rises ? value > *best_ : value < *best_))) {
+    best_ = value;
+    best_step_ = evaluation.step;
   }
   return text;
+}
+
+double Evaluations::watched() const {
+  const auto found = std::ranges::find(newest_, stopping_.monitor(), &Metrics::value_type::first);
+  CAIRN_CHECK(found != newest_.end(), "no metric ", stopping_.monitor());
+  return found->second;
+}
+
+// A difference that the numbers as told do not show is none.
+std::string Evaluations::worse_than_best() const {
+  if (!best_ || best_step_ == newest_step_) return "";
+  const std::string now = four_digits(watched()), best = four_digits(*best_);
+  if (now == best) return "";
+  return str("warning: the model at the end (", stopping_.monitor(), " ", now, " on the ", name_,
+             " data) is worse than that of step ", best_step_, " (", best,
+             "): with [early_stopping], whose restore_best is true unless it says otherwise, a run "
+             "goes back to its best model");
 }
 
 }  // namespace cairn::tools

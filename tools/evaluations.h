@@ -53,6 +53,9 @@ class Evaluations {
 
   const Metrics& newest() const { return newest_; }          // of the last one that was collected
   std::int64_t newest_step() const { return newest_step_; }  // and of which step that is
+  // That an earlier evaluation found the model better than the newest one does, by what early
+  // stopping watches; empty: none did.
+  std::string worse_than_best() const;
   // What is to be made of them, where the job stops early.
   EarlyStopping& stopping() { return stopping_; }
   const EarlyStopping& stopping() const { return stopping_; }
@@ -67,6 +70,7 @@ class Evaluations {
   void make_function(const JobNetwork& network);
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
+  double watched() const;
 
   const Job& job_;
   StepRunner& runner_;
@@ -81,6 +85,9 @@ class Evaluations {
   EarlyStopping stopping_;
   Metrics newest_;
   std::int64_t newest_step_ = 0;
+  // Of all evaluations, by what early stopping watches.
+  std::optional<double> best_;
+  std::int64_t best_step_ = 0;
   LinesRead lines_;
 };
 

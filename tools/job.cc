@@ -25,6 +25,7 @@ void read_objective(TomlTable& table, JobModel& model) {
   table.one_of("objective", model.objective, objectives());
   if (model.objective == "regression") {
     table.read("loss", model.loss);
+    model.standardize = true;
     table.read("standardize", model.standardize);
     if (model.loss == "huber") table.read("huber_delta", model.huber_delta);
   }
@@ -187,8 +188,9 @@ Job parse_job(const std::string& text, const std::string& path) {
   read_validation(root.table("validation"), job.validation);
   read_features(root.table("features"), job.features);
   read_model(root.table("model"), job.model);
-  job.optimizer = read_optimizer(root.table("optimizer"), {});
-  job.wide_optimizer = read_optimizer(root.table("wide_optimizer"), job.optimizer);
+  job.optimizer = read_optimizer(root.table("optimizer"), {}, ModelPart::kDeep);
+  job.wide_optimizer =
+      read_optimizer(root.table("wide_optimizer"), job.optimizer, ModelPart::kWide);
   job.strategy = read_strategy(root.table("strategy"));
   read_cluster(root.table("cluster"), job.cluster);
   TomlTable checkpoint = root.table("checkpoint");

@@ -37,7 +37,7 @@ struct JobModel {
   std::string objective = "binary";
   // Of regression mse, huber or mae; of ranking softmax or bpr.
   std::string loss = "mse";
-  bool standardize = false;  // regression: the label, over the training data
+  bool standardize = false;  // the label, over the training data; of regression true by default
   double huber_delta = 1;    // of huber: the error from which it grows linearly
   // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
   std::int64_t classes = 0;

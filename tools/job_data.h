@@ -1,6 +1,7 @@
 // [data] of a job file: which files, in which form, and how often they are read.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,11 @@ struct JobData {
   std::string format = "csv";            // one of data_formats()
   std::vector<std::string> train, test;  // absolute, or relative to the job file
   std::int64_t batch = 256;
-  double epochs = 1;  // passes over the training data; ignored if steps is given
+  // Passes over the training data; ignored if steps is given. None: job_defaults.h.
+  std::optional<double> epochs;
   std::int64_t steps = 0;
-  // Examples in a shuffle's block; 0: in the order of the file.
-  std::int64_t shuffle = 0;
+  // Examples in a shuffle's block; 0: in the order of the file. None: job_defaults.h.
+  std::optional<std::int64_t> shuffle;
   FileOptions options;  // skip_bad_rows and empty_files
   // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
   std::vector<std::string> where, test_where;

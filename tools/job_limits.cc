@@ -60,8 +60,8 @@ class Limits {
 void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("data.batch", job.data.batch, 1, kMany);
   limits.whole("data.steps", job.data.steps, 0, kMany);
-  if (job.data.steps == 0) limits.above_0("data.epochs", job.data.epochs, kEpochsMax);
-  limits.whole("data.shuffle", job.data.shuffle, 0, kMany);
+  if (job.data.steps == 0) limits.above_0("data.epochs", job.data.epochs.value_or(1), kEpochsMax);
+  limits.whole("data.shuffle", job.data.shuffle.value_or(0), 0, kMany);
   limits.name("data.visitation", job.data.visitation, {"by_worker", "exactly_once"});
   if (!(job.validation.share > 0 && job.validation.share < 1))  // not so if it is NaN
     limits.refuse("validation.share",
@@ -130,9 +130,9 @@ void verify_lists(const Job& job, const Limits& limits) {
   if (data.group == data.label() || data.group == data.weight)
     limits.refuse("data.group", str(" is \"", data.group, "\", which is the ",
                                     data.group == data.weight ? "weight" : "label"));
-  if (data.shuffle > 0)
+  if (data.shuffle.value_or(0) > 0)
     limits.refuse("data.shuffle",
-                  str(" is ", data.shuffle,
+                  str(" is ", *data.shuffle,
                       ", and model.objective is \"ranking\": shuffled "
                       "examples lie no longer beside those of their list; shuffle the files' lists "
                       "beforehand"));

@@ -69,8 +69,8 @@ Json data_json(const Job& job, const FittedFeatures& features) {
   return {{"examples", features.examples},
           {"bytes", std::move(bytes)},
           {"batch", job.data.batch},
-          {"shuffle", job.data.shuffle},
-          {"seed", job.data.shuffle > 0 ? job.model.seed : 0}};
+          {"shuffle", job.data.shuffle.value_or(0)},
+          {"seed", job.data.shuffle.value_or(0) > 0 ? job.model.seed : 0}};
 }
 
 // What `saved` lacks, as older checkpoints do, is not compared.

@@ -66,6 +66,10 @@ class TomlTable {
   void read(const std::string& key, T& value) {
     if (const toml::node* found = node(key)) value = convert<T>(*found, key);
   }
+  template <typename T>
+  void read(const std::string& key, std::optional<T>& value) {
+    if (const toml::node* found = node(key)) value = convert<T>(*found, key);
+  }
   // Visits a table of named values: every key is data, and none is unknown.
   template <typename F>
   void each(F visit) {

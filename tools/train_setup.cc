@@ -10,6 +10,7 @@
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/interrupt.h"
+#include "tools/job_defaults.h"
 #include "tools/job_lists.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
@@ -68,13 +69,15 @@ PreparedJob prepare(const TrainRequest& request) {
   if (std::string text = empty_files_text(prepared.features.lines, "data.train"); !text.empty())
     empty.insert(empty.begin(), std::move(text));
   verify_watched_metrics(prepared.job, prepared.features);
+  const std::string settled = settle_defaults(prepared.job, prepared.features.examples);
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",
                               left_out_text(prepared.features.lines));
-  std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)\n",
+  std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)%s\n",
               prepared.job.name.c_str(), static_cast<long long>(prepared.features.examples),
               prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
-              bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count());
+              bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count(),
+              settled.empty() ? "" : str("; ", settled, " by default").c_str());
   for (const std::string& text : empty) std::printf("%s\n", text.c_str());
   std::fflush(stdout);
   std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);

@@ -9,15 +9,13 @@
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "tools/interrupt.h"
+#include "tools/job_defaults.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
 
 namespace cairn::tools {
 namespace {
-
-// sums of two, and of a closure's steps, are exact whole numbers
-constexpr double kStepsMax = 0x1p50;
 
 std::int64_t steps_in(const Every& every, std::int64_t total) {
   if (every.share > 0)
@@ -39,19 +37,7 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
       options_(std::move(options)),
       network_(job, features),
       line_(*options_.line) {
-  const double batch = static_cast<double>(job.data.batch);
-  const double steps =
-      job.data.steps > 0
-          ? static_cast<double>(job.data.steps)
-          : std::ceil(job.data.epochs * static_cast<double>(features.examples) / batch);
-  if (!(steps >= 1 && steps <= kStepsMax))
-    throw InvalidArgumentError(str(
-        job.name, ": ", job.data.epochs, " epochs of ", features.examples, " examples, ",
-        job.data.batch, " a step, are ", steps, " steps: from 1 to ", kStepsMax, " are possible"));
-  total_steps_ = static_cast<std::int64_t>(steps);
-  // Whole closures: a run may take up to steps_per_closure - 1 steps more than asked.
-  const std::int64_t unit = job.cluster.steps_per_closure;
-  total_steps_ = (total_steps_ + unit - 1) / unit * unit;
+  total_steps_ = steps_of(job, features.examples);
   make_dataset(0);
   make_evaluations();
   make_function();
@@ -73,7 +59,7 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
   data_ = runner_.training_data(
       [&](const InputContext& context) {
         Dataset mine = train_source(job_, features_, context);
-        if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
+        if (data.shuffle.value_or(0) > 0) mine = mine.shuffle(*data.shuffle, job_.model.seed);
         const std::int64_t shares = context.num_replicas_in_sync;
         if (data.batch % shares != 0)
           throw InvalidArgumentError(
@@ -166,7 +152,11 @@ TrainingOutcome Trainer::run() {
   show(true);
   tell(true);
   save_checkpoint();
-  if (!outcome_.ended_early() && evaluations_.front().have_data()) evaluate_at_end();
+  if (!outcome_.ended_early() && evaluations_.front().have_data()) {
+    evaluate_at_end();
+    if (const std::string worse = evaluations_.front().worse_than_best(); !worse.empty())
+      line_.say(worse);
+  }
   save_model();
   outcome_.metrics = evaluations_.back().newest();
   const Evaluations& first = evaluations_.front();

@@ -91,7 +91,7 @@ TEST(JobOptimizer, AnArgumentThatTheKindDoesNotTakeIsRefused) {
 }
 
 TEST(JobOptimizer, NumbersThatAreNotPossibleAreRefusedWithTheirPlace) {
-  EXPECT_THAT(refusal_of("[optimizer]\nbeta_1 = 1.0\n"),
+  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adam'\nbeta_1 = 1.0\n"),
               AllOf(HasSubstr("some.toml:3"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
   EXPECT_THAT(refusal_of("[optimizer]\nepsilon = nan\n"),
               AllOf(HasSubstr("some.toml"), HasSubstr("finite")));

@@ -23,6 +23,7 @@ Job text_job(const std::string& path, const std::string& csv = "") {
 
 TEST(JobWarnings, AdamOnALargeTableIsToldAndOnlyThere) {
   Job job;
+  job.optimizer.kind = job.wide_optimizer.kind = "adam";
   FittedFeatures features;
   features.ids = {{"sex", 3}, {"city", 100'001}};
   EXPECT_THAT(optimizer_warnings(job, features),
