@@ -82,9 +82,9 @@ AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
     // What is no files is in memory, where reading all of it costs nothing.
     if (files > 0)
       warning =
-          str("the dataset is dealt out by DATA and not by FILE, since ", too_few(files, workers),
-              ": every worker reads all of it and keeps its part; give at least as many files as "
-              "there are workers, or ask for DATA to have it without this warning");
+          str("the data is dealt out by examples and not by files, since ", too_few(files, workers),
+              ": every worker reads all of it and keeps its part; with as many files as workers "
+              "each reads its own only");
     return AutoShardPolicy::kData;
   }
   if (policy != AutoShardPolicy::kFile || workers == 1 || enough) return policy;

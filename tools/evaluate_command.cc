@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "tools/job_source.h"
 #include "tools/job_warnings.h"
 #include "tools/label_texts.h"
+#include "tools/label_warnings.h"
 #include "tools/model_options.h"
 #include "tools/toml_table.h"
 #include "tools/trained_model.h"
@@ -219,6 +221,10 @@ int evaluate(const EvaluateRequest& request) {
       !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
+  for (const auto& [name, value] : metrics)
+    if (const std::string why = std::isnan(value) ? why_not_a_number(name, "given") : "";
+        !why.empty())
+      std::fprintf(stderr, "warning: %s\n", why.c_str());
   if (request.as_json) {
     Json all = {{"examples", examples}, {"metrics", Json::object()}};
     for (const auto& [name, value] : metrics) all["metrics"][name] = value;

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "tools/job_objective.h"
 #include "tools/job_warnings.h"
+#include "tools/label_warnings.h"
 
 namespace cairn::tools {
 namespace {
@@ -95,6 +96,7 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
   newest_step_ = evaluation.step;
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
   for (const auto& [name, value] : newest_) text += str("  ", name, " ", four_digits(value));
+  text += not_numbers();
   const double value = watched();
   const bool rises = larger_is_better(stopping_.monitor()),
              told = stopping_.monitor() != "calibration";
@@ -103,6 +105,17 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
     best_step_ = evaluation.step;
   }
   return text;
+}
+
+// Said once: the data is the same each time.
+std::string Evaluations::not_numbers() {
+  std::string said;
+  if (std::exchange(not_numbers_told_, true)) return said;
+  for (const auto& [name, value] : newest_)
+    if (const std::string why = std::isnan(value) ? why_not_a_number(name, name_) : "";
+        !why.empty())
+      said += str("\nwarning: ", why);
+  return said;
 }
 
 double Evaluations::watched() const {

@@ -70,6 +70,7 @@ class Evaluations {
   void make_function(const JobNetwork& network);
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
+  std::string not_numbers();
   double watched() const;
 
   const Job& job_;
@@ -88,6 +89,7 @@ class Evaluations {
   // Of all evaluations, by what early stopping watches.
   std::optional<double> best_;
   std::int64_t best_step_ = 0;
+  bool not_numbers_told_ = false;
   LinesRead lines_;
 };
 

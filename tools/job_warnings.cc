@@ -8,6 +8,37 @@ namespace {
 // Below this, going through a whole table costs little beside the step.
 constexpr std::int64_t kRowsUntold = 100'000;
 
+// A core needs about a millisecond for so many multiplications forwards and backwards; a round of
+// messages or of threads that wait for one another costs as much.
+constexpr double kWorthSynchronising = 2e6;
+
+int replicas_in_step(const Job& job) {
+  const JobStrategy& strategy = job.strategy;
+  if (strategy.kind == "one_device") return 1;
+  if (strategy.kind == "mirrored" || strategy.kind == "central_storage")
+    return strategy.replicas_of_process();
+  if (strategy.kind == "multi_worker_mirrored")
+    return strategy.replicas_of_process() * job.cluster.workers;
+  const bool in_step = strategy.kind == "hybrid" || strategy.consistency == "synchronous";
+  return in_step ? job.cluster.workers * job.cluster.lanes : 1;
+}
+
+// Multiplications of one example on its way forwards.
+double work_of_example(const JobModel& model, const FittedFeatures& features) {
+  std::size_t numbers = features.plain.size();
+  for (const FeatureColumn& column : features.columns) numbers += column.numerics.size();
+  const auto ids = static_cast<double>(features.ids.size());
+  double inputs = static_cast<double>(numbers);
+  double work = model.kind == "deep" ? 0 : (inputs + ids) * static_cast<double>(model.outputs());
+  if (model.kind == "wide") return work;
+  inputs += ids * static_cast<double>(model.embedding_dim);
+  for (const std::int64_t units : model.hidden) {
+    work += inputs * static_cast<double>(units);
+    inputs = static_cast<double>(units);
+  }
+  return work + inputs * static_cast<double>(model.outputs());
+}
+
 // By the table of docs/job-file.md.
 bool updates_every_row(const JobOptimizer& optimizer) { return optimizer.kind == "adam"; }
 
@@ -30,6 +61,18 @@ std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures
   else if (job.model.kind.starts_with("wide") && updates_every_row(job.wide_optimizer))
     warn("wide_optimizer");
   return warnings;
+}
+
+std::vector<std::string> in_step_warnings(const Job& job, const FittedFeatures& features) {
+  const std::string& kind = job.model.kind;
+  const int replicas = replicas_in_step(job);
+  if (replicas < 2 || (kind != "wide" && kind != "deep" && kind != "wide_deep")) return {};
+  const double work =
+      work_of_example(job.model, features) * static_cast<double>(job.data.batch) / replicas;
+  if (work >= kWorthSynchronising) return {};
+  return {str("warning: ", replicas, " replicas take every step together (strategy.kind = \"",
+              job.strategy.kind, "\"), and a step is so little work for each that synchronising ",
+              "them costs more: strategy.kind = \"one_device\" is faster, or a larger data.batch")};
 }
 
 std::string empty_files_text(const LinesRead& lines, const std::string& key) {

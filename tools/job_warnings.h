@@ -13,6 +13,10 @@ namespace cairn::tools {
 // a table of more than 100,000 rows under it.
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features);
 
+// One line where replicas take every step together and a step is so little work for each that
+// synchronising them costs more. Of the kinds wide, deep and wide_deep.
+std::vector<std::string> in_step_warnings(const Job& job, const FittedFeatures& features);
+
 // Which files of `key` ("data.train") had no rows and were passed over; empty: none.
 std::string empty_files_text(const LinesRead& lines, const std::string& key);
 // How many lines of `key` were left out by the option that the speaker knows, and the first five of

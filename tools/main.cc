@@ -21,7 +21,10 @@
 int main(int argc, char** argv) {
   auto speaker = cairn::tools::Speaker::kJob;
   const auto work = [&] {
-    CLI::App app("Cairn: asynchronous training on parameter servers", "cairn");
+    CLI::App app(
+        "Cairn: trains models on one device, on replicas in step, or on parameter servers at each "
+        "worker's own pace",
+        "cairn");
     app.require_subcommand(1);
     int status = 0;
     cairn::tools::add_train_command(app, status);

@@ -16,6 +16,7 @@
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/label_texts.h"
+#include "tools/label_warnings.h"
 #include "tools/learning_rates.h"
 #include "tools/preflight.h"
 #include "tools/report.h"
@@ -81,6 +82,9 @@ PreparedJob prepare(const TrainRequest& request) {
   for (const std::string& text : empty) std::printf("%s\n", text.c_str());
   std::fflush(stdout);
   std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);
+  for (std::string& warning : in_step_warnings(prepared.job, prepared.features))
+    warnings.push_back(std::move(warning));
+  for (std::string& warning : label_warnings(prepared.job)) warnings.push_back(std::move(warning));
   for (std::string& warning : service_warnings(prepared.job, data_workers))
     warnings.push_back(std::move(warning));
   for (std::string& warning : no_positive_warnings(prepared.job))

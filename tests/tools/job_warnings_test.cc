@@ -37,6 +37,22 @@ TEST(JobWarnings, AdamOnALargeTableIsToldAndOnlyThere) {
   EXPECT_THAT(optimizer_warnings(job, features), IsEmpty());
 }
 
+TEST(JobWarnings, ReplicasInStepOnAModelThatIsTooSmallForThemAreTold) {
+  Job job;
+  FittedFeatures features;
+  features.ids = {{"sex", 3}, {"city", 100}};
+  EXPECT_THAT(in_step_warnings(job, features), IsEmpty()) << "each at its own pace";
+  job.strategy.kind = "mirrored";
+  EXPECT_THAT(in_step_warnings(job, features), ElementsAre(HasSubstr("\"one_device\" is faster")));
+  job.model.hidden = {1024, 1024};
+  EXPECT_THAT(in_step_warnings(job, features), IsEmpty()) << "a model that is worth it";
+  job.model.hidden = {8};
+  job.strategy = {.kind = "parameter_server", .consistency = "synchronous"};
+  EXPECT_THAT(in_step_warnings(job, features), ElementsAre(HasSubstr("parameter_server")));
+  job.strategy.kind = "one_device";
+  EXPECT_THAT(in_step_warnings(job, features), IsEmpty());
+}
+
 TEST(JobWarnings, RowsThatWereLeftOutAreToldAtTheEndAndInTheReport) {
   const TempFolder folder;
   folder.write("a.csv", "1,a,0\nx,b,1\n2,c\n3,d,1\n");
