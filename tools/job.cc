@@ -33,6 +33,8 @@ void read_objective(TomlTable& table, JobModel& model) {
     model.loss = ranking_losses().front();
     table.read("loss", model.loss);
   }
+  if (model.objective == "binary" || model.objective == "multiclass")
+    table.read("class_weights", model.class_weights);
   if (model.objective != "multiclass") return;
   const toml::node* found = table.node("classes");
   if (found == nullptr)

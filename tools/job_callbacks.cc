@@ -56,6 +56,10 @@ void verify_callbacks(const Job& job, const PlaceOf& place) {
   };
   if (!plateau.monitor.empty())
     verify_known(place(key + ".monitor"), plateau.monitor, judged_metrics(job));
+  if ((plateau.monitor.empty() ? judged_metrics(job).front() : plateau.monitor) == "calibration")
+    refuse(".monitor",
+           " is \"calibration\", which is best near 1 and not the larger or the smaller the "
+           "better: name another metric");
   if (!(plateau.factor > 0 && plateau.factor < 1))
     refuse(".factor", str(" is ", plateau.factor, ": a number above 0 and below 1 is wanted"));
   if (plateau.patience < 1 || plateau.patience > kEvaluationsMax)

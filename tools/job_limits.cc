@@ -81,6 +81,17 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
 }
 
+void verify_class_weights(const JobModel& model, const Limits& limits) {
+  if (model.class_weights.empty()) return;
+  const auto classes = static_cast<std::size_t>(model.objective == "binary" ? 2 : model.classes);
+  if (model.class_weights.size() != classes)
+    limits.refuse("model.class_weights",
+                  str(" are ", model.class_weights.size(), " numbers, and there are ", classes,
+                      " classes: one number each is wanted"));
+  for (const double weight : model.class_weights)
+    limits.above_0("model.class_weights", weight, 1e9);
+}
+
 void verify_objective(const Job& job, const Limits& limits) {
   const JobModel& model = job.model;
   limits.name("model.objective", model.objective, objectives());
@@ -96,6 +107,7 @@ void verify_objective(const Job& job, const Limits& limits) {
                       " has a threshold, which is of \"binary\" and \"ranking\""));
   if (job.data.truth.skip_unknown && !job.data.is_text())
     limits.refuse(job.data.label_key(), ": unknown = \"skip\" is of csv and text");
+  verify_class_weights(model, limits);
   if (model.objective != "multiclass") return;
   limits.whole("model.classes", model.classes, 2, kClassesMax);
   if (!model.kind.starts_with("wide") && model.kind != "deep")
@@ -148,6 +160,10 @@ void verify_early_stopping(const Job& job, const Limits& limits) {
   if (!stopping.given) return;
   if (!stopping.monitor.empty())
     limits.name("early_stopping.monitor", stopping.monitor, judged_metrics(job));
+  if ((stopping.monitor.empty() ? judged_metrics(job).front() : stopping.monitor) == "calibration")
+    limits.refuse("early_stopping.monitor",
+                  " is \"calibration\", which is best near 1 and not the larger or the smaller the "
+                  "better: name another metric");
   limits.whole("early_stopping.patience", stopping.patience, 1, kTasksMax * kTasksMax);
   if (!(stopping.min_delta >= 0))
     limits.refuse("early_stopping.min_delta",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
@@ -51,6 +52,30 @@ std::unique_ptr<nn::Metric> metric_of_lists(const std::string& name) {
   return std::make_unique<nn::HitRate>(nn::TopOptions{.k = k});
 }
 
+// "precision@0.3": the threshold above which an example counts as positive; nothing: the name has
+// none that is possible.
+std::optional<float> threshold_of(const std::string& name) {
+  const std::size_t at = name.find('@');
+  if (at == std::string::npos) return 0.5f;
+  float threshold = -1;
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + at + 1, last, threshold);
+  const bool good = error == std::errc() && end == last && threshold >= 0 && threshold < 1;
+  return good ? std::optional(threshold) : std::nullopt;
+}
+
+std::unique_ptr<nn::Metric> metric_at_threshold(const std::string& name) {
+  const std::string base = name.substr(0, name.find('@'));
+  const float threshold = threshold_of(name).value_or(0.5f);
+  nn::ThresholdOptions options;
+  options.thresholds = {threshold};
+  options.name = name;
+  if (base == "precision") return std::make_unique<nn::Precision>(options);
+  if (base == "recall") return std::make_unique<nn::Recall>(options);
+  CAIRN_CHECK(base == "accuracy", "a metric that was not verified: ", name);
+  return std::make_unique<nn::BinaryAccuracy>(threshold, name);
+}
+
 std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std::string& name) {
   if (objective == "multiclass") return metric_of_classes(name);
   if (objective == "ranking" || objective == "retrieval") return metric_of_lists(name);
@@ -59,10 +84,12 @@ std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std:
   if (name == "mse") return std::make_unique<nn::MeanSquaredError>(name);
   if (name == "accuracy") return std::make_unique<nn::Accuracy>();
   if (name == "logloss") return std::make_unique<nn::LogLoss>();
-  if (name == "precision") return std::make_unique<nn::Precision>();
-  if (name == "recall") return std::make_unique<nn::Recall>();
-  CAIRN_CHECK(name == "auc", "a metric that was not verified: ", name);
-  return std::make_unique<nn::Auc>();
+  if (name == "calibration") return std::make_unique<nn::Calibration>();
+  if (name == "pr_auc")
+    return std::make_unique<nn::Auc>(
+        nn::AucOptions{.curve = nn::Curve::kPrecisionRecall, .name = name});
+  if (name == "auc") return std::make_unique<nn::Auc>();
+  return metric_at_threshold(name);
 }
 
 }  // namespace
@@ -93,7 +120,9 @@ std::vector<std::string> metrics_of(const std::string& objective) {
 
 std::vector<std::string> known_metrics(const std::string& objective) {
   std::vector<std::string> known = metrics_of(objective);
-  if (objective == "binary") known.insert(known.end(), {"precision", "recall"});
+  if (objective == "binary")
+    known.insert(known.end(), {"pr_auc", "calibration", "precision", "recall", "precision@0.3",
+                               "recall@0.3", "accuracy@0.3"});
   if (objective == "ranking")
     known.insert(known.end(), {"ndcg", "ndcg@5", "mrr", "mrr@10", "hit_rate@1", "recall@5"});
   return known;
@@ -101,6 +130,10 @@ std::vector<std::string> known_metrics(const std::string& objective) {
 
 bool is_known_metric(const std::string& objective, const std::string& metric) {
   if (std::ranges::count(known_metrics(objective), metric) > 0) return true;
+  if (objective == "binary" && metric.find('@') != std::string::npos) {
+    const std::string of = metric.substr(0, metric.find('@'));
+    return (of == "precision" || of == "recall" || of == "accuracy") && threshold_of(metric);
+  }
   const bool of_lists = objective == "ranking" || objective == "retrieval";
   const std::string base =
       of_lists && metric.find('@') != std::string::npos ? list_metric_name(metric).base : "";
@@ -125,6 +158,7 @@ Objective::Objective(const Job& job, LabelScale scale)
       huber_delta_(static_cast<float>(job.model.huber_delta)),
       scale_(scale),
       label_(job.data.truth),
+      class_weights_(job.model.class_weights.begin(), job.model.class_weights.end()),
       metrics_(judged_metrics(job)) {}
 
 Array Objective::truth(const Array& label) const {
@@ -140,13 +174,23 @@ Array Objective::losses(const Array& outputs, const Array& truth, const Array& g
   if (objective_ == "ranking")
     return loss_ == "bpr" ? nn::grouped_bpr(outputs, truth, groups)
                           : nn::grouped_softmax(outputs, truth, groups);
-  if (objective_ == "multiclass") return nn::sparse_softmax_cross_entropy(outputs, truth);
-  if (objective_ == "binary") return nn::sigmoid_cross_entropy(outputs, truth);
+  if (objective_ == "multiclass")
+    return weighted(nn::sparse_softmax_cross_entropy(outputs, truth), truth);
+  if (objective_ == "binary") return weighted(nn::sigmoid_cross_entropy(outputs, truth), truth);
   const bool scaled = scale_.mean != 0 || scale_.stddev != 1;
   const Array learnt = scaled ? (truth - scale_.mean) * (1 / scale_.stddev) : truth;
   if (loss_ == "huber") return nn::huber(outputs, learnt, huber_delta_ / scale_.stddev);
   return loss_ == "mae" ? nn::mean_absolute_error(outputs, learnt)
                         : nn::mean_squared_error(outputs, learnt);
+}
+
+// A label between 0 and 1 counts as much of each class as it is.
+Array Objective::weighted(const Array& losses, const Array& truth) const {
+  if (class_weights_.empty()) return losses;
+  if (objective_ == "binary")
+    return losses * (truth * (class_weights_[1] - class_weights_[0]) + class_weights_[0]);
+  const auto n = static_cast<std::int64_t>(class_weights_.size());
+  return losses * gather(Array(Tensor::of<float>({n}, class_weights_)), truth);
 }
 
 Array Objective::prediction(const Array& outputs) const {

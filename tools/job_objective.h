@@ -63,8 +63,11 @@ class Objective {
  private:
   std::string objective_, loss_;
   float huber_delta_;
+  Array weighted(const Array& losses, const Array& truth) const;
+
   LabelScale scale_;
   JobLabel label_;
+  std::vector<float> class_weights_;
   std::vector<std::string> metrics_;
 };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 
 #include "data/dataset_iterator.h"
 #include "data/tfrecord_writer.h"
@@ -316,6 +317,51 @@ TEST_F(JobObjectiveTest, OnlyRegressionStandardises) {
   EXPECT_THAT(error_of(days("", "{column = 'delay', above = 15, unknown = 'skip'}",
                             "[model]\nstandardize = true\n")),
               HasSubstr("unknown key \"model.standardize\""));
+}
+
+TEST(JobObjective, BinaryMetricsHaveTheThresholdThatTheirNameSays) {
+  Job job = parse_job(
+      "[data]\ntrain = 'a'\n[evaluation]\nmetrics = ['pr_auc', 'calibration', "
+      "'precision@0.3', 'recall@0.3', 'accuracy@0.3', 'recall']\n",
+      "some.toml");
+  const Tensor prediction = Tensor::of<float>({4}, std::vector<float>{0.2f, 0.4f, 0.4f, 0.8f}),
+               truth = Tensor::of<float>({4}, std::vector<float>{0, 0, 1, 1});
+  std::map<std::string, double> results;
+  for (const auto& metric : Objective(job).metrics()) {
+    metric->add(metric->summary(Array(prediction), Array(truth)).eval());
+    results[metric->name()] = metric->result();
+  }
+  EXPECT_NEAR(results["precision@0.3"], 2.0 / 3, 1e-6);
+  EXPECT_EQ(results["recall@0.3"], 1);
+  EXPECT_EQ(results["accuracy@0.3"], 0.75);
+  EXPECT_EQ(results["recall"], 0.5);
+  EXPECT_NEAR(results["calibration"], 0.9, 1e-6);
+  EXPECT_GT(results["pr_auc"], 0.7);
+  for (const char* name : {"precision@1.5", "recall@", "auc@0.3", "precision@x"})
+    EXPECT_FALSE(is_known_metric("binary", name)) << name;
+}
+
+TEST(JobObjective, LossesAreMultipliedByTheWeightOfTheirClass) {
+  const auto losses = [](const std::string& model, const Tensor& outputs, const Tensor& truth) {
+    const Objective objective(
+        parse_job("[data]\ntrain = 'a'\n[model]\nkind = 'deep'\n" + model, "some.toml"));
+    const Tensor made = objective.losses(Array(outputs), Array(truth)).eval();
+    return std::vector<float>(made.values<float>().begin(), made.values<float>().end());
+  };
+  const Tensor logits = Tensor::of<float>({2, 1}, std::vector<float>{0, 0}),
+               truth = Tensor::of<float>({2}, std::vector<float>{0, 1});
+  const float half = std::log(2.0f);
+  EXPECT_THAT(
+      losses("class_weights = [0.5, 3]\n", logits, truth),
+      ElementsAre(testing::FloatNear(0.5f * half, 1e-6f), testing::FloatNear(3 * half, 1e-6f)));
+  const Tensor pairs = Tensor::of<float>({2, 2}, std::vector<float>{0, 0, 0, 0}),
+               classes = Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, 0});
+  EXPECT_THAT(
+      losses("objective = 'multiclass'\nclasses = 2\nclass_weights = [0.5, 3]\n", pairs, classes),
+      ElementsAre(testing::FloatNear(3 * half, 1e-6f), testing::FloatNear(0.5f * half, 1e-6f)));
+  EXPECT_THROW(losses("class_weights = [1, 2, 3]\n", logits, truth), InvalidArgumentError);
+  EXPECT_THROW(losses("objective = 'regression'\nclass_weights = [1, 2]\n", logits, truth),
+               InvalidArgumentError);
 }
 
 }  // namespace
