@@ -175,7 +175,7 @@ void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
 }
 
 // What a rate begins with that nothing was said of: measured by bench/defaults for adagrad; the
-// others are those that their papers and tf.keras begin with, and ten times as much for a wide part,
+// others are those that their papers begin with, and ten times as much for a wide part,
 // whose gradients are those of one row.
 float default_rate(const std::string& kind, ModelPart part) {
   const bool wide = part == ModelPart::kWide;
