@@ -139,7 +139,7 @@ TEST_F(EndOfRun, TheModelIsSavedBeforeItIsJudged) {
   folder_.write("test.bin", bad);
   folder_.write("job.toml",
                 "[data]\nformat = 'records'\ntrain = 'train.bin'\ntest = 'test.bin'\nbatch = "
-                "8\n[data.records]\n"
+                "8\nepochs = 1\n[data.records]\n"
                 "fields = ['label:float32', 'id:int32']\nlabel = 'label'\n[features.ids]\nid = "
                 "8\n[model]\nkind = 'deep'\n"
                 "[checkpoint]\nevery = 'never'\n[evaluation]\nbatch = 8\n");
