@@ -12,7 +12,8 @@ EarlyStopping::EarlyStopping(const Job& job)
     : stopping_(job.early_stopping),
       monitor_(stopping_.monitor.empty() ? judged_metrics(job).front() : stopping_.monitor,
                MonitorMode::kAuto, stopping_.min_delta) {
-  monitor_.begin(direction_of(job, monitor_.name()), "early_stopping");
+  // Without it the first metric need not be one that gets better in one direction.
+  if (given()) monitor_.begin(direction_of(job, monitor_.name()), "early_stopping");
 }
 
 bool EarlyStopping::better(std::int64_t step, const Metrics& metrics) {

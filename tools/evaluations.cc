@@ -98,9 +98,9 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
   for (const auto& [name, value] : newest_) text += str("  ", name, " ", four_digits(value));
   text += not_numbers();
   const double value = watched();
-  const bool rises = larger_is_better(stopping_.monitor()),
-             told = stopping_.monitor() != "calibration";
-  if (told && std::isfinite(value) && (!best_ || (rises ? value > *best_ : value < *best_))) {
+  const nn::Direction way = direction_of(job_, stopping_.monitor());
+  const bool better = !best_ || (way == nn::Direction::kRises ? value > *best_ : value < *best_);
+  if (way != nn::Direction::kUnknown && std::isfinite(value) && better) {
     best_ = value;
     best_step_ = evaluation.step;
   }

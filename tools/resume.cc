@@ -140,10 +140,13 @@ Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t st
           {"data", std::move(data)}};
 }
 
+Json saved_metadata(const std::string& checkpoint) {
+  return parse_json(storage::read_manifest(system_disk(), checkpoint).metadata,
+                    "the metadata of " + checkpoint);
+}
+
 SavedJob::SavedJob(const std::string& checkpoint, ResumeOptions options)
-    : SavedJob(parse_json(storage::read_manifest(system_disk(), checkpoint).metadata,
-                          "the metadata of " + checkpoint),
-               checkpoint, options) {}
+    : SavedJob(saved_metadata(checkpoint), checkpoint, options) {}
 
 SavedJob::SavedJob(Json metadata, std::string checkpoint, ResumeOptions options)
     : metadata_(std::move(metadata)), checkpoint_(std::move(checkpoint)), options_(options) {}

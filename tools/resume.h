@@ -18,6 +18,10 @@ namespace cairn::tools {
 Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps,
                  std::int64_t data_began);
 
+// What a checkpoint says of itself; null: nothing.
+//   Errors  NotFound, DataLoss: as storage's read_manifest().
+Json saved_metadata(const std::string& checkpoint);
+
 // How a run goes on.
 struct ResumeOptions {
   bool partial = false;   // --partial: the checkpoint may be of another model

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Control groups as files of a folder, below "mount".
 struct Groups {
