@@ -113,7 +113,7 @@ struct Program {
 };
 
 template <typename Work>
-std::string refusal(Work work) {
+std::string refusal_of(Work work) {
   try {
     work();
     return "no error";
@@ -131,7 +131,7 @@ TEST(FittedProgram, ABackupOfAnotherVocabularyIsRefusedBeforeItIsRestored) {
         Killed);
     program.write("fox");
     EXPECT_THAT(
-        refusal([&] { program.run(strategy, program.examples().batch(4)); }),
+        refusal_of([&] { program.run(strategy, program.examples().batch(4)); }),
         AllOf(HasSubstr("value 1 of the vocabulary is \"ant\" in the checkpoint and \"bee\""),
               HasSubstr(program.backup)));
     program.write("ant");
@@ -145,7 +145,7 @@ TEST(FittedProgram, ABackupWithOtherBatchesIsRefused) {
   EXPECT_THROW(
       program.run("one_device", program.examples().batch(4), std::make_shared<KillsAt>(1, 1)),
       Killed);
-  EXPECT_THAT(refusal([&] { program.run("one_device", program.examples().batch(8)); }),
+  EXPECT_THAT(refusal_of([&] { program.run("one_device", program.examples().batch(8)); }),
               HasSubstr("batches or options differ"));
 }
 
@@ -162,7 +162,7 @@ TEST(FittedProgram, ASidecarEvaluatorOfAnotherVocabularyIsRefused) {
   };
   judge(program.examples().batch(4));
   program.write("fox");
-  EXPECT_THAT(refusal([&] { judge(program.examples().batch(4)); }),
+  EXPECT_THAT(refusal_of([&] { judge(program.examples().batch(4)); }),
               HasSubstr("\"ant\" in the checkpoint"));
 }
 

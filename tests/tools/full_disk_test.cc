@@ -39,6 +39,9 @@ class FullDisk final : public StepRunner {
   Data training_data(const Strategy::DatasetFunction& dataset_fn, Visitation visitation) override {
     return steps_.training_data(dataset_fn, visitation);
   }
+  Data pipelines_data(const Strategy::DatasetFunction& dataset_fn) override {
+    return steps_.pipelines_data(dataset_fn);
+  }
   Data test_data(const Dataset& batches, const std::string& name) override {
     return steps_.test_data(batches, name);
   }
@@ -57,6 +60,9 @@ class FullDisk final : public StepRunner {
   }
   void raise_failure() override { steps_.raise_failure(); }
   void abandon() override { steps_.abandon(); }
+  void set_save_metadata(const std::string& metadata) override {
+    steps_.set_save_metadata(metadata);
+  }
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override {
     return steps_.restore(checkpoint, options);
   }
