@@ -29,8 +29,8 @@ class RecordReader {
   virtual ~RecordReader() = default;
   // The next record; false: the file has no more. One that nobody wants need not be checked, nor
   // its bytes be given.
-  //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong with one
-  //           record is its fault.
+  //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong
+  //           with one record is its fault.
   virtual bool next(RawRecord& out, bool wanted) = 0;
   // Where the next record begins, for a later seek(). The number is for messages.
   virtual std::uint64_t offset() const = 0;

@@ -42,7 +42,7 @@ class RecordsSource final : public Stage {
         events_(std::move(events)),
         layout_(std::make_shared<BlockLayout>(spec_->element)) {
     record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
-    rows_of_ = record_counts(records_, events);
+    rows_of_ = record_counts(records_, events_);
   }
 
   Block next(std::int64_t most) override {

@@ -58,8 +58,8 @@ inline constexpr std::int64_t kCellLinesMax = 1000;  // bound of CsvSchema::cell
 
 enum class OnError : std::uint8_t { kFail = 0, kSkipAndCount = 1 };
 
-// What a file without a single row does: one of no bytes, of blank lines, or of a header alone. Most
-// often it was cut short on its way, so that it ends the run; or it is passed over and told
+// What a file without a single row does: one of no bytes, of blank lines, or of a header alone.
+// Most often it was cut short on its way, so that it ends the run; or it is passed over, and told
 // (LineEvents::on_empty_file), as the empty parts that Spark writes and its _SUCCESS want it.
 enum class EmptyFiles : std::uint8_t { kFail = 0, kSkip = 1 };
 

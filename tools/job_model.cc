@@ -59,21 +59,17 @@ void JobNetwork::make_wide(const Job& job) {
   }
   for (const auto& cross : job.features.crosses)
     wide.crosses.push_back({cross.columns, cross.buckets});
-  if (wide.columns.empty())
-    throw InvalidArgumentError(
-        str("model.kind = \"", job.model.kind,
-            "\": its wide part has a weight for each id, and [features] names no column of ids "
-            "(vocabulary, hashed, bucketised, text or ids): name some, or set model.kind = "
-            "\"deep\""));
   wide.use_bias = !deep_on_;
   wide.hashed =
       std::any_of(wide.columns.begin(), wide.columns.end(),
                   [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
   const bool has_ids = !wide.columns.empty() || !wide.crosses.empty();
   if (!has_ids && !features.numeric)
-    throw InvalidArgumentError(str("model.kind is \"", job.model.kind,
-                                   "\", whose wide part reads ids and standardised numbers, and "
-                                   "the job has none: model.kind = \"deep\" reads features.plain"));
+    throw InvalidArgumentError(
+        str("model.kind = \"", job.model.kind,
+            "\": its wide part reads ids and standardised numbers, and [features] names none "
+            "(vocabulary, hashed, bucketised, text, ids or numeric): name some, or set model.kind "
+            "= \"deep\", which reads features.plain too"));
   for (std::int64_t i = 0; has_ids && i < outputs; ++i) {
     if (outputs > 1) wide.name = str("wide/", i);
     wide_.push_back(std::make_shared<nn::Wide>(wide));

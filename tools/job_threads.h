@@ -9,8 +9,8 @@ namespace cairn::tools {
 
 // Fills in shards and lanes of a job whose ps and workers all run here, where they are
 // kAutoThreads: by the processors, which `tasks` processes share. Fewer lanes, where synchronous
-// steps would not divide the batch; one under hybrid; those of `checkpoint`, if the run goes on with
-// its data (empty: it does not), so that each lane finds its place in it. Says why in
+// steps would not divide the batch; one under hybrid; those of `checkpoint`, if the run goes on
+// with its data (empty: it does not), so that each lane finds its place in it. Says why in
 // `cluster.threads_why`.
 //   Errors  those of reading the checkpoint.
 void choose_threads(Job& job, std::size_t processors, std::size_t tasks,

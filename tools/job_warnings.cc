@@ -20,7 +20,7 @@ int replicas_in_step(const Job& job) {
   if (strategy.kind == "multi_worker_mirrored")
     return strategy.replicas_of_process() * job.cluster.workers;
   const bool in_step = strategy.kind == "hybrid" || strategy.consistency == "synchronous";
-  return in_step ? job.cluster.workers * job.cluster.lanes : 1;
+  return in_step ? job.cluster.workers * std::max(1, job.cluster.lanes) : 1;
 }
 
 // Multiplications of one example on its way forwards.

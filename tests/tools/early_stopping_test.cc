@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
 #include "tools/job_objective.h"
 
 namespace cairn::tools {
@@ -90,6 +91,10 @@ TEST(EarlyStopping, KnowsWhichWayEachMetricOfAJobGetsBetter) {
       SCOPED_TRACE(objective + " " + metric);
       Job job = watching(metric);
       job.model.objective = objective;
+      if (direction_of(job, metric) == nn::Direction::kUnknown) {
+        EXPECT_THROW(EarlyStopping{job}, InvalidArgumentError);
+        continue;
+      }
       EarlyStopping stopping(job);
       better(stopping, 0.5);
       EXPECT_EQ(better(stopping, 0.6), std::ranges::count(errors, metric) == 0);

@@ -26,13 +26,14 @@ void write_table_job(TempFolder& folder, const TableJob& job) {
   for (int i = 0; i < job.categories; ++i)
     rows += str("c", i * 7 % job.categories, i % 10 < 5 ? ",1\n" : ",0\n");
   folder.write("c.csv", rows);
-  folder.write(
-      "table.toml",
-      str("[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = ", job.batch,
-          "\n[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
-          "[features]\nhashed = {c = 20000}\n"
-          "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = ",
-          job.width, "\n[optimizer]\nkind = 'lazy_adam'\n[evaluation]\nmetrics = 'logloss'\n"));
+  folder.write("table.toml",
+               str("[data]\ntrain = 'c.csv'\ntest = 'c.csv'\nbatch = ", job.batch,
+                   "\n[data.csv]\ncolumns = ['c:string', 'y:float32']\nlabel = {column = 'y'}\n"
+                   "[features]\nhashed = {c = 20000}\n"
+                   "[model]\nkind = 'deep'\nhidden = [8]\nembedding_dim = ",
+                   job.width,
+                   "\n[optimizer]\nkind = 'lazy_adam'\nlearning_rate = "
+                   "0.001\n[evaluation]\nmetrics = 'logloss'\n"));
 }
 
 TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {

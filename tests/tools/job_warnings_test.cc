@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
+#include "tools/job_words.h"
 #include "tools/report.h"
 
 namespace cairn::tools {
@@ -81,7 +82,7 @@ TEST(JobWarnings, AFileWithoutRowsIsAnErrorThatNamesIt) {
     fit_features(job);
     ADD_FAILURE() << "an empty file passed";
   } catch (const InvalidArgumentError& error) {
-    EXPECT_THAT(error.what(),
+    EXPECT_THAT(in_job_words(error.what()),
                 HasSubstr("no rows are in " + folder.path() +
                           "/b.csv (0 bytes); fetch such a file again, leave it out, or skip such "
                           "files by data.empty_files = \"skip\""));
