@@ -79,8 +79,8 @@ class Dataset {
 
   // ---- sources ----
   //
-  // Lines of text, file after file; files compressed by gzip or zstd are known by their first bytes. Blank
-  // lines are skipped; cells may be quoted ("a,""b"""), and may then hold line ends
+  // Lines of text, file after file; files compressed by gzip or zstd are known by their first
+  // bytes. Blank lines are skipped; cells may be quoted ("a,""b"""), and may then hold line ends
   // (CsvSchema::cell_lines_max). A byte order mark is skipped.
   static Dataset csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::string path, CsvSchema schema, CsvOptions options = {});
@@ -105,16 +105,17 @@ class Dataset {
   static Dataset libsvm(std::string path, LibsvmSchema schema = {}, FileOptions options = {});
   static Dataset libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema = {},
                         FileOptions options = {});
-  // Records of TFRecord files, file after file, compressed or not: tf.train.Examples by their schema, or
-  // as they are. Checksums are verified.
+  // Records of TFRecord files, file after file, compressed or not: tf.train.Examples by their
+  // schema, or as they are. Checksums are verified.
   static Dataset tfrecords(std::vector<std::string> paths, ExampleSchema schema = {},
                            TfRecordOptions options = {});
   static Dataset tfrecords(std::string path, ExampleSchema schema = {},
                            TfRecordOptions options = {});
   static Dataset tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema = {},
                            TfRecordOptions options = {});
-  // Files of the IDX format side by side, a column each, compressed or not: of images and labels. Their
-  // heads must agree with the columns and with each other; only they are read to count examples.
+  // Files of the IDX format side by side, a column each, compressed or not: of images and
+  // labels. Their heads must agree with the columns and with each other; only they are read to
+  // count examples.
   static Dataset idx(std::vector<IdxColumn> columns, std::string label = "");
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);

@@ -90,7 +90,8 @@ std::size_t usable_processors(std::size_t affinity, const ControlGroupFiles& fil
 ThreadBound shards_bound() { return {16, "more than 16 shards only when asked for"}; }
 
 // On Adult (examples/adult.toml), the mean AUC of 8 runs with 2 lanes is 0.9161, of 3 with 8 lanes
-// 0.9163, of 8 with 16 lanes 0.9155 and of 2 with 32 lanes 0.9128. Up to 16 the loss is below 0.001.
+// 0.9163, of 8 with 16 lanes 0.9155 and of 2 with 32 lanes 0.9128. Up to 16 the loss is below
+// 0.001.
 ThreadBound lanes_bound(std::size_t workers) {
   constexpr std::size_t kLanesOfAll = 16;
   return {std::max<std::size_t>(1, kLanesOfAll / std::max<std::size_t>(1, workers)),

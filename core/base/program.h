@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// The status that `work` returns; 1 after an exception, which is told as "NAME: what is wrong", where
+// The status that `work` returns; 1 after an exception, which is told as "NAME: what is wrong".
 // `worded` puts that into the words of the program's user.
 //   For main(), around all that it does.
 template <typename Work, typename Worded = std::identity>
