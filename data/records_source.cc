@@ -124,8 +124,8 @@ class RecordsSource final : public Stage {
     for (std::size_t i = 0; i < columns.size(); ++i)
       add_bad(records_.schema.fields[i], columns[i], bad);
     std::ranges::stable_sort(bad, {}, &BadRecord::row);
-    const auto again = std::ranges::unique(bad, {}, &BadRecord::row);
-    bad.erase(again.begin(), again.end());
+    const auto same = [](const BadRecord& a, const BadRecord& b) { return a.row == b.row; };
+    bad.erase(std::unique(bad.begin(), bad.end(), same), bad.end());
     return bad;
   }
   void add_bad(const RecordField& field, const Tensor& values, std::vector<BadRecord>& bad) const {

@@ -106,7 +106,7 @@ TEST(Compressed, WhatFollowsAPartIsReadOrRefusedInEveryFormat) {
          {format.second, std::string(4, '\0') + other, "\x1e" + other.substr(1), "\n" + other}) {
       const TempFolder folder;
       const std::string path = folder.write("a", one + behind);
-      EXPECT_THAT(error_of([&] { read_all(format.dataset(path)); }),
+      EXPECT_THAT(error_of([&, &format = format] { read_all(format.dataset(path)); }),
                   AllOf(HasSubstr(str("DataLoss: the ", compressor.name, " file ", path,
                                       " is damaged at byte ")),
                         HasSubstr(str("after ", first_size, " bytes of text")),
@@ -143,12 +143,12 @@ TEST(Compressed, OtherKindsOfFilesAreNamed) {
     for (const auto& [bytes, kind] : kinds) {
       const TempFolder folder;
       const std::string path = folder.write("a.csv", bytes);
-      EXPECT_THAT(error_of([&] { read_all(format.dataset(path)); }),
+      EXPECT_THAT(error_of([&, &format = format] { read_all(format.dataset(path)); }),
                   HasSubstr("InvalidArgument: " + path + " is " + kind + ", and files are read "))
           << name;
       if (name == "idx") continue;  // it looks at so few bytes that it tells only what it is not
       const std::string packed = folder.write("b.gz", as_gzip(bytes));
-      EXPECT_THAT(error_of([&] { read_all(format.dataset(packed)); }),
+      EXPECT_THAT(error_of([&, &format = format] { read_all(format.dataset(packed)); }),
                   HasSubstr(packed + ", decompressed, is " + kind))
           << name;
     }

@@ -176,10 +176,11 @@ TEST(FitOptions, ThoseOfArraysAreRefusedBesideADataset) {
     const Scope scope = strategy.scope();
     Zero zero;
     for (const auto& [name, change] : of_arrays()) {
-      EXPECT_THAT(refusal([&] { zero.model.fit(batches(), with(silent(), change)); }),
-                  HasSubstr("`" + name + "` is of arrays"));
+      EXPECT_THAT(
+          refusal([&, &change = change] { zero.model.fit(batches(), with(silent(), change)); }),
+          HasSubstr("`" + name + "` is of arrays"));
       const DatasetFunction data = [](const InputContext&) { return batches().repeat(); };
-      EXPECT_THAT(refusal([&] {
+      EXPECT_THAT(refusal([&, &change = change] {
                     zero.model.fit(data, with(with(silent(), change),
                                               [](FitOptions& o) { o.steps_per_epoch = 2; }));
                   }),

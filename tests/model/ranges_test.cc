@@ -94,7 +94,10 @@ TEST(MetricsOfLogits, OfClassesAreThoseOfTheSoftmax) {
   const Tensor labels = Tensor::of<float>({2, 3}, std::vector<float>{1, 0, 0, 0, 0, 1});
   std::array<Logs, 2> judged;
   for (const bool from_logits : {false, true}) {
-    Model model([&](const Array& x) { return from_logits ? x : softmax(x); });
+    Model model([&](const Array& x) {
+      if (from_logits) return x;
+      return softmax(x);
+    });
     model.compile({.loss = nn::Loss("categorical_crossentropy", {.from_logits = from_logits}),
                    .metrics = {"accuracy", "categorical_crossentropy", "kl_divergence",
                                nn::Precision({.class_id = 0})}});

@@ -1,9 +1,10 @@
 """Looks at each source of a build tree by itself: compile_alone.py TREE JOBS [FILE_OR_FOLDER...]
 
 clang analyses every file once, with the folders and definitions of the first target that has it, and generates no code.
-The headers of SHARED are parsed once for all files, which halves the time. What that hides is looked for in the text: a
-file that uses a name of SHARED must include its header, by itself or through headers of ours. Prints what is wrong, and
-ends with 1 if anything was. Sources that only nvcc compiles are left out, for no unity build has them.
+The headers of SHARED are parsed once for all files, and those of the test library once for all that include them, which
+halves the time. What the former hides is looked for in the text: a file that uses a name of SHARED must include its
+header, by itself or through headers of ours. Prints what is wrong, and ends with 1 if anything was. Sources of CUDA are
+left out, for no unity build has them, and what is to fail (tests/compile).
 """
 import concurrent.futures
 import functools
@@ -26,6 +27,7 @@ SHARED = {
     "vector": (r"std::vector\b", ""),
 }
 BRINGS_ALL = re.compile(r"gtest/|gmock/|nlohmann/|boost/|CLI/|toml|rapidcheck")
+TEST_LIBRARY = ["gmock/gmock.h", "gtest/gtest.h"]  # the first includes the second
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
@@ -64,6 +66,14 @@ def chosen(file, root, names):
     return not wanted or any(file == name or file.startswith(name + os.sep) for name in wanted)
 
 
+def precompile(tree, name, headers):
+    made = os.path.join(tree, name + ".pch")
+    text = "".join(f"#include <{header}>\n" for header in headers)
+    subprocess.run(["clang++", "-std=c++20", "-DNDEBUG", "-x", "c++-header", "-", "-o", made], input=text, text=True,
+                   check=True)
+    return made
+
+
 def command(words, shared):
     kept, folder = [], False
     for word in words:
@@ -75,26 +85,25 @@ def command(words, shared):
     return ["clang++", "-fsyntax-only", "-w", *own, *kept, words[-1]]
 
 
-def commands(tree, root, names, shared):
+def commands(tree, root, names):
     """A command line per file, in the order of the build."""
-    found = {}
+    found, standard = {}, list(SHARED)
+    shared = {None: precompile(tree, "shared", standard)}
+    shared.update({header: precompile(tree, os.path.basename(header), standard + [header]) for header in TEST_LIBRARY})
     for entry in json.loads(read(os.path.join(tree, "compile_commands.json"))):
         file, words = entry["file"], shlex.split(entry["command"])
         # Sources that the build generates are made by its steps, of which none has run here.
         ours = os.path.exists(file) and ".capnp." not in file and "cmake_pch" not in file
-        if ours and "nvcc" not in os.path.basename(words[0]) and chosen(file, root, names):
-            found.setdefault(file, command(words, shared))
+        if ours and file.endswith(".cc") and "/tests/compile/" not in file and chosen(file, root, names):
+            library = next((header for header in TEST_LIBRARY if header in includes(file, root)), None)
+            found.setdefault(file, command(words, shared[library]))
     return found
 
 
 def main():
     tree, jobs, names = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     root = os.path.dirname(os.path.dirname(tree))
-    shared = os.path.join(tree, "shared.pch")
-    headers = "".join(f"#include <{header}>\n" for header in SHARED)
-    subprocess.run(["clang++", "-std=c++20", "-DNDEBUG", "-x", "c++-header", "-", "-o", shared], input=headers, text=True,
-                   check=True)
-    found = commands(tree, root, names, shared)
+    found = commands(tree, root, names)
     if not found:
         sys.exit(f"no source file of the build is named {' or '.join(names)}")
     broken = []
