@@ -246,8 +246,7 @@ Loss::Loss(const std::string& name, LossOptions options) {
   input_ = options.from_logits ? loss.logits : loss.input;
 }
 
-Loss::Loss(std::string name, Function function, LossInput input)
-    : name_(std::move(name)), function_(std::move(function)), input_(input) {
+void Loss::verify_function() const {
   if (!function_) throw InvalidArgumentError(str("the loss \"", name_, "\" has no function"));
 }
 

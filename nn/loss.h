@@ -55,9 +55,15 @@ class Loss {
   requires(!std::is_same_v<std::remove_cvref_t<F>, Loss> &&
            std::is_invocable_r_v<Array, F&, const Array&, const Array&>)
       Loss(F function)  // NOLINT(google-explicit-constructor)
-      : Loss("loss", Function(std::move(function))) {}
-  // InvalidArgument: the function is empty.
-  Loss(std::string name, Function function, LossInput input = LossInput::kNumbers);
+      : Loss("loss", std::move(function)) {}
+  // A template, so that options in braces are never tried as a function, at which clang 14 fails.
+  //   Errors  InvalidArgument: the function is empty.
+  template <typename F>
+  requires std::is_invocable_r_v<Array, F&, const Array&, const Array&> Loss(
+      std::string name, F function, LossInput input = LossInput::kNumbers)
+      : name_(std::move(name)), function_(std::move(function)), input_(input) {
+    verify_function();
+  }
 
   bool defined() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }  // "mean_squared_error" for "mse"
@@ -70,6 +76,8 @@ class Loss {
   Array operator()(const Array& prediction, const Array& label) const;
 
  private:
+  void verify_function() const;
+
   std::string name_;
   Function function_;
   LossInput input_ = LossInput::kNumbers;
