@@ -87,12 +87,13 @@ TEST_F(JobFeaturesTest, AColumnThatIsNotThereIsToldWithThoseThatAre) {
                     HasSubstr("here are \"price\", \"carat\", \"color\"")));
 }
 
-TEST_F(JobFeaturesTest, AWidePartWithoutIdsNamesTheKeyOfTheModelsKind) {
+TEST_F(JobFeaturesTest, AWidePartWithoutAnyFeatureNamesTheKeyOfTheModelsKind) {
   folder_.write("a.csv", "price,carat,color,cut\n326,0.2,E,1\n327,0.3,F,\n");
   std::string wide = kCars;
   wide.replace(wide.find("'deep'"), 6, "'wide'");
-  EXPECT_THAT(error_of(wide + "numeric = 'carat'\n"),
-              AllOf(HasSubstr("model.kind = \"wide\""), HasSubstr("model.kind = \"deep\"")));
+  EXPECT_EQ(error_of(wide + "numeric = 'carat'\n"), "it was taken");
+  EXPECT_THAT(error_of(wide + "plain = 'carat'\n"),
+              AllOf(HasSubstr("model.kind = \"wide\""), HasSubstr("= \"deep\"")));
 }
 
 // ---- words ----
