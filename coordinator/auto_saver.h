@@ -40,7 +40,7 @@ class AutoSaver {
 
   // Saves by itself from now on, counted from now.
   void begin(CheckpointPolicy policy, std::string metadata);
-  // What saves that begin from now on say.
+  // Replaces the metadata of the saves that begin after this call.
   void set_metadata(std::string metadata) { metadata_ = std::move(metadata); }
   // A save for steps is due. If one is under way, it is asked again at the next step.
   void save_if_due();

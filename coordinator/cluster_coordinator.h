@@ -120,7 +120,7 @@ class ClusterCoordinator {
   // Saves by itself from now on, every so many steps or seconds. A save that fails is logged and
   // counted (EngineStats), and does not end the run.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
-  // What the automatic checkpoints that begin from now on say instead.
+  // Replaces the metadata of the automatic checkpoints that begin after this call.
   void set_save_metadata(const std::string& metadata);
   // Saves into that folder go by this lock from now on (EngineOptions::folder_lock).
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);

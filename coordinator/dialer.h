@@ -28,8 +28,8 @@ class Dialer {
   // Of a task at `address`: control is endpoint 0, its lanes or shards are 1, 2, ...
   kj::Promise<std::unique_ptr<rpc::Connection>> connect(const rpc::Address& address,
                                                         std::uint32_t endpoint);
-  // That the task behind a connection to `member` is the one that the cluster has there.
-  //   Errors  FailedPrecondition naming both: another task answers.
+  // Verifies that the task behind a connection to `member` is the one that the cluster has there.
+  //   Errors  FailedPrecondition: another task answers. Names both tasks.
   template <typename Member>
   static void verify_task(const Member& member, const rpc::PeerInfo& peer) {
     if (peer.name() != member.name) refuse_task(member.name, member.address, peer.name());

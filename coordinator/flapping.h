@@ -14,7 +14,7 @@ namespace cairn {
 
 class Flapping {
  public:
-  // Of the pauses before a task is dialled again.
+  // The longest pause before a task is dialled again.
   static constexpr Duration kPauseMax = std::chrono::seconds(10);
 
   // It is lost. `done`: a count of the work that goes through it. Its losses are counted anew if

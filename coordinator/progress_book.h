@@ -37,7 +37,8 @@ class ProgressBook {
 
   // ---- datasets ----
   // A pipeline for each description. They begin where a restored run left them, if it knew them.
-  //   Errors  as of verify(), of what was restored; then nothing has changed.
+  //   Errors  InvalidArgument, as verify(), if the restored position is in another dataset. Then
+  //           nothing has changed.
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);

@@ -39,7 +39,7 @@ std::string coordination_leader(const ClusterSpec& spec);
 
 // Refuses two tasks at one address, which the reference's rules above do not look at. Everything
 // that joins a cluster asks this first: it would take one process for two tasks.
-//   Errors  InvalidArgument naming the address and both tasks.
+//   Errors  InvalidArgument: two tasks share an address. Names the address and both tasks.
 void verify_distinct_addresses(const ClusterSpec& spec);
 
 // What ParameterServerStrategy asks of a cluster and a task: valid, and at least one ps and one

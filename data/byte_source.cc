@@ -75,7 +75,7 @@ class PlainFile final : public ByteSource {
   ~PlainFile() override { ::close(fd_); }
 
   bool is_pipe() const { return is_pipe_; }
-  // What the file begins with; called before anything is read.
+  // The first bytes of the file. Call it before anything is read.
   std::string peek(std::size_t most) {
     std::string first = first_of(*this, most);
     offset_ = 0;

@@ -125,7 +125,8 @@ struct Count {
     }
     return least;
   }
-  // What is met in the files is told by the reading of all stages alone.
+  // The pass over the input only asks whether it ends, so its events are dropped: the pass over all
+  // stages tells them.
   std::int64_t read() {
     LinesRead untold;
     const bool is_infinite = count_stage(spec->input, untold) == kInfiniteCardinality;
@@ -153,7 +154,7 @@ struct Count {
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;
     return n > INT64_MAX / repeat.count ? INT64_MAX : n * repeat.count;
   }
-  // What has to be read is read as far as it is taken.
+  // Data that must be read to be counted is read only as far as it is taken.
   std::int64_t operator()(const TakeSpec& take) {
     if (take.count > 0 && is_read_to_count(spec->input)) return count_by_reading(spec, lines);
     std::int64_t n = take.count == 0 ? 0 : below();

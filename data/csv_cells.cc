@@ -208,7 +208,7 @@ std::string ColumnDecoder::cell_complaint(std::string_view value) const {
   return id_complaint(value, ids_);
 }
 
-// Of a cell of several values, what is wrong with the first bad one.
+// The complaint about the first bad value in a cell of several.
 std::string ColumnDecoder::piece_complaint(std::string_view cell) const {
   const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
   for (;;) {

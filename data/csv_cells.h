@@ -21,7 +21,7 @@ struct BadCell {
   std::size_t row = 0, column = 0;  // places in CsvCells
 };
 
-// What is made of a column, where that bounds its values.
+// How features use a column, where that bounds its values.
 struct ColumnUse {
   bool as_float32 = false;  // it is computed with in float32, whose range no number may leave
   IdRange ids = {};         // where the column has no bounds of its own

@@ -1,5 +1,5 @@
-// What is said about a bad line of a CSV file, and by which option it would be cured. A job's user
-// reads of its keys instead (tools/job_words.h).
+// The complaints about a bad line of a CSV file; each names the option that would cure it. Jobs
+// replace the option by their own key (tools/job_words.h).
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,9 +16,9 @@ std::string line_cure();
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema);
 // What is wrong with a cell that is empty or unknown, in a column that needs a value.
 std::string unknown_complaint(const std::string& shown);
-// What is wrong with the text of a value, and the option that would take it.
+// The fault of a value's text, and the option that would accept it.
 std::string value_complaint(std::string_view text, DType dtype);
-// What is wrong with a number in a column of ids.
+// The fault of a number in a column of ids.
 std::string id_complaint(std::string_view text, const IdRange& ids);
 
 }  // namespace cairn

@@ -69,7 +69,7 @@ void refuse_code(const StageSpec& last) {
   for (const auto& other : last.others) refuse_code(*other);
 }
 
-// The dataset as its fingerprint sees it: digests instead of tensors.
+// A copy of the description for the fingerprint, with digests in place of tensors.
 std::shared_ptr<const StageSpec> what_counts(const std::shared_ptr<const StageSpec>& last) {
   auto made = std::make_shared<StageSpec>(*last);
   if (auto* tensors = std::get_if<TensorsSpec>(&made->kind))

@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What is decompressed here. A zstd file may begin with a frame that is to be skipped, as those of
-// pzstd do.
+// The formats that are decompressed here. A zstd file may begin with a skippable frame, as pzstd
+// writes it.
 struct Known {
   Packing packing;
   std::string_view head;  // the first bytes of such a file
@@ -25,7 +25,7 @@ constexpr Known kKnown[] = {{Packing::kGzip, "\x1f\x8b\x08"sv, 2, ".gz"sv},
                             {Packing::kZstd, "\x28\xb5\x2f\xfd"sv, 4, ".zst"sv},
                             {Packing::kZstd, "\x50\x2a\x4d\x18"sv, 4, ".zst"sv}};
 
-// What is not, by bytes that hardly any text has there.
+// Formats that are only recognised, by bytes that hardly any text has at that place.
 struct Foreign {
   std::size_t at;
   std::string_view bytes, name, cure, ending;

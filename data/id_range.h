@@ -24,7 +24,7 @@ struct IdRange {
   bool holds(std::int64_t value, std::size_t place = 0) const {
     return (value >= 0 && value < bound(place)) || value == padding;
   }
-  // What such a value is not: "is not " and this.
+  // The text behind "is not " in a complaint about a value outside of the range.
   std::string text(std::size_t place = 0) const {
     return str("an id in [0, ", bound(place), ")",
                padding ? str(", nor the padding ", *padding) : "");

@@ -16,11 +16,11 @@ enum class NumberFault : std::uint8_t {
   kNotWhole     // "0.0" or "1e3", of a type of whole numbers
 };
 
-// What is wrong with `text` as a value of `dtype`; kNone for a string.
+// The fault of `text` as a value of `dtype`; kNone for a string.
 NumberFault number_fault(std::string_view text, DType dtype);
 // The same as a sentence: "\"2x\" is not of type int32".
 std::string number_complaint(std::string_view text, DType dtype);
-// Of text that is kNotWhole: float32, or float64 where that would round it.
+// The dtype to suggest for text that is kNotWhole: float32, or float64 if float32 would round it.
 DType dtype_with_fractions(std::string_view text);
 
 }  // namespace cairn

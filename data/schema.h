@@ -28,7 +28,7 @@ struct CsvColumn {
   bool missing_indicator = false;
   // Further texts of a cell whose value nobody knows, beside CsvSchema::unknown.
   std::vector<std::string> unknown = {};
-  // Of a column of whole numbers: the ids that its cells may hold. Any other number is a bad cell.
+  // The ids that the cells of a column of whole numbers may hold. Any other number is a bad cell.
   IdRange ids = {};
   // With `skip`, in files without a header: a file may lack the column, which the number of cells
   // in its first row tells. If several columns are optional, it lacks all of them or none.
@@ -58,9 +58,9 @@ inline constexpr std::int64_t kCellLinesMax = 1000;  // bound of CsvSchema::cell
 
 enum class OnError : std::uint8_t { kFail = 0, kSkipAndCount = 1 };
 
-// What a file without a single row does: one of no bytes, of blank lines, or of a header alone.
-// Most often it was cut short on its way, so that it ends the run; or it is passed over, and told
-// (LineEvents::on_empty_file), as the empty parts that Spark writes and its _SUCCESS want it.
+// The policy for files without a row: no bytes, blank lines alone, or a header alone. Most of them
+// were cut short on their way, so the default is an error. kSkip is for the empty parts and the
+// _SUCCESS that Spark writes: such files are passed over and told (LineEvents::on_empty_file).
 enum class EmptyFiles : std::uint8_t { kFail = 0, kSkip = 1 };
 
 struct CsvSchema {

@@ -20,7 +20,7 @@ bool is(const StageSpec& stage) {
   return std::holds_alternative<Kind>(stage.kind);
 }
 
-// What an element generator or a data service gives is not known here.
+// Element generators and data services count as finite: their length is not known here.
 bool has_no_end(const StageSpec& stage) {
   const auto endless = [](const auto& input) { return has_no_end(*input); };
   if (!stage.input || is<TakeSpec>(stage) || is<TakeWhileSpec>(stage)) return false;

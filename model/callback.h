@@ -34,7 +34,7 @@ namespace nn {
 enum class Direction : std::uint8_t;
 }
 
-// What a callback remembers.
+// The memory of a callback, as a backup keeps it.
 struct CallbackState {
   std::string text = {};             // in UTF-8, of a form that is the callback's own
   std::vector<Tensor> tensors = {};  // numbers
@@ -50,8 +50,8 @@ class TrainingRun {
   virtual bool is_stopping() const = 0;
   virtual std::int64_t epochs() const = 0;  // the number of the last one, plus one
   virtual std::int64_t steps_per_epoch() const = 0;
-  // What the logs of epochs have, by name. Those of the validation, "val_...", are there after the
-  // epochs that it follows, and not after others.
+  // The names in the logs of epochs. Those of the validation, "val_...", are there only after
+  // epochs that a validation follows.
   virtual std::vector<std::string> log_names() const = 0;
   // How many steps of this epoch have been taken: above 0 at its beginning where a backup goes on
   // within it.
@@ -97,9 +97,9 @@ class Callback {
   virtual void on_test_begin() {}
   virtual void on_test_end(const Logs&) {}
 
-  // What it remembers; empty: nothing. restore_state() gets back what state() of the same callback
-  // of an earlier process gave, behind on_train_begin(). A backup within an epoch holds what
-  // on_epoch_begin() did, which is then not called for that epoch again.
+  // The callback's memory, for backups; empty if it has none. After a restart, restore_state() gets
+  // the value that state() returned in the earlier process, after on_train_begin(). A backup within
+  // an epoch includes the effects of on_epoch_begin(), which is not called for that epoch again.
   virtual std::optional<CallbackState> state() const { return std::nullopt; }
   virtual void restore_state(const CallbackState&) {}
 

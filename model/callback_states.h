@@ -1,5 +1,5 @@
-// What the callbacks of a fit() remember, as a backup keeps it: texts in the checkpoint's metadata,
-// and tensors in a file beside the checkpoint.
+// The states of the callbacks of a fit(), as a backup keeps them: texts in the checkpoint's
+// metadata, and tensors in a file beside the checkpoint.
 //
 // That file is whole on disk before the checkpoint that names it is, so states and weights are of
 // one moment whenever the program is killed. The next backup removes it once it is not needed.

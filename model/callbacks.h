@@ -79,10 +79,10 @@ class PlateauRule {
   // nothing happens.
   bool lower(double value, std::vector<double>& rates);
   const Monitor& monitor() const { return monitor_; }
-  // What is to be told of the value that lower() took last; empty: nothing.
+  // The warning about the value that lower() took last; empty if there is none.
   const std::string& complaint() const { return complaint_; }
 
-  // What it remembers, and an earlier one's to go on with.
+  // state() is the rule's memory as text; restore_state() continues from an earlier rule's.
   std::string state() const;
   void restore_state(const std::string& saved);
 
@@ -206,7 +206,7 @@ struct LambdaCallbackOptions {
   std::function<void(std::int64_t step, const Logs& logs)> on_train_batch_end = {};
   std::function<void()> on_train_begin = {};
   std::function<void(const Logs& logs)> on_train_end = {};
-  // What the other functions remember, as Callback::state() has it.
+  // The memory of the other functions, as Callback::state() defines it. Give both or neither.
   std::function<CallbackState()> state = {};
   std::function<void(const CallbackState& saved)> restore_state = {};
 };

@@ -20,8 +20,8 @@ namespace cairn {
 
 class FitLoop final : public TrainingRun {
  public:
-  // What it trains on: `batches`, which are one epoch or have no end, or what `of_pipeline` makes
-  // for each input pipeline. The other one is undefined.
+  // The training data: either `batches`, one epoch of them or endless, or the dataset that
+  // `of_pipeline` makes for each input pipeline. The other one is undefined.
   struct Input {
     Dataset batches = {};
     DatasetFunction of_pipeline = {};

@@ -46,7 +46,7 @@ std::string numbers_text(const FeatureColumn& column) {
          });
 }
 
-// What a column is, but what was fitted to the data.
+// The meaning of a column in words, without what was fitted to the data.
 std::string meaning_of(const FeatureColumn& column) {
   const std::string inputs =
       joined(column.inputs, " and ", [](const std::string& name) { return name; });

@@ -1,7 +1,7 @@
-// What a model was fitted on: its feature columns, as JSON that is saved with it, and how those of
-// another run differ from them. An id means a value by its place in a vocabulary, and a number is
-// standardised by a mean and a deviation: a model that goes on with others is wrong without any
-// error.
+// The feature columns that a model was fitted on, as JSON that is saved with it, and the first
+// difference to those of another run. An id means a value by its place in a vocabulary, and a
+// number is standardised by a mean and a deviation: a model that goes on with others is wrong
+// without any error.
 //   Thread  any.
 #pragma once
 #include <string>

@@ -68,12 +68,12 @@ struct FitOptions {
   std::optional<std::int64_t> batch_size = {};  // of arrays; unset: 32
   std::optional<bool> shuffle = {};        // arrays, before each epoch, by `seed`; unset: they are
   std::optional<std::uint64_t> seed = {};  // unset: 0
-  // Of arrays: a number for each example, [n] or [n, 1], by which its loss is multiplied, and by
-  // which metrics count it. A dataset has a column that compile() names.
+  // One weight per example of arrays, [n] or [n, 1]. It multiplies the example's loss, and metrics
+  // count the example by it. A dataset has a column that compile() names instead.
   Tensor sample_weight = {};
-  // Of a model with one output: by which the losses of the examples of a class are multiplied, and
-  // by which metrics count them. A class that is not named weighs 1; one that the label cannot have
-  // is InvalidArgument.
+  // The weights of classes, for a model with one output. A weight multiplies the losses of the
+  // class's examples, and metrics count them by it. A class that is not named weighs 1; one that
+  // the label cannot have is InvalidArgument.
   std::map<std::int64_t, float> class_weight = {};
   // What the model is judged on after every `validation_freq` epochs.
   Dataset validation_data = {};

@@ -35,7 +35,7 @@ class Monitor {
   enum class Verdict : std::uint8_t { kBetter, kNoBetter, kNoNumber };
   // Takes the next value, which becomes the best if it is better.
   Verdict take(double value);
-  // Of a value that is no number: what is to be told of it the first time, later nothing.
+  // The warning about a value that is no number, the first time; later an empty text.
   std::string complaint();
 
   // Whether `value` is better than `other`, by more than min_delta.

@@ -1,5 +1,5 @@
-// SeenLabels: which classes labels have shown, for metrics that need them to be a number at all: an
-// AUC of one class never is one.
+// SeenLabels records whether labels of both classes have occurred. Some metrics are undefined
+// without them: the AUC of one class is not a number.
 //   Thread  one.
 #pragma once
 #include <cstdint>

@@ -99,7 +99,7 @@ class StepRunner {
   // As ClusterCoordinator has them.
   virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata) = 0;
   virtual void save_automatically(const CheckpointPolicy& policy, const std::string& metadata) = 0;
-  // What automatic checkpoints say from now on.
+  // Replaces the metadata of automatic checkpoints.
   virtual void set_save_metadata(const std::string& metadata) = 0;
   virtual RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) = 0;
   virtual bool stop_requested() = 0;

@@ -27,7 +27,7 @@ struct LossOptions {
   float delta = 1;            // huber
 };
 
-// What the predictions are that a loss takes, so that metrics of probabilities can be given them.
+// The kind of predictions that a loss takes: how to make probabilities of them for metrics.
 enum class LossInput : std::uint8_t {
   kNumbers,        // as they are
   kProbabilities,  // as they are, in [0, 1]

@@ -10,7 +10,7 @@ namespace cairn::nn {
 // Predictions that are checked to be probabilities when the step runs; undefined ones are returned.
 Array metric_probability(const std::string& metric, const Array& prediction);
 
-// What a metric takes that compares predictions with this threshold.
+// The input of a metric that compares predictions with this threshold.
 MetricInput input_at_threshold(float threshold);
 
 // Undefined weights count as ones; `values` is [b].

@@ -40,7 +40,7 @@ enum class Direction : std::uint8_t {
 // The labels without which a metric stays undefined, whatever the predictions are.
 enum class NeededLabels : std::uint8_t { kAny, kPositive, kBothClasses };
 
-// What a metric takes for predictions.
+// The kind of predictions that a metric takes.
 enum class MetricInput : std::uint8_t {
   kNumbers,  // whatever the network gives
   // Probabilities: a step that finds a prediction outside of [0, 1] ends with InvalidArgument. A
@@ -62,7 +62,7 @@ class Metric {
   // the summaries of several batches or replicas is the summary of them all.
   virtual Array summary(const Array& prediction, const Array& label,
                         const Array& weights = {}) const = 0;
-  // Of such predictions, whose shape may tell.
+  // The kind that the metric takes here; it may depend on the shape of `prediction`.
   virtual MetricInput input(const Array& /*prediction*/) const { return MetricInput::kNumbers; }
   // Adds the summary of one batch.
   //   Errors  InvalidArgument: it is not a summary of such a metric.

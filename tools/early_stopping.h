@@ -34,7 +34,7 @@ class EarlyStopping {
   // before. Whether the model is better than every one before by more than min_delta. A metric that
   // is not a number does not count.
   bool better(std::int64_t step, const Metrics& metrics);
-  // What is to be told of the metric that better() took last; empty: nothing.
+  // The warning about the metric that better() took last; empty if there is none.
   const std::string& complaint() const { return complaint_; }
   // Whether as many evaluations in a row as the job has patience for found none better.
   bool out_of_patience() const { return given() && in_vain_ >= stopping_.patience; }
@@ -42,8 +42,8 @@ class EarlyStopping {
   double best() const { return monitor_.best(); }
   std::int64_t best_step() const { return best_step_; }
 
-  // What it remembers, for a checkpoint, and an earlier run's to go on with. Of a run that watched
-  // another metric nothing is taken.
+  // state() is saved with each checkpoint; restore_state() continues from an earlier run's, and
+  // ignores the state of a run that watched another metric.
   Json state() const;
   void restore_state(const Json& saved);
 

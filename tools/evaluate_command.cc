@@ -32,7 +32,8 @@ struct EvaluateRequest : ModelOptions {
   bool as_json = false;
 };
 
-// What the job file leaves to the names of the training files, since these have other names.
+// Writes format and delimiter of the training data into the job. A job file may leave both to the
+// names of the training files, and these files have other names.
 void say_form(const SavedModel& model, toml::table& data) {
   const StageSpec* source = model.examples.last().get();
   while (source->input) source = source->input.get();

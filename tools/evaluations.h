@@ -86,7 +86,7 @@ class Evaluations {
   EarlyStopping stopping_;
   Metrics newest_;
   std::int64_t newest_step_ = 0;
-  // Of all evaluations, by what early stopping watches.
+  // The best value of the watched metric in all evaluations.
   std::optional<double> best_;
   std::int64_t best_step_ = 0;
   bool not_numbers_told_ = false;

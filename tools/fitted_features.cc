@@ -176,7 +176,7 @@ void add_columns_of_records(FittedFeatures& made, const JobFeatures& wanted) {
       made.columns.push_back(FeatureColumn::as_is(name));
 }
 
-// Of formats whose columns are not fitted, which would have told that there are none.
+// Counts the examples of formats without fitted columns; fit() refuses empty data of the others.
 void count_examples(FittedFeatures& made, const Dataset& data) {
   made.examples = cardinality(data, &made.lines);
   if (made.examples == 0)

@@ -47,7 +47,7 @@ struct FittedFeatures {
   LabelScale label;
   std::int64_t examples = 0;  // of the training data, without what is held back
   LinesRead lines;            // of the training data
-  // What that data itself gives, where the model goes on with what other data gave; else null.
+  // The features that the data itself gives, where the model keeps those of other data; else null.
   std::shared_ptr<const FittedFeatures> of_data;
 
   // float32 [b]; undefined: all are 1.

@@ -45,8 +45,8 @@ void on_signal(int number) {
   ::raise(number);  // blocked while we handle it: it ends the process when we return
 }
 
-// What the first signal began waits for something that does not come, a ps say. The status is that
-// of a run that ended in time.
+// The save that the first signal began waits for something that does not come, such as a ps. The
+// status is that of a run that ended in time.
 void on_alarm(int) {
   constexpr std::string_view kText =
       "\ncairn: the run could not be saved and ended in the time that the first signal gave it, "

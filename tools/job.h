@@ -42,7 +42,7 @@ struct JobModel {
   // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
   std::int64_t classes = 0;
   std::vector<std::string> class_texts;
-  // Of binary and multiclass: what losses of each class are multiplied by; empty: all by 1.
+  // Factors of the losses of each class, for binary and multiclass; empty if all are 1.
   std::vector<double> class_weights;
 
   // Numbers that the network gives for an example.

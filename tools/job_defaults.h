@@ -1,5 +1,5 @@
-// What a job does where its file is silent and the answer depends on the data: how long it trains,
-// whether it shuffles, and how its learning rates fall. bench/defaults shows what they come to.
+// Defaults of a job that depend on its data: how long it trains, whether it shuffles, and how its
+// learning rates fall. bench/defaults measures them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -40,7 +40,7 @@ struct JobFeatures {
   std::map<std::string, std::vector<std::int64_t>> id_rows;
   // By column, where one was given: the value that stands for "no id".
   std::map<std::string, std::int64_t> id_padding;
-  // What the values of a column may be; any number, where `ids` does not name it.
+  // The range of a column's values; any number if `ids` does not name the column.
   IdRange id_range(const std::string& column) const;
 };
 

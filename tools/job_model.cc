@@ -44,8 +44,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   learning_rates_.emplace(job, std::move(optimizers));
 }
 
-// Of several outputs, each has a linear model of its own. Where there are no ids the numbers alone
-// are it.
+// Each output has a linear model of its own. Without ids, the numbers alone make it.
 void JobNetwork::make_wide(const Job& job) {
   const std::int64_t outputs = job.model.outputs();
   const FittedFeatures& features = features_;

@@ -33,7 +33,7 @@ std::vector<std::string> known_metrics(const std::string& objective);
 bool is_known_metric(const std::string& objective, const std::string& metric);
 // Those that the job's evaluations tell, in their order.
 std::vector<std::string> judged_metrics(const Job& job);
-// What such a metric of the job says of itself (nn/metrics.h).
+// The properties of a metric of the job (nn/metrics.h).
 nn::Direction direction_of(const Job& job, const std::string& metric);
 nn::NeededLabels needed_labels(const Job& job, const std::string& metric);
 

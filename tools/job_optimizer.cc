@@ -174,9 +174,8 @@ void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
   api = text == "legacy" ? nn::Api::kLegacy : nn::Api::kKeras2;
 }
 
-// What a rate begins with that nothing was said of: measured by bench/defaults for adagrad; the
-// others are those that their papers begin with, and ten times as much for a wide part,
-// whose gradients are those of one row.
+// The default of a learning rate. bench/defaults measured adagrad's. The others are those of their
+// papers, and ten times as much for a wide part, whose gradients are those of one row.
 float default_rate(const std::string& kind, ModelPart part) {
   const bool wide = part == ModelPart::kWide;
   if (kind.ends_with("adagrad") || kind == "ftrl") return wide ? 0.5f : 0.1f;

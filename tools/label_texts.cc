@@ -101,7 +101,7 @@ std::set<std::string> unknown_texts(const Job& job) {
   return unknown;
 }
 
-// What stands before the first blank of a line; of comments nothing.
+// The text before the first blank of a line; empty for a comment.
 std::string first_word(const std::string& line) {
   const std::size_t begin = line.find_first_not_of(" \t");
   if (begin == std::string::npos || line[begin] == '#') return "";

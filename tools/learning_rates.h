@@ -35,9 +35,9 @@ class LearningRates {
   // has been lowered for them, or of a metric that is not a number; empty: nothing.
   std::string consider(const std::vector<std::pair<std::string, double>>& metrics);
 
-  // What the rule of the plateau remembers, and an earlier run's to go on with; null: there is
-  // none. The rates themselves are variables. Of a run that watched another metric nothing is
-  // taken.
+  // state() is the memory of the plateau rule, null if there is no rule; restore_state() continues
+  // from an earlier run's, and ignores the state of a run that watched another metric. The rates
+  // themselves are variables.
   Json state() const;
   void restore_state(const Json& saved);
 

@@ -22,7 +22,7 @@ std::string quoted(const std::vector<std::string>& texts) {
   return all;
 }
 
-// What is learnt, and of which column.
+// The objective and the label's column, in words.
 std::string label_text(const Job& job) {
   const JobData& data = job.data;
   const CsvLabel& label = data.format == "libsvm" ? data.libsvm.label : data.csv.label;
@@ -73,7 +73,7 @@ Json data_json(const Job& job, const FittedFeatures& features) {
           {"seed", job.data.shuffle.value_or(0) > 0 ? job.model.seed : 0}};
 }
 
-// What `saved` lacks, as older checkpoints do, is not compared.
+// Keys that `saved` lacks, as older checkpoints do, are not compared.
 std::string data_difference(const Json& saved, const Json& now, const Job& job) {
   const auto differs = [&](const char* key) {
     return saved.contains(key) && saved[key] != now[key];
@@ -98,7 +98,7 @@ std::string data_difference(const Json& saved, const Json& now, const Job& job) 
   return "";
 }
 
-// What the job file says of the features, and not what the data gives.
+// The part of the features that the job file states, without what was fitted to the data.
 Json said(const Json& features) {
   return {{"columns", features.value("columns", Json::array())},
           {"numeric", Json::array()},
@@ -168,7 +168,7 @@ void SavedJob::verify_job(const Job& job) const {
           " job has too, give --partial and --new-data"));
 }
 
-// What the job says comes first: where it differs, what was fitted differs for that reason.
+// The job file is compared first: where it differs, the fitted values differ for that reason.
 void SavedJob::verify_features(const Job& job, const FittedFeatures& fitted) const {
   const Json saved = part("features"), now = features_json(job, fitted);
   const Compare which = options_.partial ? Compare::kCommon : Compare::kAll;

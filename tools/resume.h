@@ -18,7 +18,7 @@ namespace cairn::tools {
 Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps,
                  std::int64_t data_began);
 
-// What a checkpoint says of itself; null: nothing.
+// The metadata of a checkpoint; null if it has none.
 //   Errors  NotFound, DataLoss: as storage's read_manifest().
 Json saved_metadata(const std::string& checkpoint);
 
@@ -28,7 +28,7 @@ struct ResumeOptions {
   bool new_data = false;  // --new-data: the data is another, and the features are the checkpoint's
 };
 
-// What a checkpoint says about its job; a checkpoint of another program says nothing.
+// A checkpoint's description of its job. A checkpoint of another program has none.
 class SavedJob {
  public:
   //   Errors  NotFound, DataLoss: as storage's read_manifest().

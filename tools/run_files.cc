@@ -35,8 +35,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// What the earlier run told above the step from which this one goes on was not kept: it is told
-// again. So is half a line.
+// Removes the lines of steps above the one from which this run goes on, which are trained again,
+// and half a line.
 void drop_lines_above(const std::string& path, std::int64_t step) {
   std::ifstream in(path, std::ios::binary);
   std::string kept, line;

@@ -144,8 +144,8 @@ void join_service(JobService& service, LocalClusterOptions& cluster) {
             "CAIRN_TOKEN, or let --data-workers start a service for the run"));
 }
 
-// What the job leaves to the machine. Servers that are not told how many threads to have choose as
-// choose_threads() does, but for a worker on a GPU.
+// Settles the numbers of threads that the job leaves to the machine. Servers without such flags
+// choose as choose_threads() does, except for a worker on a GPU.
 void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& options) {
   const JobCluster given = job.cluster;
   const int tasks = job.cluster.ps + job.cluster.workers + options.data_workers;
@@ -158,7 +158,7 @@ void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& 
   options.lanes = given.lanes != kAutoThreads || !as_all ? job.cluster.lanes : 0;
 }
 
-// What the servers have, whoever chose it.
+// Records the numbers of threads that the servers report.
 void note_threads(ParameterServerStrategy& strategy, UpToShards& partitioner, Job& job) {
   Engine& engine = strategy.host().engine();
   std::int64_t shards = 0;

@@ -1,9 +1,9 @@
 // The part of the Trainer that serves [early_stopping], where the best model is saved when it is
 // found and gone back to at the end, and [callbacks.reduce_lr_on_plateau].
 //
-// What both remember is part of every checkpoint, so that a run that goes on from one decides as it
-// would have without the pause. Training waits for evaluations, so a checkpoint's weights and what
-// it remembers are of one moment, but for an evaluation under way, which is made again.
+// Every checkpoint holds the state of both rules, so that a resumed run decides as it would have
+// without the pause. Training waits for evaluations, so weights and state are of one moment, except
+// for an evaluation under way, which is made again.
 #include "core/base/disk.h"
 #include "core/base/json.h"
 #include "model/json_number.h"

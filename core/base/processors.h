@@ -30,14 +30,14 @@ struct ThreadBound {
   std::size_t most = 1;
   std::string why;
 };
-// Of the shards of a ps.
+// The bound of the shards of one ps.
 ThreadBound shards_bound();
-// Of the lanes of each of so many workers: of all together, since each lane's updates are stale by
-// those of the others.
+// The bound of the lanes of one worker among `workers`. It divides a bound of all lanes together,
+// since the updates of each lane are stale by those of the others.
 ThreadBound lanes_bound(std::size_t workers);
 
-// What `--shards auto` and `--lanes auto` stand for, where `tasks` processes of one host share its
-// processors.
+// The number of threads that `--shards auto` and `--lanes auto` stand for, where `tasks` processes
+// of one host share its processors.
 ThreadChoice share_of_processors(std::size_t processors, std::size_t tasks,
                                  const ThreadBound& bound);
 

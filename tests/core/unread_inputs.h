@@ -32,8 +32,8 @@ inline void add_known_forms(const Json& vectors, KnownForms& known) {
     add_forms(test.at("in"), "", known[test.at("kind").get<std::string>()]);
 }
 
-// What the inputs of `vectors` have and no case of the same kind that the tests were written for,
-// each with its case. A kind that none of those has is another test's failure.
+// The inputs in `vectors` that no known case of the same kind has, each with the name of its case.
+// A kind without any known case is the failure of another test.
 inline std::vector<std::string> unread_inputs(const Json& vectors, const KnownForms& known) {
   std::vector<std::string> unread;
   for (const Json& test : vectors.at("cases")) {

@@ -1,4 +1,4 @@
-// What callbacks watch: which way it gets better, what is no number, what can never be one.
+// Watched values: their direction, values that are no number, and metrics that never are one.
 #include "model/monitor.h"
 
 #include <gmock/gmock.h>

@@ -78,7 +78,7 @@ TEST(FitOptions, SampleWeightIsOfTheExamplesThatAreHeldBackToo) {
   const History history = zero.model.fit(four_x(), four_y(), options);
   EXPECT_NEAR(history["loss"][0], (0 + 2) / 2.0, 1e-6);
   EXPECT_NEAR(history["val_loss"][0], (0 + 4) / 2.0, 1e-6);
-  // What the program holds back by itself has no weights but its own.
+  // Validation data that the program gives itself has only its own weights.
   options.validation_split = 0;
   options.validation_data = batches();
   EXPECT_NEAR(zero.model.fit(four_x(), four_y(), options)["val_loss"][0], 0.5, 1e-6);

@@ -92,7 +92,7 @@ class RandomFit {
   RandomFit(std::uint64_t seed, std::string folder, Death death)
       : random_(seed), seed_(seed), folder_(std::move(folder)), death_(std::move(death)) {}
 
-  // What it came to, as a text to be compared.
+  // The outcome of the run as a text, for comparison.
   std::string run() {
     const auto strategy = make_strategy(pick(kInProcess));
     const Scope scope = strategy->scope();
@@ -130,7 +130,7 @@ class RandomFit {
   const std::string& pick(const std::vector<std::string>& from) {
     return from[static_cast<std::size_t>(below(std::ssize(from)))];
   }
-  // What to watch; "val_score" is known to no metric.
+  // Picks a monitor; no metric is called "val_score".
   template <typename Options>
   Options watching(Options options) {
     options.monitor = pick({"val_loss", "val_mae", "val_score"});
@@ -180,7 +180,7 @@ class RandomFit {
               sum_ = number_of(parse_json(saved.text, "the sum"));
             }});
   }
-  // What lies in the folder.
+  // The files in the folder, as a text.
   std::string saved(const Tensor& x) const {
     std::ostringstream text;
     if (std::ifstream log(folder_ + "/log.csv"); log) text << log.rdbuf();

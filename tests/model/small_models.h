@@ -46,7 +46,7 @@ inline Tensor column(const std::vector<float>& values) {
   return Tensor::of<float>({static_cast<std::int64_t>(values.size()), 1}, values);
 }
 
-// What the call is refused with.
+// The message of the error that the call throws.
 template <typename F>
 std::string refusal(F act) {
   try {

@@ -50,7 +50,7 @@ TEST(MetricNames, AreThoseOfKerasAndOurOwn) {
   EXPECT_NEAR(result_by_name("cosine_similarity", p.rows(0, 1), y.rows(0, 1)), 1, 1e-6);
 }
 
-// Of two classes, of seven as ids and one-hot: predictions of a good model, and of a bad one.
+// Predictions of a good and a bad model for one form of labels.
 struct Judged {
   Tensor label, good, bad;
 };

@@ -1,9 +1,9 @@
 // A cluster in which a ps, or all workers, come and go: connected, lost again soon after, over and
 // over, for a while or for ever.
 //
-// Either work is done between two losses, and then the job ends as if nothing had been; or none is,
-// and then the program gets an error that names who flaps, ps_wait after the last work and little
-// later, and the tasks are lost but a few times until then.
+// If work is done between losses, the job must end as it would have without them. If none is done,
+// the program must get an error that names the flapping task, soon after ps_wait has passed since
+// the last work, and the tasks may be lost only a few times until then.
 #pragma once
 #include "tests/simulation/run.h"
 

@@ -133,7 +133,7 @@ TEST_P(CallbacksInARun, AResumedRunDecidesAsItWouldHaveWithoutThePause) {
       EXPECT_EQ(line[4], "0.125");
       EXPECT_EQ(line[5], "0.1");
     }
-  // What had ended by then stays so.
+  // A run that had stopped early stays stopped.
   ASSERT_EQ(train("100", {"--resume", path("checkpoints")}), 0) << folder_.read("output");
   EXPECT_THAT(folder_.read("output"), HasSubstr("before the run was resumed"));
 }

@@ -110,7 +110,7 @@ TEST_F(RunFiles, AResumedRunGoesOnWithItsLogAndAnotherRunReplacesIt) {
   folder_.write("log.csv", std::string(kHeader) + "10,0.5,0.25,100,0.125,,,\n");
   log(Earlier::kGoOn)->start(10);
   EXPECT_EQ(folder_.read("log.csv"), std::string(kHeader) + "10,0.5,0.25,100,0.125,,,\n");
-  // What was told of steps that are trained again is told again, and half a line is none.
+  // Lines of steps that are trained again are dropped, as is half a line.
   folder_.write("log.csv", std::string(kHeader) +
                                "10,0.5,0.25,100,0.125,,,\n10,,,,,test,0.75,0.5\n" +
                                "20,1,0.125,100,0.125,,,\n20,,,,,te");

@@ -22,7 +22,7 @@ using ::testing::Not;
 class JobFeaturesTest : public ::testing::Test {
  protected:
   Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
-  // What a job's user reads of the error of `call`.
+  // The error of `call` in the words of a job.
   template <typename Call>
   static std::string said_by(Call call) {
     try {

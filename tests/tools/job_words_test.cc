@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
 
-// Of calls that no job makes.
+// Names in messages of calls that no job makes.
 const std::set<std::string> kOutOfReach{
     "CacheOptions::bytes_max",
     "CacheOptions::file",

@@ -223,7 +223,7 @@ class PredictFrom : public Predict {
     EXPECT_EQ(predict(path(data), path("out.csv"), {"--overwrite"}), 0) << said_;
     return lines_of(path("out.csv"));
   }
-  // Of a script of the shell.
+  // The exit status of a shell script.
   int shell(const std::string& script) {
     ChildProcess child({.arguments = {"/bin/sh", "-c", script}, .output_file = path("output")});
     const int code = end_in_time(child, 120'000, folder_.read("output")).code;

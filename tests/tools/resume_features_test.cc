@@ -67,7 +67,7 @@ const std::vector<std::vector<std::string>> kSettings = {
     {"parameter_server"},
     {"parameter_server", "--consistency", "synchronous"}};
 
-// None has anything left to train, which is how the difference went unnoticed.
+// No setting leaves a step to train: that is how the difference once went unnoticed.
 TEST_F(ResumedRun, AnotherVocabularyIsAnErrorUnderEveryStrategy) {
   begin();
   int number = 0;
@@ -166,7 +166,7 @@ class Differences : public ::testing::Test {
     if (!from.empty()) text.replace(text.find(from), from.size(), to);
     return parse_job(text, folder_.path() + "/job.toml");
   }
-  // What is wrong with going on; empty: nothing.
+  // The error of a resume; empty if it is accepted.
   std::string of(const Job& now, ResumeOptions options = {}) const {
     try {
       SavedJob(saved_, "ckpt", options).verify_features(now, fit_features(now));

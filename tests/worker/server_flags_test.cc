@@ -31,7 +31,7 @@ ServerFlags parsed(std::vector<std::string> arguments, const std::string& config
   return flags.flags;
 }
 
-// Of this machine's processors, which differ.
+// The expected share of the processors of the machine that runs the test.
 ThreadChoice share(std::size_t tasks, std::size_t workers = 1) {
   return share_of_processors(usable_processors(), tasks, lanes_bound(workers));
 }
