@@ -29,7 +29,7 @@ Array compute_average_loss(const Array& per_example_loss, const AverageLossOptio
     if (*options.global_batch_size < 0)
       throw InvalidArgumentError(str("compute_average_loss: a global_batch_size of ",
                                      *options.global_batch_size, " is below 0"));
-    // As the reference divides, by 0 too.
+    // The reference divides so that a global batch of 0 gives 0.
     if (*options.global_batch_size == 0) return sum(loss) * Array(0.0f);
     return sum(loss) / Array(static_cast<float>(*options.global_batch_size));
   }

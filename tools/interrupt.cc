@@ -50,8 +50,7 @@ void on_signal(int number) {
 void on_alarm(int) {
   constexpr std::string_view kText =
       "\ncairn: the run could not be saved and ended in the time that the first signal gave it, "
-      "and "
-      "ends as it is: what was trained since its newest checkpoint is gone\n";
+      "and ends as it is: what was trained since its newest checkpoint is gone\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(128 + first);
 }

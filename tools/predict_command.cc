@@ -40,8 +40,8 @@ Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
   return Dataset::csv(csv->paths, std::move(schema), csv->options);
 }
 
-// The batch at hand is lost whole, so that its rows before the error are predicted once more, one
-// by one.
+// A batch that fails is lost whole, so its rows before the error are predicted once more, one by
+// one. A pipe cannot be read again, so the rows of that batch are missing there.
 [[noreturn]] void raise_with_kept(LoadedModel& model, const Dataset& examples,
                                   Predictions& predictions, const std::exception_ptr& error) {
   ErrorParts parts = error_parts(error);
@@ -53,7 +53,7 @@ Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
   }
   if (const std::string kept = predictions.keep_partial(); !kept.empty())
     parts.message +=
-        str("; the predictions of the ", predictions.written(), " rows before it are in ", kept);
+        str("; the predictions of the first ", predictions.written(), " rows are in ", kept);
   throw_error(parts);
 }
 

@@ -36,8 +36,8 @@ class OutputFile {
   void write(std::string_view bytes);
   // Makes what was written the file of that name. To be called once, after the last write().
   //   Errors  as write(); the file that was there is then unchanged.
-  // `ending` is appended to the name, for a file that is incomplete. Output that is written in place,
-  // such as a pipe, ignores it.
+  // `ending` is appended to the name, for a file that is incomplete. Output that is written in
+  // place, such as a pipe, ignores it.
   void finish(const std::string& ending = "");
 
  private:

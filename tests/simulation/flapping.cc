@@ -9,6 +9,7 @@
 #include "core/base/random.h"
 #include "tests/coordinator/simulated_cluster.h"
 #include "tests/simulation/life.h"
+#include "tests/simulation/world.h"
 
 namespace cairn::simulation {
 namespace {
@@ -67,17 +68,8 @@ class FlappingWorld {
 
  private:
   static SimulatedClusterOptions options(const Scenario& scenario) {
-    SimulatedClusterOptions options{.ps = scenario.ps,
-                                    .workers = scenario.workers,
-                                    .shards = scenario.shards,
-                                    .lanes = scenario.lanes,
-                                    .seed = scenario.seed};
-    options.strategy.partitioner =
-        FixedShardsPartitioner(scenario.ps * static_cast<std::int64_t>(scenario.shards));
-    options.strategy.placement = Placement::kRoundRobin;
-    options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
+    SimulatedClusterOptions options = cluster_options(scenario);
     options.strategy.engine.ps_wait = options.strategy.engine.worker_wait = kWait;
-    options.network = {.seed = scenario.seed, .delay_min = 50us, .delay_max = scenario.delay_max};
     return options;
   }
 

@@ -33,7 +33,7 @@ Verdict World::run() {
   return verdict_;
 }
 
-SimulatedClusterOptions World::options(const Scenario& scenario) {
+SimulatedClusterOptions cluster_options(const Scenario& scenario) {
   SimulatedClusterOptions options{.ps = scenario.ps,
                                   .workers = scenario.workers,
                                   .shards = scenario.shards,
@@ -49,8 +49,13 @@ SimulatedClusterOptions World::options(const Scenario& scenario) {
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
-  options.observer = this;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
+  return options;
+}
+
+SimulatedClusterOptions World::options(const Scenario& scenario) {
+  SimulatedClusterOptions options = cluster_options(scenario);
+  options.observer = this;
   return options;
 }
 

@@ -16,6 +16,9 @@ namespace cairn::simulation {
 
 inline constexpr const char* kCheckpoints = "/checkpoints";
 
+// The cluster of a scenario, without an observer.
+SimulatedClusterOptions cluster_options(const Scenario& scenario);
+
 class World final : private ps::PushObserver {
  public:
   explicit World(const Scenario& scenario);

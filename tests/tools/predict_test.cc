@@ -155,7 +155,7 @@ TEST_F(Predict, RowsBeforeABadOneAreKeptAndAFlagLeavesItOut) {
 
   EXPECT_EQ(predict(path("bad.csv"), path("out.csv"), {"--batch", "2"}), 1);
   EXPECT_THAT(said_, AllOf(HasSubstr("bad.csv:4:1: column \"age\": \"nan\""),
-                           HasSubstr("the predictions of the 3 rows before it are in " +
+                           HasSubstr("the predictions of the first 3 rows are in " +
                                      path("out.csv.partial"))));
   const std::string kept = folder_.read("out.csv.partial");
   EXPECT_EQ(lines_of(path("out.csv.partial")).size(), 4u);
