@@ -10,17 +10,6 @@
 #include "model/model.h"
 
 namespace cairn {
-namespace {
-
-// The verdict on this epoch's value. One that is no number is told.
-Monitor::Verdict verdict_of(Monitor& monitor, const Logs& logs) {
-  const Monitor::Verdict verdict = monitor.take(monitor.of(logs));
-  if (verdict == Monitor::Verdict::kNoNumber)
-    if (const std::string text = monitor.complaint(); !text.empty()) log_warning("fit: ", text);
-  return verdict;
-}
-
-}  // namespace
 
 // ---- EarlyStopping ----
 
@@ -39,7 +28,7 @@ void EarlyStopping::on_train_begin(TrainingRun& run) {
 void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
   last_epoch_ = epoch;
   if (epoch < options_.start_from_epoch || !monitor_.is_due(run, logs)) return;
-  const Monitor::Verdict verdict = verdict_of(monitor_, logs);
+  const Monitor::Verdict verdict = monitor_.take(logs);
   if (verdict == Monitor::Verdict::kNoNumber) return;
   ++wait_;
   if (verdict == Monitor::Verdict::kBetter) {

@@ -5,7 +5,6 @@
 
 #include "core/base/disk.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
 #include "model/callback_states.h"
 #include "model/callbacks.h"
 #include "model/json_number.h"
@@ -29,11 +28,7 @@ void ModelCheckpoint::on_train_begin(TrainingRun& run) {
 void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
   if (options_.save_best_only) {
     if (!monitor_.is_due(run, logs)) return;
-    const Monitor::Verdict verdict = monitor_.take(monitor_.of(logs));
-    const bool no_number = verdict == Monitor::Verdict::kNoNumber;
-    if (const std::string text = no_number ? monitor_.complaint() : ""; !text.empty())
-      log_warning("fit: ", text);
-    if (verdict != Monitor::Verdict::kBetter) return;
+    if (monitor_.take(logs) != Monitor::Verdict::kBetter) return;
   }
   newest_ = run.save(folder_, options_.keep_last);
   if (!options_.model.empty()) run.model().save(options_.model, {.checkpoint = newest_});

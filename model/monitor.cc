@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "model/callback.h"
 #include "nn/metrics.h"
 
@@ -34,6 +35,13 @@ Monitor::Verdict Monitor::take(double value) {
   if (!is_better(value, best_)) return Verdict::kNoBetter;
   best_ = value;
   return Verdict::kBetter;
+}
+
+Monitor::Verdict Monitor::take(const Logs& logs) {
+  const Verdict verdict = take(of(logs));
+  const std::string text = verdict == Verdict::kNoNumber ? complaint() : "";
+  if (!text.empty()) log_warning("fit: ", text);
+  return verdict;
 }
 
 std::string Monitor::complaint() {

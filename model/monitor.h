@@ -35,6 +35,9 @@ class Monitor {
   enum class Verdict : std::uint8_t { kBetter, kNoBetter, kNoNumber };
   // Takes the next value, which becomes the best if it is better.
   Verdict take(double value);
+  // The same with the value of the logs. Warns in the log the first time that it is no number.
+  //   Errors  those of of().
+  Verdict take(const Logs& logs);
   // The warning about a value that is no number, the first time; later an empty text.
   std::string complaint();
 
