@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "model/json_number.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 
 namespace cairn::tools {
 

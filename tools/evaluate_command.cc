@@ -16,6 +16,7 @@
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "tools/job_lists.h"
+#include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
 #include "tools/job_warnings.h"
@@ -117,7 +118,7 @@ class Collector {
 
 class Summaries final : public Collector {
  public:
-  explicit Summaries(const Job& job) : metrics_(Objective(job).metrics()) {}
+  explicit Summaries(const Job& job) : metrics_(make_metrics(job, MetricOf::kExamples)) {}
   void add(const PredictedBatch& batch) override {
     for (const auto& metric : metrics_)
       metric->add(metric->summary(batch.outputs.front(), batch.truth, batch.weights).eval());
@@ -137,7 +138,7 @@ template <typename Lists>
 class Ranks final : public Collector {
  public:
   Ranks(const Job& job, Lists lists)
-      : metrics_(Objective(job).metrics()), lists_(std::move(lists)) {}
+      : metrics_(make_metrics(job, MetricOf::kLists)), lists_(std::move(lists)) {}
   void add(const PredictedBatch& batch) override {
     const Tensor groups = cast(batch.groups, DType::kInt64).eval();
     const Tensor weights = batch.weights.defined() ? batch.weights.eval() : Tensor();
@@ -164,11 +165,30 @@ class Ranks final : public Collector {
   std::vector<float> values_;
 };
 
+// Of a binary model some of whose metrics are of lists.
+class Both final : public Collector {
+ public:
+  explicit Both(const Job& job) : job_(job), examples_(job), lists_(job, RankedLists("--data")) {}
+  void add(const PredictedBatch& batch) override {
+    examples_.add(batch);
+    lists_.add(batch);
+  }
+  RankedLists::Metrics result() override {
+    return in_order(job_, examples_.result(), lists_.result());
+  }
+
+ private:
+  const Job& job_;
+  Summaries examples_;
+  Ranks<RankedLists> lists_;
+};
+
 std::unique_ptr<Collector> collector_of(const Job& job) {
   if (job.model.objective == "ranking")
     return std::make_unique<Ranks<RankedLists>>(job, RankedLists("--data"));
   if (job.model.objective == "retrieval")
     return std::make_unique<Ranks<Retrieval>>(job, Retrieval());
+  if (!metric_of_lists(job).empty()) return std::make_unique<Both>(job);
   return std::make_unique<Summaries>(job);
 }
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/base/error.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 #include "tools/job_warnings.h"
 #include "tools/label_warnings.h"
 
@@ -22,10 +22,7 @@ std::string four_digits(double value) {
 
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network, const std::optional<JudgedData>& judged)
-    : job_(job),
-      runner_(runner),
-      judge_(make_judge(job, features, network, judged)),
-      stopping_(job) {
+    : job_(job), runner_(runner), judge_(make_judge(job, features, judged)), stopping_(job) {
   make_function(network);
   if (!judged) return;
   name_ = judged->name;

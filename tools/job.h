@@ -45,6 +45,8 @@ struct JobModel {
   // Factors of the losses of each class, for binary and multiclass; empty if all are 1.
   std::vector<double> class_weights;
 
+  // Whether losses compare the rows of a list.
+  bool ranks() const { return objective == "ranking"; }
   // Numbers that the network gives for an example.
   std::int64_t outputs() const { return objective == "multiclass" ? classes : 1; }
 

@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "tools/job.h"
 #include "tools/job_limits.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 #include "tools/known_name.h"
 #include "tools/toml_table.h"
 

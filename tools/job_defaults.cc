@@ -52,7 +52,7 @@ std::string settle_defaults(Job& job, std::int64_t examples) {
     settled = str(*data.epochs, *data.epochs == 1 ? " epoch" : " epochs");
   }
   if (!data.shuffle) {
-    const bool in_order = !data.group.empty() || data.service.given;
+    const bool in_order = job.model.ranks() || data.service.given;
     data.shuffle = in_order ? 0 : std::min(examples, kShuffled);
     if (!in_order) settled += str(settled.empty() ? "" : ", ", "shuffled");
   }

@@ -9,6 +9,7 @@
 #include "core/tensor/known_names.h"
 #include "tools/job_callbacks.h"
 #include "tools/job_conditions.h"
+#include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
@@ -123,25 +124,29 @@ void verify_objective(const Job& job, const Limits& limits) {
                   " is \"multiclass\": labels of libsvm are two classes, or numbers");
 }
 
-// The examples of a list have to stay together.
+// The examples of a list have to stay together where losses compare them; metrics collect them.
 void verify_lists(const Job& job, const Limits& limits) {
   const JobData& data = job.data;
-  if (job.model.objective != "ranking") {
+  const bool ranks = job.model.ranks();
+  const std::string listed = job.model.objective == "binary" ? metric_of_lists(job) : "";
+  if (!ranks && listed.empty()) {
     if (!data.group.empty())
-      limits.refuse("data.group", " is of model.objective = \"ranking\": remove it, or set that");
+      limits.refuse("data.group",
+                    " is of model.objective = \"ranking\", or of metrics of lists, which a binary "
+                    "model may have: name \"grouped_auc\" in evaluation.metrics, or remove it");
     return;
   }
+  const std::string key = ranks ? "model.objective" : "evaluation.metrics";
+  const std::string what = str(ranks ? " is \"ranking\"" : " names \"" + listed + "\"");
   if (data.group.empty())
-    limits.refuse(
-        "model.objective",
-        " is \"ranking\": name with data.group the column whose equal values make a list");
+    limits.refuse(key, what + ": name with data.group the column whose equal values make a list");
   if (data.format == "text" || data.format == "criteo")
-    limits.refuse("model.objective",
-                  str(" is \"ranking\", and data.format = \"", data.format,
-                      "\" has no column that says to which list a line belongs"));
+    limits.refuse(key, str(what, ", and data.format = \"", data.format,
+                           "\" has no column that says to which list a line belongs"));
   if (data.group == data.label() || data.group == data.weight)
     limits.refuse("data.group", str(" is \"", data.group, "\", which is the ",
                                     data.group == data.weight ? "weight" : "label"));
+  if (!ranks) return;
   if (data.shuffle.value_or(0) > 0)
     limits.refuse("data.shuffle",
                   str(" is ", *data.shuffle,

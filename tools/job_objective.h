@@ -8,12 +8,10 @@
 //   retrieval   a query's vector and a candidate's (JobTowers, which has the loss); there is no
 //               label
 #pragma once
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "nn/metrics.h"
+#include "core/graph/array.h"
 #include "tools/job.h"
 
 namespace cairn::tools {
@@ -24,18 +22,6 @@ const std::vector<std::string>& objectives();
 const std::vector<std::string>& regression_losses();
 // Those of ranking.
 const std::vector<std::string>& ranking_losses();
-// The metrics of an objective where a job names none, the most telling one first; and all that a
-// job may name.
-std::vector<std::string> metrics_of(const std::string& objective);
-std::vector<std::string> known_metrics(const std::string& objective);
-// Whether a job may name this metric: one of those, or of ranking also one of its first k items:
-// "ndcg@5".
-bool is_known_metric(const std::string& objective, const std::string& metric);
-// Those that the job's evaluations tell, in their order.
-std::vector<std::string> judged_metrics(const Job& job);
-// The properties of a metric of the job (nn/metrics.h).
-nn::Direction direction_of(const Job& job, const std::string& metric);
-nn::NeededLabels needed_labels(const Job& job, const std::string& metric);
 
 // What a label is standardised by; 0 and 1: it is learnt as it is.
 struct LabelScale {
@@ -56,19 +42,15 @@ class Objective {
   Array losses(const Array& outputs, const Array& truth, const Array& groups = {}) const;
   // What metrics judge: probabilities [b] or [b, classes], or numbers or scores [b].
   Array prediction(const Array& outputs) const;
-  // New ones, those of [evaluation] metrics or else all of the objective's; of ranking, metrics of
-  // lists (nn/ranking_metrics.h).
-  std::vector<std::unique_ptr<nn::Metric>> metrics() const;
 
  private:
-  std::string objective_, loss_;
-  float huber_delta_;
   Array weighted(const Array& losses, const Array& truth) const;
 
+  std::string objective_, loss_;
+  float huber_delta_;
   LabelScale scale_;
   JobLabel label_;
   std::vector<float> class_weights_;
-  std::vector<std::string> metrics_;
 };
 
 }  // namespace cairn::tools

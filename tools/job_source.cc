@@ -120,7 +120,7 @@ Dataset lists_of(const Job& job, const Dataset& all, const InputContext& context
 // itself.
 Dataset train_data(const Job& job, const InputContext& context) {
   Dataset all = data_source(job, job.data.train, job.data.where);
-  if (!job.data.group.empty())
+  if (job.model.ranks())
     all = lists_of(job, all, context);
   else if (!job.data.service.given)
     all = all.shard(context);

@@ -14,15 +14,22 @@ Array outputs_of(const JobNetwork& network, const Batch& batch) {
   return check_numerics(network.logits(batch.features), "the model's output");
 }
 
+Array predictions_of(const JobNetwork& network, const Batch& batch) {
+  return network.objective().prediction(outputs_of(network, batch));
+}
+
 class PointwiseJudge final : public Judge {
  public:
-  PointwiseJudge(const Job& job, const FittedFeatures& features, const JobNetwork& network)
+  PointwiseJudge(const Job& job, const FittedFeatures& features)
       : batch_(job.evaluation.batch),
         features_(features),
-        metrics_(network.objective().metrics()) {}
+        metrics_(make_metrics(job, MetricOf::kExamples)) {}
   Dataset batches(const Dataset& data) const override { return data.batch(batch_); }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
-    const Array prediction = network.objective().prediction(outputs_of(network, batch));
+    return summaries_of(predictions_of(network, batch), network, batch);
+  }
+  Outputs summaries_of(const Array& prediction, const JobNetwork& network,
+                       const Batch& batch) const {
     const Array truth = network.objective().truth(batch.label);
     const Array weights = features_.weights_of(batch.features);
     Outputs summaries;
@@ -57,7 +64,7 @@ constexpr const char* kNumber = "data.number";
 class NumberedJudge : public Judge {
  public:
   explicit NumberedJudge(const Job& job)
-      : batch_(job.evaluation.batch), metrics_(Objective(job).metrics()) {}
+      : batch_(job.evaluation.batch), metrics_(make_metrics(job, MetricOf::kLists)) {}
   Dataset batches(const Dataset& data) const override {
     const Dataset numbers = Dataset::range(examples())
                                 .batch(batch_)
@@ -68,7 +75,10 @@ class NumberedJudge : public Judge {
     return Dataset::zip({data, numbers}).batch(batch_);
   }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
-    const Array values = values_of(network, batch);  // [b, n]
+    return numbered(values_of(network, batch), batch);
+  }
+  // `values`: float32 [b, n].
+  Outputs numbered(const Array& values, const Batch& batch) const {
     const Array number = batch.features[kNumber], size(batch_);
     const Array place = floor_mod(number, size);
     const Array of_batch = cast(div(number - place, size), DType::kFloat32);
@@ -114,10 +124,40 @@ class ListJudge final : public NumberedJudge {
  private:
   std::int64_t examples() const override { return lists_.examples(); }
   Array values_of(const JobNetwork& network, const Batch& batch) const override {
-    return expand_dims(network.objective().prediction(outputs_of(network, batch)), 1);
+    return expand_dims(predictions_of(network, batch), 1);
   }
 
   RankedLists lists_{"the data"};
+};
+
+// Of a binary model some of whose metrics are of lists: the network runs once for both kinds.
+class BinaryJudge final : public Judge {
+ public:
+  BinaryJudge(const Job& job, const FittedFeatures& features,
+              const std::optional<JudgedData>& judged)
+      : job_(job), examples_(job, features), lists_(job, features, judged) {}
+  Dataset batches(const Dataset& data) const override { return lists_.batches(data); }
+  Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
+    const Array prediction = predictions_of(network, batch);
+    Outputs both = lists_.numbered(expand_dims(prediction, 1), batch);
+    for (auto& summary : examples_.summaries_of(prediction, network, batch))
+      both.push_back(std::move(summary));
+    return both;
+  }
+  void reset() override {
+    lists_.reset();
+    examples_.reset();
+  }
+  void add(const std::vector<Tensor>& summaries) override {
+    lists_.add({summaries.front()});
+    examples_.add({summaries.begin() + 1, summaries.end()});
+  }
+  Metrics result() const override { return in_order(job_, examples_.result(), lists_.result()); }
+
+ private:
+  const Job& job_;
+  PointwiseJudge examples_;
+  ListJudge lists_;
 };
 
 class RetrievalJudge final : public NumberedJudge {
@@ -143,12 +183,12 @@ class RetrievalJudge final : public NumberedJudge {
 }  // namespace
 
 std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
-                                  const JobNetwork& network,
                                   const std::optional<JudgedData>& judged) {
   if (job.model.objective == "ranking") return std::make_unique<ListJudge>(job, features, judged);
   if (job.model.objective == "retrieval")
     return std::make_unique<RetrievalJudge>(job, features, judged);
-  return std::make_unique<PointwiseJudge>(job, features, network);
+  if (!metric_of_lists(job).empty()) return std::make_unique<BinaryJudge>(job, features, judged);
+  return std::make_unique<PointwiseJudge>(job, features);
 }
 
 }  // namespace cairn::tools

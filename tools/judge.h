@@ -1,6 +1,7 @@
 // Judge: evaluates a job's model on test data, batch by batch, and computes the metrics.
 //
-//   binary, regression, multiclass  each metric's own summary of a batch, which add up
+//   binary, regression, multiclass  each metric's own summary of a batch, which add up; those of
+//                                   lists, which a binary job may name, as of a ranking
 //   ranking                         the score of every example: a list may lie in several batches,
 //                                   so that metrics are computed once all scores are there
 //   retrieval                       the vectors of every example's query and candidate: all
@@ -9,18 +10,17 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "model/step_runner.h"
+#include "tools/job_metrics.h"
 #include "tools/job_model.h"
 
 namespace cairn::tools {
 
 class Judge {
  public:
-  using Metrics = std::vector<std::pair<std::string, double>>;
+  using Metrics = MetricResults;
   virtual ~Judge() = default;
   // The examples as summaries() wants them, in batches; of data with the job's features.
   virtual Dataset batches(const Dataset& data) const = 0;
@@ -33,11 +33,10 @@ class Judge {
 };
 
 // Of the job's objective. All references outlive it. `judged`: with the job's features; empty:
-// there is no data. Of a ranking or retrieval it is read once, for its lists and labels or
+// there is no data. For metrics of lists it is read once, for its lists and labels or
 // candidates, which stay in memory.
-//   Errors  of a ranking, those of RankedLists and of reading the data.
+//   Errors  for metrics of lists, those of RankedLists and of reading the data.
 std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
-                                  const JobNetwork& network,
                                   const std::optional<JudgedData>& judged);
 
 }  // namespace cairn::tools

@@ -62,6 +62,10 @@ std::string why_not_a_number(const std::string& metric, const std::string& data)
   if (metric == "auc" || metric == "pr_auc")
     return str(metric, " is not a number: it compares examples of both classes, and all of the ",
                data, " data are of one");
+  const std::string base = metric.substr(0, metric.find('@'));
+  if (base == "ndcg" || base == "mrr" || base == "hit_rate")
+    return str(metric, " is not a number: no list of the ", data,
+               " data has a row whose label is above 0");
   if (metric == "grouped_auc")
     return str(metric, " is not a number: no list of the ", data,
                " data has rows of different labels");

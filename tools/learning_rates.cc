@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 
 namespace cairn::tools {
 namespace {

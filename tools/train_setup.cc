@@ -12,7 +12,7 @@
 #include "tools/interrupt.h"
 #include "tools/job_defaults.h"
 #include "tools/job_lists.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/label_texts.h"

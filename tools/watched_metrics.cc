@@ -10,6 +10,7 @@
 #include "model/seen_labels.h"
 #include "nn/metrics.h"
 #include "tools/fitted_features.h"
+#include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 
 namespace cairn::tools {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 
 namespace cairn::tools {
@@ -44,7 +45,9 @@ TEST(EarlyStopping, LooksForSmallNumbersOfWhatIsAnError) {
 }
 
 TEST(EarlyStopping, CountsSmallGainsAsNone) {
-  EarlyStopping stopping(watching("rmse", 1));
+  Job job = watching("rmse", 1);
+  job.model.objective = "regression";
+  EarlyStopping stopping(job);
   EXPECT_TRUE(better(stopping, 50));
   EXPECT_FALSE(better(stopping, 49.5));
   EXPECT_TRUE(better(stopping, 48.5));
@@ -85,7 +88,7 @@ TEST(EarlyStopping, GoesOnWithWhatAnEarlierRunFound) {
 }
 
 TEST(EarlyStopping, KnowsWhichWayEachMetricOfAJobGetsBetter) {
-  const std::vector<std::string> errors = {"logloss", "rmse", "mae", "mse"};
+  const std::vector<std::string> errors = {"logloss", "rmse", "mae", "mse", "mape", "msle"};
   for (const std::string& objective : objectives())
     for (const std::string& metric : known_metrics(objective)) {
       SCOPED_TRACE(objective + " " + metric);

@@ -10,6 +10,7 @@
 #include "data/tfrecord_writer.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
+#include "tools/job_metrics.h"
 #include "tools/job_model.h"
 #include "tools/resume.h"
 
@@ -156,7 +157,8 @@ TEST_F(JobObjectiveTest, RegressionIsToldByItsErrors) {
   EXPECT_THAT(values_of(with("loss = 'huber'\nhuber_delta = 2").losses(given, truth)),
               ElementsAre(0, 4));
   std::vector<std::string> told;
-  for (const auto& metric : with("").metrics()) {
+  const Job regression = job(days("", "{column = 'delay'}", "[model]\nobjective = 'regression'\n"));
+  for (const auto& metric : make_metrics(regression, MetricOf::kExamples)) {
     metric->add(metric->summary(given, truth).eval());
     told.push_back(metric->name());
     EXPECT_NEAR(metric->result(),
@@ -184,20 +186,24 @@ TEST_F(JobObjectiveTest, ClassesAreNumberedOrNamed) {
 }
 
 TEST_F(JobObjectiveTest, SeveralClassesAreJudgedByTheLikeliest) {
-  const Objective objective(job(days("", "{column = 'carrier'}",
-                                     "[model]\nobjective = 'multiclass'\nclasses = ['UA', 'AA', "
-                                     "'B6']\n")));
+  const Job read = job(days("", "{column = 'carrier'}",
+                            "[model]\nobjective = 'multiclass'\nclasses = ['UA', 'AA', 'B6']\n"
+                            "[evaluation]\n"
+                            "metrics = ['accuracy', 'logloss', 'top_k_accuracy@2']\n"));
+  const Objective objective(read);
   const Tensor logits = Tensor::of<float>({2, 3}, std::vector<float>{0, 0, 0, 0, 9, 0});
   const Tensor truth = Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{0, 2});
   const std::vector<float> losses = values_of(objective.losses(logits, truth));
   EXPECT_NEAR(losses[0], std::log(3), 1e-5);
   EXPECT_NEAR(losses[1], 9, 1e-2);
   const Array prediction = objective.prediction(logits);
-  const auto metrics = objective.metrics();
+  const auto metrics = make_metrics(read, MetricOf::kExamples);
   for (const auto& metric : metrics) metric->add(metric->summary(prediction, truth).eval());
   EXPECT_EQ(metrics[0]->name(), "accuracy");
   EXPECT_NEAR(metrics[0]->result(), 0.5, 1e-6);
   EXPECT_NEAR(metrics[1]->result(), (losses[0] + losses[1]) / 2, 1e-3);
+  EXPECT_EQ(metrics[2]->name(), "top_k_accuracy@2");
+  EXPECT_NEAR(metrics[2]->result(), 1, 1e-6);
 }
 
 TEST_F(JobObjectiveTest, WhatMakesNoSenseIsRefusedWithItsPlace) {
@@ -327,7 +333,7 @@ TEST(JobObjective, BinaryMetricsHaveTheThresholdThatTheirNameSays) {
   const Tensor prediction = Tensor::of<float>({4}, std::vector<float>{0.2f, 0.4f, 0.4f, 0.8f}),
                truth = Tensor::of<float>({4}, std::vector<float>{0, 0, 1, 1});
   std::map<std::string, double> results;
-  for (const auto& metric : Objective(job).metrics()) {
+  for (const auto& metric : make_metrics(job, MetricOf::kExamples)) {
     metric->add(metric->summary(Array(prediction), Array(truth)).eval());
     results[metric->name()] = metric->result();
   }
@@ -339,6 +345,36 @@ TEST(JobObjective, BinaryMetricsHaveTheThresholdThatTheirNameSays) {
   EXPECT_GT(results["pr_auc"], 0.7);
   for (const char* name : {"precision@1.5", "recall@", "auc@0.3", "precision@x"})
     EXPECT_FALSE(is_known_metric("binary", name)) << name;
+}
+
+TEST(JobObjective, MetricsOfListsAreKnownWhereThereAreLists) {
+  for (const char* name : {"grouped_auc", "ndcg", "ndcg@5", "mrr@3", "hit_rate@10"}) {
+    EXPECT_TRUE(is_known_metric("binary", name)) << name;
+    EXPECT_EQ(metric_of("binary", name), MetricOf::kLists) << name;
+    EXPECT_FALSE(is_known_metric("regression", name)) << name;
+    EXPECT_FALSE(is_known_metric("multiclass", name)) << name;
+  }
+  EXPECT_EQ(metric_of("binary", "recall@0.3"), MetricOf::kExamples);
+  for (const char* name : {"recall@10", "ndcg@0", "ndcg@x", "grouped_auc@3", "top_k_accuracy"})
+    EXPECT_FALSE(is_known_metric("binary", name)) << name;
+  EXPECT_FALSE(is_known_metric("multiclass", "top_k_accuracy@0"));
+}
+
+TEST(JobObjective, NumbersAreJudgedByTheirShareAndTheirLogarithmToo) {
+  const Job job = parse_job(
+      "[data]\ntrain = 'a'\n[model]\nobjective = 'regression'\n"
+      "[evaluation]\nmetrics = ['mape', 'msle']\n",
+      "some.toml");
+  const Tensor prediction = Tensor::of<float>({2}, std::vector<float>{1, 3}),
+               truth = Tensor::of<float>({2}, std::vector<float>{2, 3});
+  std::vector<double> results;
+  for (const auto& metric : make_metrics(job, MetricOf::kExamples)) {
+    metric->add(metric->summary(Array(prediction), Array(truth)).eval());
+    results.push_back(metric->result());
+    EXPECT_EQ(direction_of(job, metric->name()), nn::Direction::kFalls);
+  }
+  EXPECT_NEAR(results[0], 25, 1e-4);
+  EXPECT_NEAR(results[1], std::pow(std::log(3.0) - std::log(2.0), 2) / 2, 1e-6);
 }
 
 TEST(JobObjective, LossesAreMultipliedByTheWeightOfTheirClass) {

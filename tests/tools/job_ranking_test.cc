@@ -5,7 +5,7 @@
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 #include "tools/job_lists.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 
 namespace cairn::tools {
 namespace {
@@ -68,6 +68,19 @@ TEST_F(JobRanking, WhatItCannotMeanIsNamedWithItsLine) {
                               str("[evaluation]\nmetrics = ['", metric, "']\n"))),
                 HasSubstr("evaluation.metrics"))
         << metric;
+}
+
+TEST_F(JobRanking, ABinaryModelHasListsForItsMetricsAlone) {
+  const std::string binary = "objective = 'binary'\n",
+                    metrics = "[evaluation]\nmetrics = ['auc', 'grouped_auc']\n";
+  write("q,a,1\nr,a,0\nq,b,0\nr,b,1\n");  // rows of a list may lie apart
+  EXPECT_EQ(error_of(text("group = 'query'\nshuffle = 10\n", binary, metrics)), "it was taken");
+  EXPECT_THAT(error_of(text("", binary, metrics)),
+              AllOf(HasSubstr("some.toml:11: evaluation.metrics names \"grouped_auc\""),
+                    HasSubstr("name with data.group the column")));
+  EXPECT_THAT(error_of(text("group = 'query'\n", binary, "[evaluation]\nmetrics = ['auc']\n")),
+              AllOf(HasSubstr("some.toml:3: data.group"), HasSubstr("name \"grouped_auc\" in")));
+  EXPECT_THAT(error_of(text("group = 'clicks'\n", binary, metrics)), HasSubstr("is the label"));
 }
 
 TEST_F(JobRanking, DataThatHasNoOrderToLearnIsRefused) {

@@ -1,5 +1,7 @@
 // Rankings by the command: trained under every kind of strategy, judged list by list, evaluated and
 // predicted from the model on disk.
+#include <map>
+
 #include "core/base/error.h"
 #include "tests/tools/job_run.h"
 
@@ -57,6 +59,71 @@ INSTANTIATE_TEST_SUITE_P(
                       std::tuple("parameter_server", "softmax"), std::tuple("hybrid", "bpr"),
                       std::tuple("multi_worker_mirrored", "softmax")),
     [](const auto& kind) { return str(std::get<0>(kind.param), "_", std::get<1>(kind.param)); });
+
+// A binary model that knows from the query alone how likely a click is, and from the colour which
+// of a query's items is clicked.
+class GroupedMetrics : public ::testing::TestWithParam<const char*> {
+ protected:
+  GroupedMetrics() {
+    std::uint64_t state = 7;
+    for (int i = 0; i < 600; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const auto random = static_cast<int>((state >> 40) % 1000);
+      const int query = i % 40, colour = random % 6;
+      const bool clicked = (random / 6) % 60 < 8 * colour + (query % 2 == 0 ? 20 : 0);
+      rows_ += str("q", query, ",c", colour, ",", clicked ? 1 : 0, "\n");
+      truth_.emplace_back(query, clicked);
+    }
+    run_.folder.write("a.csv", rows_);
+    run_.folder.write(
+        "job.toml",
+        "[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 48\nepochs = 6\ngroup = 'query'\n"
+        "[data.csv]\ncolumns = ['query', 'colour', 'click:float32']\n"
+        "label = {column = 'click'}\n[features]\nvocabulary = ['colour']\n"
+        "hashed = {query = 40}\n[model]\nkind = 'deep'\nhidden = []\n"
+        "[evaluation]\nbatch = 50\nmetrics = ['auc', 'grouped_auc', 'logloss', 'ndcg@3']\n");
+  }
+
+  // The share of the pairs that are in the right order, of equal scores one half, on average over
+  // the queries with both kinds of items.
+  double grouped_auc(const std::vector<std::string>& predicted) const {
+    std::map<int, std::vector<std::pair<double, bool>>> lists;
+    for (std::size_t i = 0; i < truth_.size(); ++i)
+      lists[truth_[i].first].emplace_back(std::stod(predicted[i + 1]), truth_[i].second);
+    double sum = 0, counted = 0;
+    for (const auto& [query, items] : lists) {
+      double right = 0, pairs = 0;
+      for (const auto& [high, clicked] : items)
+        for (const auto& [low, other] : items)
+          if (clicked && !other) {
+            right += high > low ? 1 : high == low ? 0.5 : 0;
+            ++pairs;
+          }
+      if (pairs == 0) continue;
+      sum += right / pairs;
+      ++counted;
+    }
+    return sum / counted;
+  }
+
+  JobRun run_;
+  std::string rows_;
+  std::vector<std::pair<int, bool>> truth_;  // by row: the query, and whether it was clicked
+};
+
+TEST_P(GroupedMetrics, OfABinaryModelAreThoseOfItsLists) {
+  const Json metrics = run_.trained(GetParam());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics.items()) names.push_back(name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("auc", "grouped_auc", "logloss", "ndcg@3"));
+  run_.expect_judged_as(metrics, 1e-5);
+  const double expected = grouped_auc(run_.predicted(rows_));
+  EXPECT_GT(expected, 0.6);
+  EXPECT_NEAR(metrics["grouped_auc"].get<double>(), expected, 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, GroupedMetrics,
+                         ::testing::Values("one_device", "mirrored", "parameter_server"));
 
 }  // namespace
 }  // namespace cairn::tools

@@ -9,7 +9,7 @@
 #include "tests/tools/temp_folder.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"
-#include "tools/job_objective.h"
+#include "tools/job_metrics.h"
 
 namespace cairn::tools {
 namespace {
