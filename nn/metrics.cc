@@ -108,6 +108,11 @@ void Auc::add(const Tensor& summary) {
   }
 }
 
+double Auc::least_of(double bucket) const {
+  const double place = bucket / static_cast<double>(options_.buckets);
+  return 1 / (1 + std::pow((1 - place) / place, kLogitSpread));
+}
+
 void Auc::merge(const Auc& other) {
   if (other.negatives_.size() != negatives_.size())
     throw InvalidArgumentError(str("metric \"", options_.name, "\": merging ",

@@ -222,6 +222,11 @@ class Auc final : public Metric {
   double result() const override;
   void reset() override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Auc>(options_); }
+  // The histogram: the weight of each class by bucket, and the least prediction in a bucket, which
+  // may be a fraction of one.
+  const std::vector<double>& negatives() const { return negatives_; }
+  const std::vector<double>& positives() const { return positives_; }
+  double least_of(double bucket) const;
 
  private:
   double roc_area() const;

@@ -7,6 +7,7 @@
 #include "nn/activations.h"
 #include "nn/added_losses.h"
 #include "nn/attention.h"
+#include "nn/best_threshold.h"
 #include "nn/classification_metrics.h"
 #include "nn/click_model.h"
 #include "nn/clipping.h"

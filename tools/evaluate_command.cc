@@ -15,6 +15,7 @@
 #include "data/dataset_iterator.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
+#include "nn/classification_metrics.h"
 #include "tools/job_lists.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
@@ -74,6 +75,7 @@ Job job_over(const SavedModel& model, const EvaluateRequest& request) {
   data->erase("service");
   if (request.skip_bad_rows) data->insert_or_assign("skip_bad_rows", true);
   job.erase("validation");
+  if (toml::table* const trained = job["model"].as_table()) trained->erase("threshold");
   std::ostringstream out;
   out << job;
   return parse_job(out.str(), name);
@@ -106,6 +108,7 @@ struct Judged {
 struct PredictedBatch {
   std::vector<Array> outputs;
   Array truth, weights, groups;  // undefined: the job has none
+  Array decision;                // undefined: the model has no threshold
 };
 
 // Takes batch after batch.
@@ -183,6 +186,34 @@ class Both final : public Collector {
   Ranks<RankedLists> lists_;
 };
 
+// Of a model with a threshold: how good its decisions are.
+class Decisions final : public Collector {
+ public:
+  explicit Decisions(std::unique_ptr<Collector> others) : others_(std::move(others)) {}
+  void add(const PredictedBatch& batch) override {
+    others_->add(batch);
+    const Array decision = cast(batch.decision, DType::kFloat32);
+    for (nn::Metric* metric : std::initializer_list<nn::Metric*>{&accuracy_, &precision_, &recall_})
+      metric->add(metric->summary(decision, batch.truth, batch.weights).eval());
+  }
+  RankedLists::Metrics result() override {
+    RankedLists::Metrics results = others_->result();
+    const double precision = precision_.result(), recall = recall_.result();
+    const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+    for (const auto& [name, value] :
+         {std::pair("accuracy", accuracy_.result()), std::pair("precision", precision),
+          std::pair("recall", recall), std::pair("f1", f1)})
+      results.emplace_back(str("decision_", name), value);
+    return results;
+  }
+
+ private:
+  std::unique_ptr<Collector> others_;
+  nn::Accuracy accuracy_;
+  nn::Precision precision_;
+  nn::Recall recall_;
+};
+
 std::unique_ptr<Collector> collector_of(const Job& job) {
   if (job.model.objective == "ranking")
     return std::make_unique<Ranks<RankedLists>>(job, RankedLists("--data"));
@@ -194,7 +225,11 @@ std::unique_ptr<Collector> collector_of(const Job& job) {
 
 Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met) {
   const Objective objective(job);
-  const auto collector = collector_of(job);
+  std::unique_ptr<Collector> collector = collector_of(job);
+  const auto& outputs = model.about().outputs;
+  const auto decision = std::ranges::find(outputs, "decision", &ColumnSpec::name);
+  const bool decides = decision != outputs.end() && job.model.objective == "binary";
+  if (decides) collector = std::make_unique<Decisions>(std::move(collector));
   const Dataset batches = judged_examples(job, model.about()).batch(request.batch);
   const ElementSpec spec = batches.element_spec();
   const std::string group = job.data.identity().empty() || !job.data.has_columns()
@@ -210,6 +245,8 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
       taken.push_back(column(wanted.name));
     PredictedBatch predicted;
     for (const auto& output : model.predict(taken)) predicted.outputs.emplace_back(output);
+    if (decides)
+      predicted.decision = predicted.outputs[static_cast<std::size_t>(decision - outputs.begin())];
     if (!spec.label.empty()) predicted.truth = objective.truth(column(spec.label));
     if (!job.data.weight.empty())
       predicted.weights = cast(Array(column(job.data.weight)), DType::kFloat32);

@@ -33,6 +33,7 @@ void read_objective(TomlTable& table, JobModel& model) {
     model.loss = ranking_losses().front();
     table.read("loss", model.loss);
   }
+  if (model.objective == "binary") read_threshold(table, model.threshold);
   if (model.objective == "binary" || model.objective == "multiclass")
     table.read("class_weights", model.class_weights);
   if (model.objective != "multiclass") return;

@@ -15,6 +15,7 @@
 #include "tools/job_data.h"
 #include "tools/job_features.h"
 #include "tools/job_optimizer.h"
+#include "tools/job_threshold.h"
 
 namespace cairn::tools {
 
@@ -47,6 +48,8 @@ struct JobModel {
 
   // Whether losses compare the rows of a list.
   bool ranks() const { return objective == "ranking"; }
+  JobThreshold threshold;  // of binary
+
   // Numbers that the network gives for an example.
   std::int64_t outputs() const { return objective == "multiclass" ? classes : 1; }
 

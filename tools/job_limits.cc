@@ -108,6 +108,10 @@ void verify_objective(const Job& job, const Limits& limits) {
                       " has a threshold, which is of \"binary\" and \"ranking\""));
   if (job.data.truth.skip_unknown && !job.data.is_text())
     limits.refuse(job.data.label_key(), ": unknown = \"skip\" is of csv and text");
+  if (!model.threshold.rule.empty() && !job.validation.given())
+    limits.refuse("model.threshold",
+                  str(" is \"", model.threshold.rule,
+                      "\", which is found on validation data: name some in [validation]"));
   verify_class_weights(model, limits);
   if (model.objective != "multiclass") return;
   limits.whole("model.classes", model.classes, 2, kClassesMax);

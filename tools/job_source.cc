@@ -132,11 +132,11 @@ std::vector<JudgedData> judged_data(const Job& job) {
   std::vector<JudgedData> all;
   if (!validation.files.empty())
     all.push_back(
-        {"validation", "validation.files", data_source(job, validation.files, validation.where)});
+        {kValidation, "validation.files", data_source(job, validation.files, validation.where)});
   if (!validation.split_by.empty()) {
     Conditions where = job.data.where;
     where.insert(where.end(), validation.where.begin(), validation.where.end());
-    all.push_back({"validation", "data.train",
+    all.push_back({kValidation, "data.train",
                    part_of(job, data_source(job, job.data.train, where), Part::kHeldBack)});
   }
   if (!job.data.test.empty())

@@ -15,8 +15,9 @@ namespace cairn::tools {
 Dataset train_data(const Job& job, const InputContext& context = {});
 
 // Data that models are judged on.
+inline constexpr const char* kValidation = "validation";
 struct JudgedData {
-  std::string name;  // "validation" or "test"
+  std::string name;  // kValidation or "test"
   std::string key;   // of the job file, for messages
   Dataset data;      // as the files have it
 };

@@ -4,6 +4,7 @@
 
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
+#include "nn/best_threshold.h"
 #include "tools/job_lists.h"
 
 namespace cairn::tools {
@@ -20,10 +21,14 @@ Array predictions_of(const JobNetwork& network, const Batch& batch) {
 
 class PointwiseJudge final : public Judge {
  public:
-  PointwiseJudge(const Job& job, const FittedFeatures& features)
+  PointwiseJudge(const Job& job, const FittedFeatures& features,
+                 const std::optional<JudgedData>& judged)
       : batch_(job.evaluation.batch),
         features_(features),
-        metrics_(make_metrics(job, MetricOf::kExamples)) {}
+        metrics_(make_metrics(job, MetricOf::kExamples)) {
+    if (!job.model.threshold.rule.empty() && judged && judged->name == kValidation)
+      metrics_.push_back(std::make_unique<nn::BestThreshold>(meaning_of(job.model.threshold.rule)));
+  }
   Dataset batches(const Dataset& data) const override { return data.batch(batch_); }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
     return summaries_of(predictions_of(network, batch), network, batch);
@@ -135,7 +140,7 @@ class BinaryJudge final : public Judge {
  public:
   BinaryJudge(const Job& job, const FittedFeatures& features,
               const std::optional<JudgedData>& judged)
-      : job_(job), examples_(job, features), lists_(job, features, judged) {}
+      : job_(job), examples_(job, features, judged), lists_(job, features, judged) {}
   Dataset batches(const Dataset& data) const override { return lists_.batches(data); }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
     const Array prediction = predictions_of(network, batch);
@@ -188,7 +193,7 @@ std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features
   if (job.model.objective == "retrieval")
     return std::make_unique<RetrievalJudge>(job, features, judged);
   if (!metric_of_lists(job).empty()) return std::make_unique<BinaryJudge>(job, features, judged);
-  return std::make_unique<PointwiseJudge>(job, features);
+  return std::make_unique<PointwiseJudge>(job, features, judged);
 }
 
 }  // namespace cairn::tools

@@ -18,6 +18,8 @@
 
 namespace cairn::tools {
 
+inline constexpr const char* kThreshold = "threshold";
+
 class Judge {
  public:
   using Metrics = MetricResults;
@@ -32,7 +34,8 @@ class Judge {
   virtual Metrics result() const = 0;
 };
 
-// Of the job's objective. All references outlive it. `judged`: with the job's features; empty:
+// Of the job's objective. Where model.threshold is a rule, the validation data has the metric
+// kThreshold as well. All references outlive it. `judged`: with the job's features; empty:
 // there is no data. For metrics of lists it is read once, for its lists and labels or
 // candidates, which stay in memory.
 //   Errors  for metrics of lists, those of RankedLists and of reading the data.

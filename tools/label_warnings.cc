@@ -62,6 +62,9 @@ std::string why_not_a_number(const std::string& metric, const std::string& data)
   if (metric == "auc" || metric == "pr_auc")
     return str(metric, " is not a number: it compares examples of both classes, and all of the ",
                data, " data are of one");
+  if (metric == "threshold")
+    return str(metric, " is not a number: no probability is as good on the ", data,
+               " data as model.threshold asks for, or all of their labels are of one class");
   const std::string base = metric.substr(0, metric.find('@'));
   if (base == "ndcg" || base == "mrr" || base == "hit_rate")
     return str(metric, " is not a number: no list of the ", data,

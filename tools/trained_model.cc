@@ -21,7 +21,8 @@ ElementSpec input_of(const Job& job, const Dataset& examples) {
   return input;
 }
 
-Outputs outputs_of(const Job& job, const JobNetwork& network, const Features& features) {
+Outputs outputs_of(const Job& job, const JobNetwork& network, const Features& features,
+                   std::optional<float> threshold) {
   if (job.model.objective == "retrieval") {
     const Array query = network.towers().queries(features);
     const Array candidate = network.towers().candidates(features);
@@ -31,7 +32,10 @@ Outputs outputs_of(const Job& job, const JobNetwork& network, const Features& fe
   const char* name = job.model.objective == "regression" ? "prediction"
                      : job.model.objective == "ranking"  ? "score"
                                                          : "probability";
-  return {{name, network.objective().prediction(network.logits(features))}};
+  Outputs outputs{{name, network.objective().prediction(network.logits(features))}};
+  if (threshold)
+    outputs.emplace_back("decision", cast(outputs.front().second > *threshold, DType::kInt32));
+  return outputs;
 }
 
 }  // namespace
@@ -42,10 +46,14 @@ void save_trained_model(const Job& job, const FittedFeatures& features, const Jo
   options.name = job.name;
   options.examples = examples_to_predict(job, features);
   options.label = job.data.label();
-  options.metadata = json_text({{"job", job.name}, {"toml", job.text}});
+  Json metadata{{"job", job.name}, {"toml", job.text}};
+  if (place.threshold) metadata["threshold"] = *place.threshold;
+  options.metadata = json_text(metadata);
   options.checkpoint = place.checkpoint;
   const Function predict = strategy.function(
-      [&](Iterator input) { return outputs_of(job, network, input.get_next().features); },
+      [&](Iterator input) {
+        return outputs_of(job, network, input.get_next().features, place.threshold);
+      },
       "predict");
   save_model(strategy, predict, input_of(job, options.examples), options, place.folder);
 }

@@ -1,5 +1,6 @@
 // The model that a job has trained, on disk: what `cairn predict` takes.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "coordinator/strategy.h"
@@ -11,10 +12,13 @@ namespace cairn::tools {
 struct TrainedModelPlace {
   std::string checkpoint;  // that has its weights
   std::string folder;      // to write it to
+  // The probability above which the model decides for 1; unset: it decides nothing.
+  std::optional<float> threshold = {};
 };
 
-// Saves the probability that the network gives, with the job's features and the form of its data.
-// The job's name and its file go into the metadata.
+// Saves the probability that the network gives, and under a threshold what it decides (`decision`,
+// int32, 0 or 1), with the job's features and the form of its data.
+// The job's name and its file go into the metadata, and so does the threshold.
 //   Errors  those of save_model() (model/saved_model.h).
 void save_trained_model(const Job& job, const FittedFeatures& features, const JobNetwork& network,
                         Strategy& strategy, const TrainedModelPlace& place);

@@ -160,7 +160,7 @@ TrainingOutcome Trainer::run() {
   save_model();
   outcome_.metrics = evaluations_.back().newest();
   const Evaluations& first = evaluations_.front();
-  if (first.name() == "validation") outcome_.validation = first.newest();
+  if (first.name() == kValidation) outcome_.validation = first.newest();
   outcome_.stats = runner_.stats();
   outcome_.replicas = runner_.strategy().num_replicas_in_sync();
   outcome_.collectives = runner_.all_collectives();

@@ -101,6 +101,7 @@ class Trainer {
   std::optional<ErrorParts> save_into(const CheckpointPolicy& policy);
   bool remove_older();
   void save_model();
+  std::optional<float> threshold(std::int64_t step);
   void add_failure(const std::string& what);
   bool goes_back() const;  // to the best model, once the last one is saved
   void go_back_to_best();

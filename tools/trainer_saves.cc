@@ -1,4 +1,7 @@
 // The part of the Trainer that saves at the end: the last checkpoint, and the model on disk.
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "model/runner_of.h"
@@ -76,13 +79,32 @@ void Trainer::save_model() {
     return;
   const std::string& checkpoint = goes_back() ? outcome_.best->checkpoint : outcome_.checkpoint;
   try {
+    const std::optional<float> above = threshold(goes_back() ? outcome_.best->step : done_);
     save_trained_model(job_, features_, network_, runner_.strategy(),
-                       {checkpoint, options_.model_folder});
+                       {checkpoint, options_.model_folder, above});
     outcome_.model = options_.model_folder;
   } catch (const Error& error) {
     add_failure(str("the checkpoint is saved, and the model for `cairn predict` could not be: ",
                     error.what()));
   }
+}
+
+// The one of the job, or the one that the last evaluation of the validation data found, if that was
+// of the model of this step.
+std::optional<float> Trainer::threshold(std::int64_t step) {
+  const JobThreshold& wanted = job_.model.threshold;
+  if (wanted.fixed) return static_cast<float>(*wanted.fixed);
+  if (wanted.rule.empty()) return std::nullopt;
+  const Evaluations& judged = evaluations_.front();
+  const auto& found = judged.newest();
+  const auto at = std::ranges::find(found, kThreshold, &Evaluations::Metrics::value_type::first);
+  const bool of_this_model = at != found.end() && judged.newest_step() == step;
+  if (of_this_model && std::isfinite(at->second)) return static_cast<float>(at->second);
+  line_.say(str("warning: the model decides nothing, since model.threshold = \"", wanted.rule,
+                of_this_model ? "\" is reached by no probability on the validation data"
+                              : "\" was not looked for: the run was stopped before it was judged; "
+                                "resume it, or give a number"));
+  return std::nullopt;
 }
 
 void Trainer::add_failure(const std::string& what) {

@@ -8,6 +8,7 @@
 
 #include "data/dataset_iterator.h"
 #include "data/tfrecord_writer.h"
+#include "nn/best_threshold.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 #include "tools/job_metrics.h"
@@ -358,6 +359,42 @@ TEST(JobObjective, MetricsOfListsAreKnownWhereThereAreLists) {
   for (const char* name : {"recall@10", "ndcg@0", "ndcg@x", "grouped_auc@3", "top_k_accuracy"})
     EXPECT_FALSE(is_known_metric("binary", name)) << name;
   EXPECT_FALSE(is_known_metric("multiclass", "top_k_accuracy@0"));
+}
+
+TEST(JobObjective, AThresholdIsANumberOrARule) {
+  const auto read = [](const std::string& threshold, const std::string& rest = "") {
+    return parse_job("[data]\ntrain = 'a'\n[validation]\nfiles = 'b'\n[model]\nthreshold = " +
+                         threshold + "\n" + rest,
+                     "some.toml")
+        .model.threshold;
+  };
+  EXPECT_EQ(read("0.25").fixed, 0.25);
+  EXPECT_EQ(read("0").fixed, 0);
+  EXPECT_EQ(meaning_of(read("'f1'").rule).goal, nn::ThresholdGoal::kF1);
+  const nn::BestThresholdOptions precise = meaning_of(read("'precision >= 0.9'").rule);
+  EXPECT_EQ(precise.goal, nn::ThresholdGoal::kRecall);
+  EXPECT_EQ(precise.least, 0.9);
+  EXPECT_EQ(meaning_of(read("'recall >= 0.5'").rule).goal, nn::ThresholdGoal::kPrecision);
+  for (const char* wrong : {"1", "-0.1", "'f2'", "'precision >= 1.5'", "'recall > 0.5'", "true"})
+    try {
+      read(wrong);
+      ADD_FAILURE() << wrong << " was taken";
+    } catch (const InvalidArgumentError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("some.toml:6"), HasSubstr("model.threshold"),
+                                      HasSubstr("balanced_accuracy")))
+          << wrong;
+    }
+  EXPECT_THROW(read("0.5", "objective = 'regression'\n"), InvalidArgumentError);
+}
+
+TEST(JobObjective, ARuleForTheThresholdNeedsValidationData) {
+  try {
+    parse_job("[data]\ntrain = 'a'\n[model]\nthreshold = 'f1'\n", "some.toml");
+    FAIL() << "it was taken";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("some.toml:4: model.threshold is \"f1\""),
+                                    HasSubstr("[validation]")));
+  }
 }
 
 TEST(JobObjective, NumbersAreJudgedByTheirShareAndTheirLogarithmToo) {
