@@ -15,6 +15,7 @@
 #include "nn/dense.h"
 #include "nn/embedding.h"
 #include "nn/gru.h"
+#include "nn/id_cross.h"
 #include "nn/initializers.h"
 #include "nn/interactions.h"
 #include "nn/layers.h"

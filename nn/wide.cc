@@ -8,13 +8,6 @@
 namespace cairn::nn {
 namespace {
 
-constexpr std::int64_t kCombinationsMax = std::int64_t{1} << 31;  // times kMixer stays below 2^63
-// A hash of a combination is id * kMixer modulo kPrime, in recorded int64 arithmetic: the factor is
-// the upper half of Knuth's multiplier for MMIX, the modulus the Mersenne prime 2^31 - 1. Both are
-// part of every trained model and may never change.
-constexpr std::int64_t kMixer = 0x5851F42D;
-constexpr std::int64_t kPrime = 0x7FFFFFFF;
-
 Array as_int64(const Array& ids, const std::string& column) {
   if (!ids.defined() || ids.rank() != 1 ||
       (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64))
@@ -40,7 +33,7 @@ Wide::Wide(WideOptions options) : options_(std::move(options)) {
   for (const WideCross& cross : options_.crosses) {
     crosses_.push_back(resolve(cross));
     offsets_.push_back(rows_);
-    rows_ += crosses_.back().buckets;
+    rows_ += crosses_.back().combined.rows();
   }
   table_.emplace_back(EmbeddingOptions{.name = options_.name,
                                        .rows = rows_,
@@ -50,13 +43,9 @@ Wide::Wide(WideOptions options) : options_(std::move(options)) {
                                        .hashed = options_.hashed});
 }
 
-// Divides before it multiplies, so that the bound is checked without overflow. Buckets that are as
-// many as the combinations save nothing, so each combination then has its own row.
 Wide::Cross Wide::resolve(const WideCross& cross) const {
-  Cross resolved;
-  if (cross.columns.size() < 2)
-    throw InvalidArgumentError(
-        str("a cross of wide part \"", options_.name, "\" needs at least two columns"));
+  std::vector<std::size_t> columns;
+  std::vector<std::int64_t> rows;
   for (const std::string& name : cross.columns) {
     std::size_t i = 0;
     while (i < options_.columns.size() && options_.columns[i].name != name) ++i;
@@ -66,27 +55,14 @@ Wide::Cross Wide::resolve(const WideCross& cross) const {
     if (options_.columns[i].bags)
       throw InvalidArgumentError(str("wide part \"", options_.name, "\" crosses column \"", name,
                                      "\", whose examples have any number of ids"));
-    resolved.columns.push_back(i);
-    if (options_.columns[i].rows > kCombinationsMax / resolved.combinations)
-      throw InvalidArgumentError(
-          str("wide part \"", options_.name,
-              "\": a cross has more than 2^31 combinations; hash its columns first"));
-    resolved.combinations *= options_.columns[i].rows;
+    columns.push_back(i);
+    rows.push_back(options_.columns[i].rows);
   }
-  bool hashed = cross.buckets > 0 && cross.buckets < resolved.combinations;
-  resolved.buckets = hashed ? cross.buckets : resolved.combinations;
-  return resolved;
-}
-
-Array Wide::cross_ids(const Cross& cross, const std::vector<Array>& ids) const {
-  Array id = ids[cross.columns[0]];
-  for (std::size_t i = 1; i < cross.columns.size(); ++i)
-    id = id * Array(options_.columns[cross.columns[i]].rows) + ids[cross.columns[i]];
-  if (cross.buckets == cross.combinations) return id;
-  // The number of the combination, as digits whose bases are the columns' rows. If it is hashed: a
-  // multiplication alone would leave the last column's low bits in place for round numbers of
-  // buckets, so a prime modulus comes between.
-  return floor_mod(floor_mod(id * Array(kMixer), Array(kPrime)), Array(cross.buckets));
+  try {
+    return {std::move(columns), IdCross(std::move(rows), cross.buckets)};
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("wide part \"", options_.name, "\": ", error.what()));
+  }
 }
 
 // Columns share one table, so an id beyond its column would be some other column's row. It becomes
@@ -115,7 +91,11 @@ Array Wide::placed_bags(std::size_t column, const Array& ids) const {
 
 Array Wide::placed_crosses(const std::vector<Array>& ids) const {
   std::vector<Array> crossed;
-  for (const Cross& cross : crosses_) crossed.push_back(cross_ids(cross, ids));
+  for (const Cross& cross : crosses_) {
+    std::vector<Array> of_columns;
+    for (const std::size_t i : cross.columns) of_columns.push_back(ids[i]);
+    crossed.push_back(cross.combined(of_columns));
+  }
   std::span<const std::int64_t> offsets(offsets_);
   return stack(crossed, 1) +
          Array(Tensor::of<std::int64_t>(Shape{static_cast<std::int64_t>(crossed.size())},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/embedding.h"
+#include "nn/id_cross.h"
 
 namespace cairn {
 class Features;
@@ -63,14 +64,12 @@ class Wide {
   std::vector<Variable> variables() const;
 
  private:
-  // A cross with its columns found and its size known.
+  // A cross with its columns found.
   struct Cross {
     std::vector<std::size_t> columns;
-    std::int64_t combinations = 1;
-    std::int64_t buckets = 0;
+    IdCross combined;
   };
   Cross resolve(const WideCross& cross) const;
-  Array cross_ids(const Cross& cross, const std::vector<Array>& ids) const;
   // [b, columns that are no bags]: row numbers of the table, or -1 for an id outside its column.
   Array placed_columns(const std::vector<Array>& ids) const;
   Array placed_bags(std::size_t column, const Array& ids) const;  // the same of one column of bags

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
+#include "tools/job_crosses.h"
 
 namespace cairn::tools {
 namespace {
@@ -51,7 +52,7 @@ Array numbers_of(const FittedFeatures& fitted, const Features& features,
 DeepInput::DeepInput(const Job& job, const FittedFeatures& fitted, const std::string& part,
                      const std::set<std::string>& of)
     : fitted_(fitted), part_(part), of_(of) {
-  for (const IdFeature& id : fitted.ids) {
+  for (const IdFeature& id : embedded_ids(job, fitted)) {
     if (!takes(of, id.name) && !takes(of, id.field)) continue;
     nn::EmbeddingOptions table{.name = part + "/" + id.name,
                                .rows = id.rows,

@@ -9,6 +9,7 @@
 #include "core/graph/ops.h"
 #include "core/tensor/known_names.h"
 #include "data/dataset_iterator.h"
+#include "nn/id_cross.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
@@ -83,17 +84,15 @@ void tell_bags(FittedFeatures& made, const Dataset& data) {
                                      name, "\": a model reads as many of each"));
 }
 
+// Crosses name features, and job_crosses.h has verified them.
 void verify_named_columns(const JobFeatures& features, const ElementSpec& data) {
-  std::vector<std::string> known, made;
+  std::vector<std::string> known;
   for (const ColumnSpec& column : data.columns)
     if (!column.name.ends_with("/row_splits")) known.push_back(column.name);
-  for (const auto& [column, boundaries] : features.bucketised) made.push_back(column + "_bucket");
   for_each_named_column(features, [&](const std::string& key, const std::string& column) {
-    std::vector<std::string> possible = known;
-    if (key == "features.crosses") possible.insert(possible.end(), made.begin(), made.end());
-    if (std::ranges::find(possible, column) != possible.end()) return;
+    if (key == "features.crosses" || std::ranges::find(known, column) != known.end()) return;
     throw InvalidArgumentError(str(key, " names \"", column, "\", which is no column of the data",
-                                   names_there(column, possible)));
+                                   names_there(column, known)));
   });
 }
 
@@ -309,8 +308,26 @@ Array FittedFeatures::groups_of(const Features& features) const {
   return group.empty() ? Array() : features[group];
 }
 
+namespace {
+
+// The features that a cross combines are embedded beside it, and their own lookups refuse ids that
+// are not theirs.
+Array crossed_ids(const IdFeature& cross, const Features& features) {
+  std::vector<std::int64_t> rows;
+  std::vector<Array> ids;
+  for (const IdFeature& one : cross.crossed) {
+    rows.push_back(one.rows);
+    const Array of_one = one.of(features).values;
+    ids.push_back(of_one.dtype() == DType::kInt64 ? of_one : cast(of_one, DType::kInt64));
+  }
+  return nn::IdCross(std::move(rows), cross.rows)(ids);
+}
+
+}  // namespace
+
 // Reshaped to [-1], because the batch's size is not known when this is traced.
 nn::Ids IdFeature::of(const Features& features) const {
+  if (!crossed.empty()) return {crossed_ids(*this, features)};
   nn::Ids ids{features[field]};
   if (value >= 0) ids.values = reshape(slice(ids.values, 1, value, 1), {-1});
   if (bags) ids.row_splits = features.row_splits(field);

@@ -22,6 +22,8 @@ struct IdFeature {
   int value = -1;            // which of the column's values it is; -1: all of them
   bool bags = false;         // the column is ragged
   std::string weights = "";  // of bags: the column of what their ids' vectors are multiplied by
+  // Of a cross: the features that it combines, instead of a column.
+  std::vector<IdFeature> crossed = {};
   nn::Ids of(const Features& features) const;
 };
 

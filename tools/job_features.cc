@@ -9,7 +9,7 @@ namespace {
 void read_crosses(TomlTable& table, JobFeatures& features) {
   const toml::node* list = table.node("crosses");
   if (list == nullptr) return;
-  const char* const wanted = "a list of {columns = [...], buckets = n}";
+  const char* const wanted = "a list of {columns = [...], buckets = n, deep = true or false}";
   const toml::array* array = list->as_array();
   if (array == nullptr) table.fail(*list, "crosses", wanted);
   for (const toml::node& item : *array) {
@@ -18,7 +18,9 @@ void read_crosses(TomlTable& table, JobFeatures& features) {
     JobFeatures::Cross cross;
     one.read("columns", cross.columns);
     one.read("buckets", cross.buckets);
+    one.read("deep", cross.deep);
     one.refuse_unknown();
+    cross.place = table.place(item);
     if (cross.columns.size() < 2) table.fail(item, "crosses", "over at least two columns");
     features.crosses.push_back(std::move(cross));
   }
@@ -78,6 +80,25 @@ IdRange JobFeatures::id_range(const std::string& column) const {
   const auto padding = id_padding.find(column);
   return {rows->second,
           padding == id_padding.end() ? std::nullopt : std::optional(padding->second)};
+}
+
+std::string JobFeatures::Cross::name() const {
+  std::string made;
+  for (const std::string& column : columns) made += (made.empty() ? "" : "_x_") + column;
+  return made;
+}
+
+std::vector<std::string> id_feature_names(const JobFeatures& features) {
+  std::vector<std::string> names = features.vocabulary;
+  for (const auto& [column, buckets] : features.hashed) names.push_back(column);
+  for (const auto& [column, boundaries] : features.bucketised) names.push_back(column + "_bucket");
+  for (const auto& [column, text] : features.text) names.push_back(column);
+  for (const auto& column : features.ids) {
+    const std::size_t rows = features.id_rows.at(column).size();
+    if (rows == 1) names.push_back(column);
+    for (std::size_t i = 1; rows > 1 && i <= rows; ++i) names.push_back(str(column, "_", i));
+  }
+  return names;
 }
 
 // Some of the tables have columns' names as keys, so each() visits them and no key in them is

@@ -29,12 +29,15 @@ struct JobFeatures {
     Ngrams ngrams;
   };
   std::map<std::string, Text> text;
-  // Columns whose combinations have weights of their own.
+  // Id features whose combinations have weights of their own in the wide part.
   struct Cross {
-    std::vector<std::string> columns;
+    std::vector<std::string> columns;  // names of id features
     std::int64_t buckets = 1000;
+    bool deep = false;         // their combinations also have vectors, as an id feature does
+    std::string place;         // "FILE:LINE"
+    std::string name() const;  // "a_x_b"
   };
-  std::vector<Cross> crosses;    // of the wide part
+  std::vector<Cross> crosses;
   std::vector<std::string> ids;  // columns that hold ids already
   // How many rows: one number for all values of a field, or one per value.
   std::map<std::string, std::vector<std::int64_t>> id_rows;
@@ -44,8 +47,11 @@ struct JobFeatures {
   IdRange id_range(const std::string& column) const;
 };
 
-// Calls `see` with each column that is named, and the key that names it. Crosses may also name
-// columns that `bucketised` makes.
+// The names of the features that are ids, those of crosses left out.
+std::vector<std::string> id_feature_names(const JobFeatures& features);
+
+// Calls `see` with each column that is named, and the key that names it. Crosses name features,
+// some of which are called otherwise than their columns (id_feature_names()).
 void for_each_named_column(
     const JobFeatures& features,
     const std::function<void(const std::string& key, const std::string& column)>& see);

@@ -9,6 +9,7 @@
 #include "core/tensor/known_names.h"
 #include "tools/job_callbacks.h"
 #include "tools/job_conditions.h"
+#include "tools/job_crosses.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
@@ -377,6 +378,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_label_and_weight(job, limits);
   verify_feature_types(job, limits);
   verify_format(job, given, limits);
+  verify_crosses(job, place);
 }
 
 }  // namespace cairn::tools

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/graph/ops.h"
+#include "tools/job_crosses.h"
 
 namespace cairn::tools {
 namespace {
@@ -23,6 +24,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
       wide_on_(job.model.kind.starts_with("wide")),
       deep_on_(job.model.kind == "deep" || job.model.kind == "wide_deep"),
       features_(features),
+      embedded_(embedded_ids(job, features)),
       objective_(job, features.label) {
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
@@ -91,7 +93,7 @@ void JobNetwork::make_click_model(const Job& job) {
   click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
                : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
                                             : nn::ClickModelKind::kDeepFm;
-  for (const IdFeature& id : features_.ids)
+  for (const IdFeature& id : embedded_)
     click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows), id.bags});
   click_ = std::make_shared<nn::ClickModel>(click);
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
@@ -101,7 +103,7 @@ void JobNetwork::make_click_model(const Job& job) {
 Array JobNetwork::logits(const Features& features) const {
   if (click_on_) {
     std::vector<nn::Ids> ids;
-    for (const IdFeature& id : features_.ids) ids.push_back(id.of(features));
+    for (const IdFeature& id : embedded_) ids.push_back(id.of(features));
     return (*click_)(numbers_of(features_, features), ids);
   }
   Array outputs;

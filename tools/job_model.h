@@ -45,6 +45,7 @@ class JobNetwork {
   // Which parts the kind of model has.
   bool click_on_, wide_on_, deep_on_;
   FittedFeatures features_;
+  std::vector<IdFeature> embedded_;
   Objective objective_;
   std::shared_ptr<nn::ClickModel> click_;
   std::shared_ptr<JobTowers> towers_;

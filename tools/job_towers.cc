@@ -34,6 +34,8 @@ std::vector<std::string> feature_names(const JobFeatures& features) {
     if (key != "features.crosses")
       names.push_back(key == "features.bucketised" ? column + "_bucket" : column);
   });
+  for (const JobFeatures::Cross& cross : features.crosses)
+    if (cross.deep) names.push_back(cross.name());
   return names;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/job_crosses.h"
+
 namespace cairn::tools {
 namespace {
 
@@ -24,10 +26,11 @@ int replicas_in_step(const Job& job) {
 }
 
 // Multiplications of one example on its way forwards.
-double work_of_example(const JobModel& model, const FittedFeatures& features) {
+double work_of_example(const Job& job, const FittedFeatures& features) {
+  const JobModel& model = job.model;
   std::size_t numbers = features.plain.size();
   for (const FeatureColumn& column : features.columns) numbers += column.numerics.size();
-  const auto ids = static_cast<double>(features.ids.size());
+  const auto ids = static_cast<double>(embedded_ids(job, features).size());
   double inputs = static_cast<double>(numbers);
   double work = model.kind == "deep" ? 0 : (inputs + ids) * static_cast<double>(model.outputs());
   if (model.kind == "wide") return work;
@@ -45,10 +48,10 @@ bool updates_every_row(const JobOptimizer& optimizer) { return optimizer.kind ==
 }  // namespace
 
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features) {
-  const auto largest =
-      std::max_element(features.ids.begin(), features.ids.end(),
-                       [](const auto& a, const auto& b) { return a.rows < b.rows; });
-  if (largest == features.ids.end() || largest->rows <= kRowsUntold) return {};
+  const std::vector<IdFeature> ids = embedded_ids(job, features);
+  const auto largest = std::max_element(
+      ids.begin(), ids.end(), [](const auto& a, const auto& b) { return a.rows < b.rows; });
+  if (largest == ids.end() || largest->rows <= kRowsUntold) return {};
   std::vector<std::string> warnings;
   const auto warn = [&](const char* key) {
     warnings.push_back(str(
@@ -68,7 +71,7 @@ std::vector<std::string> in_step_warnings(const Job& job, const FittedFeatures& 
   const int replicas = replicas_in_step(job);
   if (replicas < 2 || (kind != "wide" && kind != "deep" && kind != "wide_deep")) return {};
   const double work =
-      work_of_example(job.model, features) * static_cast<double>(job.data.batch) / replicas;
+      work_of_example(job, features) * static_cast<double>(job.data.batch) / replicas;
   if (work >= kWorthSynchronising) return {};
   return {str("warning: ", replicas, " replicas take every step together (strategy.kind = \"",
               job.strategy.kind, "\"), and a step is so little work for each that synchronising ",

@@ -46,7 +46,8 @@ void add_ready_columns(Json& columns, const Job& job, const FittedFeatures& feat
       columns.push_back({{"name", name}, {"is", "as it is"}, {"rows", 1}});
   for (const JobFeatures::Cross& cross : job.features.crosses)
     columns.push_back({{"name", "a cross"},
-                       {"is", str(quoted(cross.columns), " crossed into ", cross.buckets)},
+                       {"is", str(quoted(cross.columns), " crossed into ", cross.buckets,
+                                  cross.deep ? ", embedded" : "")},
                        {"rows", cross.buckets}});
 }
 

@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "core/graph/function.h"
 #include "core/graph/ops.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
+#include "nn/id_cross.h"
 #include "nn/interactions.h"
 #include "nn/wide.h"
 #include "tests/nn/recording_creator.h"
@@ -214,6 +215,18 @@ TEST(Wide, RefusesCrossesItCannotMake) {
                InvalidArgumentError);
   EXPECT_THROW(Wide({.columns = {{"a", 1 << 20}, {"b", 1 << 20}}, .crosses = {{{"a", "b"}, 1000}}}),
                InvalidArgumentError);
+}
+
+TEST(IdCross, HasAnIdForEachCombinationOrAHashOfItBelowItsBuckets) {
+  const std::vector<Array> columns = {ids({4}, {0, 0, 1, 1}), ids({4}, {0, 2, 0, 2})};
+  const IdCross each({2, 3}, 0), enough({2, 3}, 6), fewer({2, 3}, 4);
+  EXPECT_EQ(each.rows(), 6);
+  EXPECT_EQ(enough.rows(), 6);
+  EXPECT_EQ(fewer.rows(), 4);
+  EXPECT_THAT(each(columns).eval().values<std::int64_t>(), testing::ElementsAre(0, 2, 3, 5));
+  EXPECT_THAT(fewer(columns).eval().values<std::int64_t>(), testing::Each(testing::Lt(4)));
+  EXPECT_THROW(IdCross({2}, 4), InvalidArgumentError);
+  EXPECT_THROW(IdCross({2, 0}, 4), InvalidArgumentError);
 }
 
 TEST(DotInteraction, PutsTheFirstVectorBeforeThePairwiseProducts) {
