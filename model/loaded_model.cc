@@ -4,7 +4,6 @@
 
 #include "coordinator/device_names.h"
 #include "coordinator/local_checkpoint.h"
-#include "core/base/disk.h"
 #include "core/exec/local_runtime.h"
 #include "core/exec/plan.h"
 #include "data/dataset_iterator.h"
@@ -14,23 +13,6 @@
 
 namespace cairn {
 namespace {
-
-Graph graph_of(const SavedModel& model) {
-  const std::string path = model.folder + "/" + kGraphFile;
-  const std::string bytes = system_disk().read(path);
-  Graph graph = parse_graph(std::as_bytes(std::span(bytes)));
-  bool fits = graph.arguments.empty() && graph.iterators == std::vector{model.input} &&
-              graph.outputs.size() == model.outputs.size() &&
-              graph.variables.size() == model.variables.size();
-  for (std::size_t i = 0; fits && i < graph.variables.size(); ++i) {
-    const VariableSpec& spec = model.variables[i];
-    fits = graph.variables[i] == GraphVariable{spec.name, {spec.dtype, spec.shape}};
-  }
-  if (!fits)
-    throw DataLossError(str(path, " is the graph of another model than ", model.folder, "/",
-                            kModelFile, " describes"));
-  return graph;
-}
 
 // Where the columns of `input` stand in `data`.
 //   Errors  InvalidArgument: one is not there.
@@ -81,7 +63,7 @@ LoadedModel LoadedModel::load(const std::string& folder, const std::string& devi
   const std::string weights = folder + "/" + kWeightsFolder;
   RestoreStatus restored = restore_local(state->runtime, place, weights).status;
   ConcreteFunction function;
-  function.graph = graph_of(state->model);
+  function.graph = read_model_graph(state->model);
   for (const VariableSpec& spec : state->model.variables)
     function.variables.push_back(state->runtime.create_variable(spec).shared_spec());
   restored.assert_consumed();

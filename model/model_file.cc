@@ -227,6 +227,30 @@ SavedModel read_model_file(const std::string& folder) {
   }
 }
 
+Graph read_model_graph(const SavedModel& model) {
+  const std::string path = model.folder + "/" + kGraphFile;
+  const std::string bytes = system_disk().read(path);
+  Graph graph = parse_graph(std::as_bytes(std::span(bytes)));
+  bool fits = graph.arguments.empty() && graph.iterators == std::vector{model.input} &&
+              graph.outputs.size() == model.outputs.size() &&
+              graph.variables.size() == model.variables.size();
+  for (std::size_t i = 0; fits && i < graph.variables.size(); ++i) {
+    const VariableSpec& spec = model.variables[i];
+    fits = graph.variables[i] == GraphVariable{spec.name, {spec.dtype, spec.shape}};
+  }
+  if (!fits)
+    throw DataLossError(str(path, " is the graph of another model than ", model.folder, "/",
+                            kModelFile, " describes"));
+  return graph;
+}
+
+std::vector<std::string> model_files(const std::string& folder) {
+  std::vector<std::string> names;
+  const Json json = read_json(folder + "/" + kModelFile);
+  for (const Json& file : json.at("files")) names.push_back(file.at("name"));
+  return names;
+}
+
 bool is_saved_model(const std::string& folder) {
   const std::string path = folder + "/" + kModelFile;
   if (!system_disk().exists(path)) return false;

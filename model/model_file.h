@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/graph/graph.h"
 #include "model/saved_model.h"
 
 namespace cairn {
@@ -21,6 +22,11 @@ std::string model_text(const SavedModel& model);
 // which is a file of its own.
 //   Errors  as read_saved_model().
 SavedModel read_model_file(const std::string& folder);
+// The function that a model computes, which takes and gives what `model` says.
+//   Errors  DataLoss: the file is the graph of another model. Those of parse_graph().
+Graph read_model_graph(const SavedModel& model);
+// The files that model.json lists with their checksums, relative to the folder of a sound model.
+std::vector<std::string> model_files(const std::string& folder);
 // Whether the folder is a saved model of ours, sound or not.
 bool is_saved_model(const std::string& folder);
 

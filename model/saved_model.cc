@@ -1,42 +1,19 @@
 #include "model/saved_model.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
-#include <optional>
 
-#include "core/base/clock.h"
 #include "core/base/disk.h"
 #include "data/dataset_wire.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"
+#include "model/model_folder.h"
 #include "model/model_weights.h"
 #include "model/predictions.h"
 #include "model/runner_of.h"
 
 namespace cairn {
 namespace {
-
-// Removes what a save has left behind, however it ends.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  ~TemporaryFolder() {
-    try {
-      system_disk().remove_tree(path_);
-    } catch (const Error&) {  // its name tells what it is
-    }
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // ---- the graph ----
 
@@ -114,32 +91,6 @@ std::string as_text(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void verify_target(const std::string& folder) {
-  if (!system_disk().exists(folder) || is_saved_model(folder)) return;
-  if (std::filesystem::is_directory(folder) && std::filesystem::is_empty(folder)) return;
-  throw AlreadyExistsError(str(folder, " is there already, and is no saved model: nothing else is ",
-                               "replaced; name another folder, or remove it"));
-}
-
-void sync_folder(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;  // it was just written to; what is lost with the power is the exchange alone
-  ::fsync(fd);
-  ::close(fd);
-}
-
-// Both names change hands at once, where the file system can do that; where it cannot, a crash
-// between two renames leaves the old model under the name that goes on ".tmp-".
-void put_in_place(const TemporaryFolder& made, const std::string& folder) {
-  verify_target(folder);
-  if (!is_saved_model(folder)) return system_disk().rename(made.path(), folder);
-  if (::renameat2(AT_FDCWD, made.path().c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0)
-    return sync_folder(folder_of(folder));
-  const TemporaryFolder old(made.path() + "-old");
-  system_disk().rename(folder, old.path());
-  system_disk().rename(made.path(), folder);
-}
-
 void write_model(SavedModel& model, const ConcreteFunction& function, const std::string& checkpoint,
                  const std::string& to) {
   Disk& disk = system_disk();
@@ -153,12 +104,6 @@ void write_model(SavedModel& model, const ConcreteFunction& function, const std:
     disk.write_atomically(to + "/" + kExamplesFile, as_text(serialize(model.examples)));
   model.folder = to;
   disk.write_atomically(to + "/" + kModelFile, model_text(model));
-}
-
-// Of this process alone, as of its threads.
-std::string temporary_name(const std::string& target) {
-  static std::atomic<int> made{0};
-  return str(target, ".tmp-", ::getpid(), "-", ++made);
 }
 
 }  // namespace
