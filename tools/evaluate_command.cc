@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <type_traits>
@@ -16,6 +17,7 @@
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "nn/classification_metrics.h"
+#include "tools/calibration.h"
 #include "tools/job_lists.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
@@ -32,6 +34,7 @@ namespace {
 
 struct EvaluateRequest : ModelOptions {
   bool as_json = false;
+  std::string calibrate;  // a method; empty: the model stays as it is
 };
 
 // Writes format and delimiter of the training data into the job. A job file may leave both to the
@@ -223,7 +226,9 @@ std::unique_ptr<Collector> collector_of(const Job& job) {
   return std::make_unique<Summaries>(job);
 }
 
-Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met) {
+// `calibration` takes every batch, too, if there is one.
+Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met,
+             ModelCalibration* calibration) {
   const Objective objective(job);
   std::unique_ptr<Collector> collector = collector_of(job);
   const auto& outputs = model.about().outputs;
@@ -252,6 +257,8 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
       predicted.weights = cast(Array(column(job.data.weight)), DType::kFloat32);
     if (!group.empty()) predicted.groups = column(group);
     collector->add(predicted);
+    if (calibration != nullptr)
+      calibration->add(predicted.outputs, predicted.truth, predicted.weights);
     judged.examples += predicted.outputs.front().shape()[0];
   }
   met.skipped = elements->skipped();
@@ -268,11 +275,27 @@ std::string no_positive_text(const Job& job, const EvaluateRequest& request) {
   return no_positive_warning(job, job.data.test, job.data.test_where, "--data");
 }
 
+std::optional<ModelCalibration> calibration_for(const SavedModel& model, const Job& job,
+                                                const EvaluateRequest& request) {
+  if (request.calibrate.empty()) return std::nullopt;
+  return std::optional<ModelCalibration>(std::in_place, model, job, request.calibrate);
+}
+
+// Before the metrics are told, which would otherwise hide an error.
+std::optional<CalibrationOutcome> kept_calibration(std::optional<ModelCalibration>& calibration) {
+  if (!calibration) return std::nullopt;
+  CalibrationOutcome outcome = calibration->keep();
+  if (!outcome.warning.empty()) std::fprintf(stderr, "%s\n", outcome.warning.c_str());
+  return outcome;
+}
+
 int evaluate(const EvaluateRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
   const Job job = job_over(model.about(), request);
+  std::optional<ModelCalibration> calibration = calibration_for(model.about(), job, request);
   LinesRead met;
-  const auto [examples, metrics] = judge(model, job, request, met);
+  const auto [examples, metrics] =
+      judge(model, job, request, met, calibration ? &*calibration : nullptr);
   if (const std::string text = no_positive_text(job, request); !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
@@ -283,15 +306,18 @@ int evaluate(const EvaluateRequest& request) {
     if (const std::string why = std::isnan(value) ? why_not_a_number(name, "given") : "";
         !why.empty())
       std::fprintf(stderr, "warning: %s\n", why.c_str());
+  const std::optional<CalibrationOutcome> kept = kept_calibration(calibration);
   if (request.as_json) {
     Json all = {{"examples", examples}, {"metrics", Json::object()}};
     for (const auto& [name, value] : metrics) all["metrics"][name] = value;
+    if (kept) all["calibration"] = calibration_json(*kept);
     std::printf("%s\n", json_text(all, 2).c_str());
     return 0;
   }
   std::printf("%lld examples:", static_cast<long long>(examples));
   for (const auto& [name, value] : metrics) std::printf("  %s %.4f", name.c_str(), value);
   std::printf("\n");
+  if (kept) std::printf("%s", calibration_text(*kept).c_str());
   return 0;
 }
 
@@ -304,6 +330,11 @@ void add_evaluate_command(CLI::App& app, int& status) {
   add_model_options(*command, *request,
                     "Files in the form of the training data, with labels; -: standard input");
   command->add_flag("--json", request->as_json, "As JSON");
+  command
+      ->add_option("--calibrate", request->calibrate,
+                   "Fit the model's probabilities to these examples, and keep that in the model; "
+                   "none: take it away")
+      ->check(CLI::IsMember(calibration_methods()));
   command->callback([request, &status] { status = evaluate(*request); });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "model/loaded_model.h"
+#include "tools/calibration.h"
 #include "tools/trained_model.h"
 
 namespace cairn::tools {
@@ -15,6 +16,8 @@ int show_model(const std::string& path) {
   const SavedModel model = read_saved_model(model_at(path));
   std::printf("%s\n%s", model.folder.c_str(), signature_text(model).c_str());
   if (!model.label.empty()) std::printf("  predicts \"%s\"\n", model.label.c_str());
+  if (const std::string text = calibration_of(model); !text.empty())
+    std::printf("  %s\n", text.c_str());
   std::printf(model.examples.defined() ? "  reads files in the form of its training data\n"
                                        : "  reads no files: it was saved without examples\n");
   return 0;

@@ -54,6 +54,9 @@ cairn train JOB.toml --resume RUN --new-data --epochs 1
 cairn predict RUN/model --data new.csv --out predictions.csv
 cairn predict RUN/model --data a.csv b.csv.gz --out - --batch 512
 cairn evaluate RUN/model --data labelled.csv
+cairn evaluate RUN/model --data labelled.csv --calibrate platt
+cairn evaluate RUN --data labelled.csv --calibrate isotonic
+cairn evaluate RUN --data labelled.csv --calibrate none
 cairn model show RUN/model
 cairn model verify RUN/model
 cairn train JOB.toml
