@@ -26,8 +26,8 @@ double found(const BestThresholdOptions& options, const Examples& examples) {
         {end - begin}, std::vector<float>(values.begin() + begin, values.begin() + end)));
   };
   const std::int64_t middle = examples.size() / 2;  // summaries add up
-  for (const auto& [begin, end] : {std::pair(std::int64_t{0}, middle),
-                                   std::pair(middle, examples.size())})
+  for (const auto& [begin, end] :
+       {std::pair(std::int64_t{0}, middle), std::pair(middle, examples.size())})
     metric.add(metric
                    .summary(some(examples.predictions, begin, end),
                             some(examples.labels, begin, end), some(examples.weights, begin, end))
@@ -71,19 +71,19 @@ Examples random_examples(std::mt19937& random, std::size_t n) {
   return made;
 }
 
-constexpr BestThresholdOptions kGoals[] = {{.goal = ThresholdGoal::kF1},
-                                           {.goal = ThresholdGoal::kAccuracy},
-                                           {.goal = ThresholdGoal::kBalancedAccuracy},
-                                           {.goal = ThresholdGoal::kRecall, .least = 0.7},
-                                           {.goal = ThresholdGoal::kPrecision, .least = 0.6}};
+const BestThresholdOptions kGoals[] = {{.goal = ThresholdGoal::kF1},
+                                       {.goal = ThresholdGoal::kAccuracy},
+                                       {.goal = ThresholdGoal::kBalancedAccuracy},
+                                       {.goal = ThresholdGoal::kRecall, .least = 0.7},
+                                       {.goal = ThresholdGoal::kPrecision, .least = 0.6}};
 
 TEST(BestThreshold, IsAsGoodAsTheBestOfAllThatThereAre) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
     const Examples examples = random_examples(random, 60);
     for (const BestThresholdOptions& options : kGoals) {
-      SCOPED_TRACE(::testing::Message() << "seed " << seed << ", goal "
-                                        << static_cast<int>(options.goal));
+      SCOPED_TRACE(::testing::Message()
+                   << "seed " << seed << ", goal " << static_cast<int>(options.goal));
       double best = value_above(0, options, examples);
       for (const float each : examples.predictions)
         best = std::max(best, value_above(each, options, examples));
