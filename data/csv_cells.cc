@@ -29,6 +29,12 @@ bool parses_as(std::string_view text, DType dtype) {
   return number_fault(text, dtype) == NumberFault::kNone;
 }
 
+bool parses_as(std::string_view text, const CsvColumn& column) {
+  std::int64_t seconds = 0;
+  return column.date_format.empty() ? parses_as(text, column.dtype)
+                                    : DateFormat(column.date_format).parse(text, seconds);
+}
+
 ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, ColumnUse use)
     : column_(column),
       schema_(schema),
@@ -38,6 +44,7 @@ ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, C
   if (is_label && (!schema.label.positive.empty() || !schema.label.classes.empty()))
     label_ = &schema.label;
   binary_ = is_label && schema.label.binary;
+  if (!column.date_format.empty()) date_.emplace(column.date_format);
   decoded_.dtype = label_ == nullptr              ? column.dtype
                    : schema.label.classes.empty() ? DType::kFloat32
                                                   : DType::kInt64;
@@ -149,6 +156,7 @@ void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, st
     case DType::kInt32:
       return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
     case DType::kInt64:
+      if (date_) return decode_dates(cells, place, bad);
       return decode_numbers<std::int64_t>(cells, place, bad, parse_integer<std::int64_t>);
     case DType::kUint8:
       return decode_numbers<std::uint8_t>(cells, place, bad, parse_integer<std::uint8_t>);
@@ -156,6 +164,13 @@ void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, st
     default: break;
   }
   decoded_.text = cells;
+}
+
+void ColumnDecoder::decode_dates(const std::vector<std::string_view>& cells, std::size_t place,
+                                 std::vector<BadCell>& bad) {
+  decode_numbers<std::int64_t>(cells, place, bad, [this](std::string_view text, std::int64_t& out) {
+    return date_->parse(text, out);
+  });
 }
 
 // One value that cannot be parsed makes the whole cell bad. A cell that is marked as unknown is an
@@ -203,7 +218,9 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
 
 std::string ColumnDecoder::cell_complaint(std::string_view value) const {
   const DType dtype = as_float32_ ? DType::kFloat32 : column_.dtype;
-  if (ids_.any() || number_fault(value, dtype) != NumberFault::kNone)
+  std::int64_t seconds = 0;
+  if (date_ && !date_->parse(value, seconds)) return date_->complaint(value);
+  if (!date_ && (ids_.any() || number_fault(value, dtype) != NumberFault::kNone))
     return value_complaint(value, dtype);
   return id_complaint(value, ids_);
 }

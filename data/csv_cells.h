@@ -2,18 +2,21 @@
 // decoded in one loop, with the branch on its dtype outside.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/csv_reader.h"
+#include "data/date_format.h"
 #include "data/feature_plan.h"
 #include "data/schema.h"
 
 namespace cairn {
 
-// Whether `text` is one value of the dtype, as the decoder reads it.
+// Whether `text` is one value of the dtype, or of the column, as the decoder reads it.
 bool parses_as(std::string_view text, DType dtype);
+bool parses_as(std::string_view text, const CsvColumn& column);
 
 // A cell that does not parse. What to do about it is the source's choice: end the run, or leave the
 // line out.
@@ -61,6 +64,8 @@ class ColumnDecoder {
                  std::vector<BadCell>& bad, Parse parse);
   void decode_values(const std::vector<std::string_view>& cells, std::size_t place,
                      std::vector<BadCell>& bad);
+  void decode_dates(const std::vector<std::string_view>& cells, std::size_t place,
+                    std::vector<BadCell>& bad);
   void decode_several(const std::vector<std::string_view>& cells, std::size_t place,
                       std::vector<BadCell>& bad);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
@@ -80,6 +85,7 @@ class ColumnDecoder {
   bool binary_ = false;              // numbers must lie in [0, 1]
   bool as_float32_ = false;
   IdRange ids_;
+  std::optional<DateFormat> date_;        // of a column of dates
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_, missing_;
 };

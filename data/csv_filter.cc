@@ -16,7 +16,8 @@ bool is_unknown(std::string_view cell, const CsvSchema& schema, const CsvColumn&
 std::vector<ConditionColumn> condition_columns(const CsvSchema& schema) {
   std::vector<ConditionColumn> columns;
   for (const CsvColumn& column : schema.columns)
-    columns.push_back({column.name, column.dtype, column.separator != 0, column.skip});
+    columns.push_back(
+        {column.name, column.dtype, column.separator != 0, column.skip, column.date_format});
   return columns;
 }
 

@@ -45,6 +45,23 @@ bool is_ragged(const ElementSpec& element, const std::string& name) {
   return has_column(element, name + kRowSplits);
 }
 
+void check_date(const CsvSchema& schema, const CsvColumn& column) {
+  if (column.date_format.empty()) return;
+  const auto fail = [&](const std::string& why) {
+    throw InvalidArgumentError(str("column \"", column.name, "\": ", why));
+  };
+  if (column.dtype != DType::kInt64 || column.separator != 0)
+    fail(str("a column of dates has one int64 per cell, and this is ", dtype_name(column.dtype),
+             column.separator != 0 ? "[]" : ""));
+  if (schema.label.binary && schema.label.positive.empty() && schema.label.column == column.name)
+    fail("dates are no label of two classes, which must lie in [0, 1]");
+  try {
+    const DateFormat is_right(column.date_format);
+  } catch (const InvalidArgumentError& error) {
+    fail(error.what());
+  }
+}
+
 // A column that is skipped need not make sense: it is never parsed.
 void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
   if (column.optional && (!column.skip || schema.header || schema.last_takes_rest))
@@ -65,10 +82,12 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
                                    "\": cells of several numbers have no default_value; an empty "
                                    "one has no numbers"));
   check_ids(column.ids, is_whole(column.dtype), 1, str("column \"", column.name, "\""));
-  if (column.default_value && !parses_as(*column.default_value, column.dtype))
-    throw InvalidArgumentError(str("column \"", column.name, "\": the default_value \"",
-                                   *column.default_value, "\" is not of type ",
-                                   dtype_name(column.dtype)));
+  check_date(schema, column);
+  if (column.default_value && !parses_as(*column.default_value, column))
+    throw InvalidArgumentError(str(
+        "column \"", column.name, "\": the default_value \"", *column.default_value, "\" is not ",
+        column.date_format.empty() ? str("of type ", dtype_name(column.dtype))
+                                   : str("a date of the format ", column.date_format)));
 }
 
 // Characters by which lines are found cannot have a second meaning.

@@ -96,6 +96,7 @@ struct CsvColumn {
   unknown @7 :List(Text);
   ids @8 :IdRange;
   optional @9 :Bool;
+  dateFormat @10 :Text;      # null: cells are of the dtype
 }
 
 struct IdRange {

@@ -36,6 +36,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     write_texts(columns[i].initUnknown(static_cast<unsigned>(column.unknown.size())),
                 column.unknown);
     write_ids(columns[i], column.ids);
+    if (!column.date_format.empty()) columns[i].setDateFormat(column.date_format);
   }
   out.setLabelColumn(schema.label.column);
   write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
@@ -74,6 +75,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.unknown = read_texts(column.getUnknown());
     made.ids = read_ids(column.getIds());
     made.optional = column.getOptional();
+    made.date_format = read_text(column.getDateFormat());
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
                   read_texts(in.getNegative()),   in.getBinaryLabel(),

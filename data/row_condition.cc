@@ -29,6 +29,7 @@ class ConditionParser {
                "\" holds several values, of which only `known` can be asked"));
     made_.of_text_ = column_->dtype == DType::kString;
     made_.of_flag_ = column_->dtype == DType::kBool;
+    if (!column_->date_format.empty()) made_.date_.emplace(column_->date_format);
     if (take("%")) take_modulus();
     skip_blanks();
     if (made_.modulus_ == 0 && take_word("in"))
@@ -136,14 +137,27 @@ class ConditionParser {
       if (!at_quote()) fail_for_text();
       return made_.texts_.push_back(take_quoted());
     }
+    if (made_.date_ && at_quote()) return take_date();
     const std::size_t begin = at_;
     double number = 0;
     if (at_quote() || !parse_real(take_name(), number) || std::isnan(number)) {
       at_ = begin;
-      fail(str("a number is wanted, for column \"", printable(made_.column_), "\" is ",
-               dtype_name(column_->dtype)));
+      fail(made_.date_ ? str("a date in quotes is wanted, of the format \"",
+                             printable(column_->date_format, 200), "\"")
+                       : str("a number is wanted, for column \"", printable(made_.column_),
+                             "\" is ", dtype_name(column_->dtype)));
     }
     made_.numbers_.push_back(number);
+  }
+  void take_date() {
+    const std::size_t begin = at_;
+    const std::string text = take_quoted();
+    std::int64_t seconds = 0;
+    if (!made_.date_->parse(text, seconds)) {
+      at_ = begin;
+      fail(made_.date_->complaint(text));
+    }
+    made_.numbers_.push_back(static_cast<double>(seconds));
   }
   void expect_end() {
     skip_blanks();
@@ -236,6 +250,8 @@ Array RowCondition::recorded(const Array& value) const {
 bool RowCondition::holds(std::string_view cell) const {
   if (kind_ == Kind::kKnown) return true;
   if (of_text_) return compares(cell, texts_);
+  if (std::int64_t seconds = 0; date_)
+    return !date_->parse(cell, seconds) || holds_of(static_cast<double>(seconds));
   if (bool flag = false; of_flag_) return !parse_bool(cell, flag) || holds_of(flag ? 1 : 0);
   double number = 0;
   return !parse_real(cell, number) || holds_of(number);

@@ -5,12 +5,14 @@
 //     hour >= 6                ==, !=, <, <=, > or >=, beside a number
 //     carrier == "UA"          or a text, in either kind of quotes: byte by byte, as of a string
 //     carrier in ["UA", "AA"]  one of these numbers or texts
+//     day < "2024-03-01"       of a column of dates: a date in the column's format, or its seconds
 //
 // A column whose name holds blanks, quotes or one of % = ! < > [ ] , stands in quotes itself.
 // Numbers are compared as float64. A cell whose value is unknown fulfils no condition, != included.
 //   Thread  any.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 
 #include "core/graph/array.h"
 #include "core/tensor/tensor.h"
+#include "data/date_format.h"
 
 namespace cairn {
 
@@ -25,8 +28,9 @@ namespace cairn {
 struct ConditionColumn {
   std::string name;
   DType dtype = DType::kFloat32;
-  bool several = false;    // a cell holds any number of values: it can be known, no more
-  bool read_past = false;  // the schema says so; no condition can read it
+  bool several = false;          // a cell holds any number of values: it can be known, no more
+  bool read_past = false;        // the schema says so; no condition can read it
+  std::string date_format = "";  // of a column of dates (CsvColumn::date_format)
 };
 
 class RowCondition {
@@ -66,6 +70,7 @@ class RowCondition {
   std::string text_, column_;
   Kind kind_ = Kind::kKnown;
   bool of_text_ = false, of_flag_ = false;
+  std::optional<DateFormat> date_;
   std::int64_t modulus_ = 0;     // 0: none
   std::vector<double> numbers_;  // one; of `in` any number of them, of which one has to be equal
   std::vector<std::string> texts_;

@@ -33,6 +33,9 @@ struct CsvColumn {
   // With `skip`, in files without a header: a file may lack the column, which the number of cells
   // in its first row tells. If several columns are optional, it lacks all of them or none.
   bool optional = false;
+  // Of an int64 column whose cells are dates of this format (data/date_format.h), such as
+  // "%Y-%m-%d": the values are seconds since 1970-01-01 UTC. Empty: cells are numbers.
+  std::string date_format = "";
   bool operator==(const CsvColumn&) const = default;
 };
 

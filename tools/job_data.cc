@@ -3,13 +3,13 @@
 #include "tools/job_data.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 
 #include "core/base/error.h"
 #include "data/criteo_like.h"
 #include "data/dataset.h"
+#include "tools/job_columns.h"
 #include "tools/job_files.h"
 #include "tools/job_label.h"
 #include "tools/job_service.h"
@@ -63,135 +63,7 @@ std::string guessed_format(const TomlTable& table, const std::vector<std::string
   return only.empty() ? "csv" : only;
 }
 
-// ---- columns ----
-
-// One character; "\t" and "tab" both mean a tab, since TOML's literal strings do not know the
-// escape.
-char read_character(TomlTable& table, const std::string& key, char otherwise) {
-  std::string text(1, otherwise);
-  table.read(key, text);
-  if (text == "\\t" || text == "tab") return '\t';
-  require(text.size() == 1, table, str(table.path(key), " must be one character"));
-  return text[0];
-}
-
-// "int64", "int64[]", "float32[8]".
-struct TypeText {
-  DType dtype = DType::kString;
-  bool list = false;       // of any length
-  std::int64_t count = 0;  // of a list of this length; 0: one value
-};
-
-// The count of "numeric:float32[8]", which begins at `begin`: "8]".
-std::int64_t read_count(const TomlTable& table, const std::string& key, const std::string& text,
-                        std::size_t begin) {
-  std::int64_t count = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data() + begin, last, count);
-  require(error == std::errc() && count >= 1 && end + 1 == last && *end == ']', table,
-          str(table.path(key), ": \"", text,
-              "\": the count must be a whole number from 1 on, in brackets at the end"));
-  return count;
-}
-
-TypeText parse_type(const TomlTable& table, const std::string& key, const std::string& text) {
-  TypeText type;
-  const std::size_t bracket = text.find('[');
-  type.list = text.ends_with("[]");
-  if (bracket != std::string::npos && !type.list)
-    type.count = read_count(table, key, text, bracket + 1);
-  try {
-    type.dtype = parse_dtype(text.substr(0, bracket));
-  } catch (const Error& e) {
-    throw InvalidArgumentError(
-        str(table.file(), ": ", table.path(key), ": \"", text, "\": ", e.what()));
-  }
-  return type;
-}
-
-// What stands for a cell without a value; numbers need no quotes.
-std::optional<std::string> read_default(TomlTable& table) {
-  const toml::node* found = table.node("default");
-  if (found == nullptr) return std::nullopt;
-  if (const auto text = found->value_exact<std::string>()) return *text;
-  if (const auto number = found->value_exact<std::int64_t>()) return std::to_string(*number);
-  if (const auto number = found->value_exact<double>()) {
-    // As many digits as tell it from any other number.
-    char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof text, *number).ptr);
-  }
-  table.fail(*found, "default", "a number or a text");
-}
-
-// Visits a list of texts and tables, or one of them.
-template <typename OfText, typename OfTable>
-void each_column(TomlTable& table, const std::string& key, OfText of_text, OfTable of_table) {
-  const toml::node* list = table.node(key);
-  if (list == nullptr) return;
-  const auto visit = [&](const toml::node& item) {
-    if (const auto text = item.value_exact<std::string>()) return of_text(*text);
-    if (!item.is_table())
-      table.fail(item, key, "a list of texts (\"name:dtype\") and tables ({name = \"...\"})");
-    TomlTable one(item.as_table(), table.path(key), table.file());
-    of_table(one);
-    one.refuse_unknown();
-  };
-  if (const toml::array* array = list->as_array())
-    for (const toml::node& item : *array) visit(item);
-  else
-    visit(*list);
-}
-
-// Cuts "age:int32" at the last colon, since names may hold some. The type is empty if there is
-// none.
-std::pair<std::string, std::string> name_and_type(const TomlTable& table, const std::string& key,
-                                                  const std::string& text) {
-  const auto colon = text.rfind(':');
-  const std::string name = text.substr(0, colon);
-  require(!name.empty(), table, str(table.path(key), ": a column has no name"));
-  return {name, colon == std::string::npos ? "" : text.substr(colon + 1)};
-}
-
 // ---- csv ----
-
-void set_type(const TomlTable& table, const std::string& text, char separator, CsvColumn& column) {
-  column.dtype = DType::kString;
-  if (text.empty()) return;
-  const TypeText type = parse_type(table, "columns", text);
-  require(
-      type.count == 0, table,
-      str(table.path("columns"), ": \"", text, "\" of \"", column.name,
-          "\": a cell holds one value, or any number of them (", dtype_name(type.dtype), "[])"));
-  column.dtype = type.dtype;
-  if (type.list) column.separator = separator;
-}
-
-// "age:int32"; "age", which is a string; "tags:string[]"; "-fnlwgt", which is read past.
-CsvColumn parse_column(const TomlTable& table, std::string text, char separator) {
-  CsvColumn column;
-  column.skip = text.starts_with("-");
-  if (column.skip) text.erase(0, 1);
-  const auto [name, type] = name_and_type(table, "columns", text);
-  column.name = name;
-  set_type(table, type, separator, column);
-  return column;
-}
-
-// An indicator tells of the value, so the value itself may be anything: 0 unless it is said.
-CsvColumn read_column(TomlTable& one, const TomlTable& table, char separator) {
-  CsvColumn column;
-  one.read("name", column.name);
-  require(!column.name.empty(), table, str(table.path("columns"), ": a column has no name"));
-  std::string type;
-  one.read("dtype", type);
-  set_type(table, type, read_character(one, "separator", separator), column);
-  one.read("unknown", column.unknown);
-  one.read("indicator", column.missing_indicator);
-  column.default_value = read_default(one);
-  const bool one_number = column.dtype != DType::kString && column.separator == 0;
-  if (column.missing_indicator && one_number && !column.default_value) column.default_value = "0";
-  return column;
-}
 
 // Every column has the texts behind the first of `unknown`.
 void read_unknown(TomlTable& table, CsvSchema& csv) {
@@ -205,10 +77,7 @@ void read_unknown(TomlTable& table, CsvSchema& csv) {
 
 void read_csv(TomlTable table, CsvSchema& csv, JobLabel& truth, char delimiter) {
   const char separator = read_character(table, "separator", '|');
-  each_column(
-      table, "columns",
-      [&](const std::string& text) { csv.columns.push_back(parse_column(table, text, separator)); },
-      [&](TomlTable& one) { csv.columns.push_back(read_column(one, table, separator)); });
+  read_columns(table, separator, csv.columns);
   csv.delimiter = read_character(table, "delimiter", delimiter);
   std::string quote = "\"";
   table.read("quote", quote);
@@ -241,25 +110,9 @@ void read_text(TomlTable table, CsvSchema& csv, JobLabel& truth) {
 
 // ---- other formats ----
 
-// "label:float32", "numeric:float32[8]"
-// A name may not hold a colon here, since the first one ends it.
 void read_records(TomlTable table, RecordSchema& records, JobLabel& truth) {
-  std::vector<std::string> fields;
-  table.read("fields", fields);
+  read_fields(table, records.fields);
   read_named_label(table, records.label, truth);
-  for (const std::string& text : fields) {
-    const auto colon = text.find(':');
-    require(colon != std::string::npos, table,
-            str(table.path("fields"), ": \"", text,
-                "\" must read \"name:dtype\" or \"name:dtype[count]\""));
-    const auto bracket = text.find('[');
-    RecordField field;
-    if (bracket != std::string::npos) field.count = read_count(table, "fields", text, bracket + 1);
-    field.name = text.substr(0, colon);
-    field.dtype = parse_dtype(
-        text.substr(colon + 1, bracket == std::string::npos ? bracket : bracket - colon - 1));
-    records.fields.push_back(field);
-  }
   table.refuse_unknown();
 }
 
@@ -270,32 +123,8 @@ void read_libsvm(TomlTable table, LibsvmSchema& libsvm) {
   table.refuse_unknown();
 }
 
-ExampleFeature example_feature(const TomlTable& table, const std::string& name,
-                               const std::string& type_text) {
-  require(!type_text.empty(), table,
-          str(table.path("features"), ": \"", name, "\" needs a dtype: \"", name,
-              ":float32\", int64 or string"));
-  const TypeText type = parse_type(table, "features", type_text);
-  ExampleFeature feature{.name = name, .dtype = type.dtype, .ragged = type.list};
-  if (type.count > 0) feature.shape = {type.count};
-  return feature;
-}
-
 void read_tfrecords(TomlTable table, ExampleSchema& examples, JobLabel& truth) {
-  each_column(
-      table, "features",
-      [&](const std::string& text) {
-        const auto [name, type] = name_and_type(table, "features", text);
-        examples.features.push_back(example_feature(table, name, type));
-      },
-      [&](TomlTable& one) {
-        std::string name, type;
-        one.read("name", name);
-        one.read("dtype", type);
-        require(!name.empty(), table, str(table.path("features"), ": a feature has no name"));
-        examples.features.push_back(example_feature(table, name, type));
-        examples.features.back().default_value = read_default(one);
-      });
+  read_example_features(table, examples.features);
   read_named_label(table, examples.label, truth);
   table.refuse_unknown();
 }

@@ -153,6 +153,11 @@ void verify_cell_label(const Job& job, const std::string& key, const CsvColumn& 
     throw InvalidArgumentError(
         str(key, ".positive is of model.objective = \"binary\" and \"ranking\", and this is \"",
             objective, "\""));
+  if (!column.date_format.empty() && objective == "binary" && !texts &&
+      !job.data.truth.is_threshold())
+    throw InvalidArgumentError(str(key, ": column \"", column.name,
+                                   "\" holds dates, which are no label of two classes: say with "
+                                   "`above` or `below`, in seconds since 1970, which count as 1"));
   if (column.dtype != DType::kString || texts || objective == "multiclass") return;
   if (objective == "regression" || job.data.truth.is_threshold())
     throw InvalidArgumentError(str(key, ": column \"", column.name,

@@ -20,6 +20,7 @@ constexpr std::array kWords{
     Word{"CsvSchema::strict", "data.csv.strict"},
     Word{"CsvColumn::unknown", "\"unknown\" of its table in data.csv.columns"},
     Word{"CsvColumn::default_value", "\"default\""},
+    Word{"CsvColumn::date_format", "a dtype such as \"date:%Y-%m-%d\""},
     Word{"CsvColumn::ids", "features.ids"},
     Word{"RecordField::ids", "features.ids"},
     Word{"ExampleFeature::ids", "features.ids"},

@@ -81,6 +81,7 @@ Dataset cells_of(const Job& job, const std::vector<std::string>& files,
     }
     column.dtype = DType::kString;
     column.default_value.reset();
+    column.date_format.clear();
     column.separator = 0;
     column.missing_indicator = false;
   }

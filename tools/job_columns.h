@@ -1,0 +1,24 @@
+// The columns of a data format's table in a job file: "age:float32", or a table of its own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/example_schema.h"
+#include "data/schema.h"
+
+namespace cairn::tools {
+
+class TomlTable;
+
+// Each of them throws InvalidArgument: file, line where there is one, key and what is wrong.
+//
+// One character.
+char read_character(TomlTable& table, const std::string& key, char otherwise);
+// data.csv.columns. `separator`: between several values of a cell, unless a column has its own.
+void read_columns(TomlTable& table, char separator, std::vector<CsvColumn>& columns);
+// data.records.fields.
+void read_fields(TomlTable& table, std::vector<RecordField>& fields);
+// data.tfrecords.features.
+void read_example_features(TomlTable& table, std::vector<ExampleFeature>& features);
+
+}  // namespace cairn::tools
