@@ -241,6 +241,17 @@ ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec) {
   return element;
 }
 
+namespace {
+
+void check_dates(const std::string& feature, const ColumnSpec& column) {
+  if (column.type.dtype == DType::kInt64) return;
+  throw InvalidArgumentError(str(
+      "feature \"", feature, "\" wants dates, int64 seconds since ", "1970-01-01 UTC, and \"",
+      column.name, "\" is ", column.type.to_string(), "; give the column CsvColumn::date_format"));
+}
+
+}  // namespace
+
 // Features are checked in their order, because a crossed feature may name one that stands earlier
 // in the list. Where a raw column has the same name, the raw column wins; FeaturePlan::find() must
 // agree.
@@ -277,6 +288,7 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
       throw InvalidArgumentError(str("feature \"", feature.name,
                                      "\" wants one value per example, \"", name, "\" is ",
                                      column.type.to_string()));
+    if (feature.kind == FeatureColumn::Kind::kDatePart) check_dates(feature.name, column);
     bool number = feature.kind == FeatureColumn::Kind::kNumeric ||
                   feature.kind == FeatureColumn::Kind::kBucketised;
     if (number && text)
@@ -292,7 +304,9 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
   for (const auto& feature : columns) {
     check_feature(feature);
     bool ragged = false;
-    for (const auto& numeric : feature.numerics) input_column(feature, numeric.column);
+    for (const auto& numeric : feature.numerics)
+      if (const ColumnSpec& column = input_column(feature, numeric.column); numeric.days_until)
+        check_dates(feature.name, column);
     const ColumnSpec* last = nullptr;
     for (const auto& name : feature.inputs) {
       last = &input_column(feature, name);

@@ -83,6 +83,14 @@ FeatureColumn FeatureColumn::words(std::string column, std::int64_t buckets, Ngr
   return made;
 }
 
+FeatureColumn FeatureColumn::date_part(std::string column, DatePart part, std::string name) {
+  FeatureColumn made =
+      make(Kind::kDatePart, {column}, name.empty() ? str(column, "_", date_part_name(part)) : name);
+  made.part = part;
+  check_feature(made);
+  return made;
+}
+
 // The rows that an embedding needs: a vocabulary has one id more than values, for those outside of
 // it, and n boundaries make n + 1 buckets.
 std::int64_t FeatureColumn::ids() const {
@@ -90,6 +98,7 @@ std::int64_t FeatureColumn::ids() const {
     case Kind::kNumeric: return 0;
     case Kind::kVocabulary: return static_cast<std::int64_t>(values.size()) + 1;
     case Kind::kBucketised: return static_cast<std::int64_t>(boundaries.size()) + 1;
+    case Kind::kDatePart: return date_part_ids(part);
     case Kind::kHashed:
     case Kind::kAsIs:
     case Kind::kWords:
@@ -161,6 +170,7 @@ void check_feature(const FeatureColumn& feature) {
     case Kind::kAsIs:
       if (feature.buckets < 0) fail("ids is ", feature.buckets, ", it must be at least 0");
       break;
+    case Kind::kDatePart: break;
   }
   if (feature.padding && feature.kind != Kind::kAsIs) fail("only a column as it is has padding");
   if (feature.kind != Kind::kCrossed && feature.kind != Kind::kNumeric &&

@@ -7,15 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "data/date_format.h"
+
 namespace cairn {
 
 // One input of a numeric feature: (t(x) - mean) / stddev, where t is the identity, or x -> sign(x)
-// log(1 + |x|).
+// log(1 + |x|). With `days_until` x is first the age of a date in days, see there.
 struct NumericInput {
   std::string column;
   float mean = 0;
   float stddev = 1;  // > 0
   bool log1p = false;
+  // The column is of dates, int64 seconds since 1970, and x the days from each of them to this one,
+  // with their fractions: (days_until - date) / 86400.
+  std::optional<std::int64_t> days_until = std::nullopt;
   bool operator==(const NumericInput&) const = default;
 };
 
@@ -44,7 +49,8 @@ struct FeatureColumn {
     kBucketised = 3,
     kCrossed = 4,
     kAsIs = 5,
-    kWords = 6
+    kWords = 6,
+    kDatePart = 7
   };
 
   Kind kind = Kind::kNumeric;
@@ -53,9 +59,10 @@ struct FeatureColumn {
   std::vector<NumericInput> numerics;  // kNumeric
   std::vector<std::string> values;     // kVocabulary, distinct
   Oov oov = Oov::kFirst;
-  std::int64_t buckets = 0;       // kHashed, kCrossed, kWords; kAsIs: how many ids there are
-  std::vector<float> boundaries;  // kBucketised, ascending
-  Ngrams ngrams;                  // kWords
+  std::int64_t buckets = 0;              // kHashed, kCrossed, kWords; kAsIs: how many ids there are
+  std::vector<float> boundaries;         // kBucketised, ascending
+  Ngrams ngrams;                         // kWords
+  DatePart part = DatePart::kDayOfWeek;  // kDatePart
   // kAsIs: a value that stands for "no id" and is left out, so that the feature is ragged.
   std::optional<std::int64_t> padding;
 
@@ -93,6 +100,10 @@ struct FeatureColumn {
   // has the id that hashed() gives it.
   static FeatureColumn words(std::string column, std::int64_t buckets, Ngrams ngrams = {},
                              std::string name = "");
+  // int64 [b] in [0, date_part_ids(part)), of a column of dates (CsvColumn::date_format) or of any
+  // other int64 column of seconds since 1970-01-01 UTC. Named COLUMN_day_of_week, COLUMN_hour or
+  // COLUMN_month unless told otherwise.
+  static FeatureColumn date_part(std::string column, DatePart part, std::string name = "");
 };
 
 }  // namespace cairn

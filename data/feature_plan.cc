@@ -47,14 +47,27 @@ void each_text(const RawColumn& column, Visit visit) {
   });
 }
 
+// In float64, since float32 tells no hours of the seconds since 1970 apart.
+float days_between(double date, std::int64_t until) {
+  return static_cast<float>((static_cast<double>(until) - date) /
+                            static_cast<double>(kSecondsPerDay));
+}
+
 // `stride` places the inputs of a feature side by side in one row.
 void write_numeric(const NumericInput& numeric, const RawColumn& column, float* out,
                    std::size_t stride) {
   float scale = 1.0f / numeric.stddev;
   each_number(column, [&](std::size_t i, auto value) {
-    float x = static_cast<float>(value);
+    float x = numeric.days_until ? days_between(static_cast<double>(value), *numeric.days_until)
+                                 : static_cast<float>(value);
     if (numeric.log1p) x = std::copysign(std::log1p(std::fabs(x)), x);
     out[i * stride] = (x - numeric.mean) * scale;
+  });
+}
+
+void write_date_part(DatePart part, const RawColumn& column, std::int64_t* out) {
+  each_number(column, [&](std::size_t i, auto value) {
+    out[i] = part_of_date(part, static_cast<std::int64_t>(value));
   });
 }
 
@@ -198,6 +211,7 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
       case Kind::kVocabulary: write_vocabulary(*step.vocabulary, feature.oov, input(0), out); break;
       case Kind::kHashed: write_hashed(feature.buckets, input(0), out); break;
       case Kind::kBucketised: write_bucketised(feature.boundaries, input(0), out); break;
+      case Kind::kDatePart: write_date_part(feature.part, input(0), out); break;
       default: {
         std::fill_n(out, size, 0);
         for (const auto& source : step.sources) {

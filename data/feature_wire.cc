@@ -17,6 +17,8 @@ void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
       numerics[k].setMean(feature.numerics[k].mean);
       numerics[k].setStddev(feature.numerics[k].stddev);
       numerics[k].setLog1p(feature.numerics[k].log1p);
+      numerics[k].setHasDaysUntil(feature.numerics[k].days_until.has_value());
+      numerics[k].setDaysUntil(feature.numerics[k].days_until.value_or(0));
     }
     write_texts(out[i].initValues(static_cast<unsigned>(feature.values.size())), feature.values);
     out[i].setOov(static_cast<std::uint8_t>(feature.oov));
@@ -29,6 +31,7 @@ void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
     out[i].setKeepCase(feature.ngrams.keep_case);
     out[i].setHasPadding(feature.padding.has_value());
     out[i].setPadding(feature.padding.value_or(0));
+    out[i].setDatePart(static_cast<std::uint8_t>(feature.part));
   }
 }
 
@@ -39,13 +42,15 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
   std::vector<FeatureColumn> columns;
   for (auto feature : in) {
     FeatureColumn& made = columns.emplace_back();
-    made.kind = read_enum(feature.getKind(), FeatureColumn::Kind::kWords, "a kind of feature");
+    made.kind = read_enum(feature.getKind(), FeatureColumn::Kind::kDatePart, "a kind of feature");
     made.name = read_text(feature.getName());
     made.inputs = read_texts(feature.getInputs());
     check_size(feature.getNumerics(), "numeric inputs");
-    for (auto numeric : feature.getNumerics())
+    for (auto numeric : feature.getNumerics()) {
       made.numerics.push_back({read_text(numeric.getColumn()), numeric.getMean(),
                                numeric.getStddev(), numeric.getLog1p()});
+      if (numeric.getHasDaysUntil()) made.numerics.back().days_until = numeric.getDaysUntil();
+    }
     made.values = read_texts(feature.getValues(), kVocabularyValuesMax);
     made.oov = read_enum(feature.getOov(), Oov::kLast, "an out-of-vocabulary rule");
     made.buckets = feature.getBuckets();
@@ -54,6 +59,7 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
     for (float boundary : feature.getBoundaries()) made.boundaries.push_back(boundary);
     made.ngrams = {feature.getWordsMax(), feature.getCharactersMin(), feature.getCharactersMax(),
                    feature.getKeepCase()};
+    made.part = read_enum(feature.getDatePart(), kDatePartLast, "a part of dates");
     if (feature.getHasPadding()) made.padding = feature.getPadding();
   }
   return below.features(std::move(columns));

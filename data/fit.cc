@@ -78,11 +78,13 @@ std::vector<std::string> most_frequent(const Counts& counts, const VocabularyOpt
   return values;
 }
 
-void add_numbers(Moments& moments, const Tensor& column, bool log1p) {
+void add_numbers(Moments& moments, const Tensor& column, const NumericInput& numeric) {
   auto add_all = [&](auto values) {
     for (auto value : values) {
       double x = static_cast<double>(value);
-      moments.add(log1p ? std::copysign(std::log1p(std::fabs(x)), x) : x);
+      if (numeric.days_until)
+        x = (static_cast<double>(*numeric.days_until) - x) / static_cast<double>(kSecondsPerDay);
+      moments.add(numeric.log1p ? std::copysign(std::log1p(std::fabs(x)), x) : x);
     }
   };
   switch (column.dtype()) {
@@ -109,6 +111,27 @@ NumericInput standardised(NumericInput numeric, const Moments& moments) {
   return numeric;
 }
 
+// What is asked of a column of dates.
+struct DatesSeen {
+  Moments seconds;
+  std::int64_t latest = std::numeric_limits<std::int64_t>::min();
+  void add(const Tensor& column) {
+    for (const std::int64_t date : column.values<std::int64_t>()) {
+      seconds.add(static_cast<double>(date));
+      latest = std::max(latest, date);
+    }
+  }
+  // Which date is the latest is known only when all were seen, so that the moments of ages follow
+  // from those of the dates.
+  NumericInput age(const AgeRequest& request) const {
+    constexpr double kDay = kSecondsPerDay;
+    const std::int64_t until = request.until.value_or(latest);
+    const Moments days{seconds.count, (static_cast<double>(until) - seconds.mean) / kDay,
+                       seconds.squares / (kDay * kDay)};
+    return standardised({.column = request.column, .days_until = until}, days);
+  }
+};
+
 void check(const Dataset& dataset, const FitRequest& request) {
   const ElementSpec& element = dataset.element_spec();
   if (dataset.batched())
@@ -119,6 +142,11 @@ void check(const Dataset& dataset, const FitRequest& request) {
         type.dtype == DType::kString || type.shape.rank() > 0)
       throw InvalidArgumentError(str("fit: \"", numeric.column, "\" is ", type.to_string(),
                                      ", not one number per example"));
+  for (const auto& age : request.ages)
+    if (const TensorType& type = element.columns[element.find(age.column)].type;
+        type.dtype != DType::kInt64 || type.shape.rank() > 0)
+      throw InvalidArgumentError(str("fit: an age of \"", age.column, "\", which is ",
+                                     type.to_string(), ", not one int64 of seconds per example"));
   for (const auto& name : request.vocabularies)
     if (const DType dtype = element.columns[element.find(name)].type.dtype;
         dtype == DType::kFloat32 || dtype == DType::kFloat64)
@@ -145,6 +173,7 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   const ElementSpec& element = dataset.element_spec();
   std::vector<Moments> moments(request.numeric.size());
   std::vector<Counts> counts(request.vocabularies.size());
+  std::vector<DatesSeen> dates(request.ages.size());
   Fit found;
   const auto layout = std::make_shared<const BlockLayout>(element);
   StagePtr stage = open_stages(dataset.last(), {.line_events = keep_in(found.lines)});
@@ -152,15 +181,18 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
     const Element all = block.pack(layout).batch();
     found.examples += block.size();
     for (std::size_t i = 0; i < moments.size(); ++i)
-      add_numbers(moments[i], all[element.find(request.numeric[i].column)],
-                  request.numeric[i].log1p);
+      add_numbers(moments[i], all[element.find(request.numeric[i].column)], request.numeric[i]);
     for (std::size_t i = 0; i < counts.size(); ++i)
       add_values(counts[i], all[element.find(request.vocabularies[i])]);
+    for (std::size_t i = 0; i < dates.size(); ++i)
+      dates[i].add(all[element.find(request.ages[i].column)]);
   }
   found.lines.skipped = stage->skipped();
   if (found.examples == 0) refuse_no_examples(found.lines);
   for (std::size_t i = 0; i < moments.size(); ++i)
     found.numeric.push_back(standardised(request.numeric[i], moments[i]));
+  for (std::size_t i = 0; i < dates.size(); ++i)
+    found.ages.push_back(dates[i].age(request.ages[i]));
   for (const auto& each : counts)
     found.vocabularies.push_back(most_frequent(each, request.vocabulary_options));
   return found;

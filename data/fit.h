@@ -5,6 +5,7 @@
 //                            FeatureColumn::vocabulary("occupation", found.vocabularies[0])};
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,26 @@ struct VocabularyOptions {
   std::int64_t max_size = 1 << 20;  // values; rarer ones are left out
 };
 
+// The age of a column's dates in days, for NumericInput::days_until.
+struct AgeRequest {
+  std::string column;  // int64 seconds since 1970
+  std::optional<std::int64_t>
+      until;  // the date that ages are counted to; none: the latest there is
+};
+
 struct FitRequest {
-  std::vector<NumericInput> numeric;      // mean and stddev are filled in; log1p is applied first
+  // mean and stddev are filled in; log1p and days_until are applied first
+  std::vector<NumericInput> numeric;
   std::vector<std::string> vocabularies;  // string or integer columns, ragged ones included
   VocabularyOptions vocabulary_options = {};
+  std::vector<AgeRequest> ages = {};
 };
 
 struct Fit {
   // in the order of the request; stddev is 1 for a constant column
   std::vector<NumericInput> numeric;
   std::vector<std::vector<std::string>> vocabularies;  // most frequent first, equals in text order
+  std::vector<NumericInput> ages;                      // in the order of the request
   std::int64_t examples = 0;
   LinesRead lines;
 };

@@ -148,6 +148,7 @@ struct Feature {
   keepCase @11 :Bool;
   hasPadding @12 :Bool;
   padding @13 :Int64;
+  datePart @14 :UInt8;
 }
 
 struct Numeric {
@@ -155,6 +156,8 @@ struct Numeric {
   mean @1 :Float32;
   stddev @2 :Float32;
   log1p @3 :Bool;
+  hasDaysUntil @4 :Bool;
+  daysUntil @5 :Int64;
 }
 
 struct Shuffle {

@@ -42,7 +42,8 @@ std::string words_text(const FeatureColumn& column) {
 
 std::string numbers_text(const FeatureColumn& column) {
   return "the numbers " + joined(column.numerics, ", ", [](const NumericInput& input) {
-           return input.log1p ? str("log1p of ", input.column) : input.column;
+           const std::string what = input.days_until ? "the age of " + input.column : input.column;
+           return input.log1p ? "log1p of " + what : what;
          });
 }
 
@@ -59,6 +60,8 @@ std::string meaning_of(const FeatureColumn& column) {
     case FeatureColumn::Kind::kBucketised:
       return str(inputs, " in buckets at ", joined(column.boundaries, ", ", number_text));
     case FeatureColumn::Kind::kCrossed: return str(inputs, " crossed into ", column.buckets);
+    case FeatureColumn::Kind::kDatePart:
+      return str("the ", date_part_name(column.part), " of ", inputs);
     case FeatureColumn::Kind::kWords:
       return str(inputs, " hashed into ", column.buckets, ": ", words_text(column));
     default: break;
@@ -108,7 +111,9 @@ std::string column_difference(Json saved, Json now, Compare which) {
 
 const Json* find_number(const Json& numbers, const Json& wanted) {
   for (const Json& one : numbers)
-    if (one["column"] == wanted["column"] && one["log1p"] == wanted["log1p"]) return &one;
+    if (one["column"] == wanted["column"] && one["log1p"] == wanted["log1p"] &&
+        one.contains("days_until") == wanted.contains("days_until"))
+      return &one;
   return nullptr;
 }
 
@@ -116,6 +121,10 @@ std::string number_difference(const Json& saved, const Json& now) {
   for (const Json& own : now) {
     const Json* const then = find_number(saved, own);
     if (then == nullptr) continue;
+    if (own.contains("days_until") && (*then)["days_until"] != own["days_until"])
+      return str("column ", quoted(own.value("column", "")), ": ages are counted to ",
+                 date_text((*then)["days_until"].get<std::int64_t>()), " in the checkpoint and to ",
+                 date_text(own["days_until"].get<std::int64_t>()), " in the data now");
     const float scale = std::max(std::fabs(own.value("stddev", 1.0f)), 1e-30f);
     for (const auto& [key, word] : {std::pair("mean", "mean"), std::pair("stddev", "deviation")}) {
       const float was = then->value(key, 0.0f), is = own.value(key, 0.0f);
@@ -167,11 +176,13 @@ Json fitted_json(const std::vector<FeatureColumn>& columns) {
         {{"name", column.name},
          {"is", meaning_of(column)},
          {"rows", column.kind == FeatureColumn::Kind::kNumeric ? column.width() : column.ids()}});
-    for (const NumericInput& input : column.numerics)
+    for (const NumericInput& input : column.numerics) {
       numeric.push_back({{"column", input.column},
                          {"mean", input.mean},
                          {"stddev", input.stddev},
                          {"log1p", input.log1p}});
+      if (input.days_until) numeric.back()["days_until"] = *input.days_until;
+    }
     if (column.kind != FeatureColumn::Kind::kVocabulary) continue;
     Json values = Json::array();
     for (const std::string& value : column.values) values.push_back(storage::to_base64(value));

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// {"numeric": [{column, mean, stddev, log1p}], "vocabularies": {column: [base64]},
+// {"numeric": [{column, mean, stddev, log1p, days_until?}], "vocabularies": {column: [base64]},
 //  "columns": [{name, is, rows}]}
 // The last says in words what each column is, in their order, but what was fitted to data.
 Json fitted_json(const std::vector<FeatureColumn>& columns);

@@ -11,6 +11,23 @@ bool takes(const std::set<std::string>& of, const std::string& name) {
   return of.empty() || of.contains(name);
 }
 
+std::string name_of(const NumericInput& input) {
+  return input.days_until ? input.column + "_age" : input.column;
+}
+
+// Whether `of` names what is read of the dates of `column`: such features are called otherwise.
+bool takes_dates(const FittedFeatures& fitted, const std::set<std::string>& of,
+                 const std::string& column) {
+  for (const FeatureColumn& feature : fitted.columns) {
+    if (feature.kind == FeatureColumn::Kind::kDatePart && feature.inputs.front() == column &&
+        of.contains(feature.name))
+      return true;
+    for (const NumericInput& input : feature.numerics)
+      if (input.days_until && input.column == column && of.contains(name_of(input))) return true;
+  }
+  return false;
+}
+
 // The standardised numbers are one column, in which each has its place; an indicator of a missing
 // cell belongs to its column.
 Array standardised(const FittedFeatures& fitted, const Features& features,
@@ -20,9 +37,11 @@ Array standardised(const FittedFeatures& fitted, const Features& features,
   std::vector<Array> parts;
   for (const FeatureColumn& column : fitted.columns)
     for (std::size_t i = 0; i < column.numerics.size(); ++i) {
-      const std::string& name = column.numerics[i].column;
+      const std::string name = name_of(column.numerics[i]);
       const std::string of_column = name.substr(0, name.rfind("/missing"));
-      if (of.contains(name) || of.contains(of_column))
+      const bool indicates = of_column != name;
+      if (of.contains(name) || of.contains(of_column) ||
+          (indicates && takes_dates(fitted, of, of_column)))
         parts.push_back(slice(all, 1, static_cast<std::int64_t>(i), 1));
     }
   return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);

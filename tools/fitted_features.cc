@@ -26,6 +26,11 @@ FeatureColumn ids_of(const JobFeatures& wanted, const std::string& column) {
   return FeatureColumn::as_is(column, ids.rows.front(), "", ids.padding);
 }
 
+void add_date_parts(FittedFeatures& made, const JobFeatures& wanted) {
+  for (const auto& [column, dates] : wanted.dates)
+    for (const DatePart part : dates.parts) add(made, FeatureColumn::date_part(column, part));
+}
+
 // A feature for each column that the job's [features] name, but those whose statistics are fitted.
 void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
   for (const auto& [column, buckets] : wanted.hashed)
@@ -39,6 +44,7 @@ void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
     made.plain.push_back(column);
   }
   for (const auto& column : wanted.ids) made.columns.push_back(ids_of(wanted, column));
+  add_date_parts(made, wanted);
 }
 
 // Fields that hold ids already: a feature each, or one for each of their values.
@@ -166,7 +172,8 @@ std::shared_ptr<const CandidateShares> shares_of(const Job& job, const Dataset& 
       Tensor::of<std::int64_t>({n}, candidates), Tensor::of<float>({n + 1}, log_share)});
 }
 
-// Only features() leaves out padding, and it makes all columns that are read then.
+// Only features() leaves out padding and makes parts of dates, and it makes all columns that are
+// read then.
 void add_columns_of_records(FittedFeatures& made, const JobFeatures& wanted) {
   for (const std::string& name : made.plain) made.columns.push_back(FeatureColumn::as_is(name));
   for (const std::string& name : wanted.ids) made.columns.push_back(ids_of(wanted, name));
@@ -183,6 +190,13 @@ void count_examples(FittedFeatures& made, const Dataset& data) {
         str("data.train holds no examples. ", passed_over_text(made.lines, "data.train")));
 }
 
+std::vector<AgeRequest> ages_of(const JobFeatures& features) {
+  std::vector<AgeRequest> ages;
+  for (const auto& [column, dates] : features.dates)
+    if (dates.age) ages.push_back({column, dates.until});
+  return ages;
+}
+
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
 FittedFeatures features_of_records(const Job& job, const Dataset& data) {
@@ -196,8 +210,11 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data) {
   take_group(made, job, data);
   count_examples(made, data);
   made.label = label_scale(job, data);
-  if (!job.features.id_padding.empty()) {
+  if (!job.features.id_padding.empty() || !job.features.dates.empty()) {
     add_columns_of_records(made, job.features);
+    add_date_parts(made, job.features);
+    if (const FitRequest wanted{.ages = ages_of(job.features)}; !wanted.ages.empty())
+      add_numeric(made, job, fit(data, wanted).ages);
     tell_bags(made, data.features(made.columns));
   }
   return made;
@@ -236,6 +253,7 @@ FitRequest fit_request(const Job& job) {
     request.numeric.push_back({.column = name, .log1p = true});
   request.vocabularies = job.features.vocabulary;
   request.vocabulary_options.min_count = job.features.vocabulary_min_count;
+  request.ages = ages_of(job.features);
   return with_label(request);
 }
 
@@ -255,6 +273,7 @@ FittedFeatures fit_features(const Job& job) {
     made.label = {numeric.back().mean, numeric.back().stddev};
     numeric.pop_back();
   }
+  numeric.insert(numeric.end(), fitted.ages.begin(), fitted.ages.end());
   add_numeric(made, job, std::move(numeric));
   for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i)
     add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));

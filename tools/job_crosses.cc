@@ -35,9 +35,10 @@ bool has_several(const Job& job, const std::string& name) {
 void verify_columns(const Job& job, const Cross& cross, const std::vector<std::string>& known) {
   for (const std::string& name : cross.columns) {
     if (std::ranges::find(known, name) == known.end())
-      refuse(cross, str(" names \"", name, "\", which is no id feature: name features of ",
-                        "vocabulary, hashed, bucketised (COLUMN_bucket) or ids",
-                        names_there(name, known)));
+      refuse(cross,
+             str(" names \"", name, "\", which is no id feature: name features of ",
+                 "vocabulary, hashed, bucketised (COLUMN_bucket), dates (COLUMN_hour) or ids",
+                 names_there(name, known)));
     if (has_several(job, name))
       refuse(cross, str(" names \"", name, "\", whose examples may have several ids, and one per ",
                         "example is wanted: remove it from the cross"));

@@ -1,6 +1,7 @@
 #include "tools/job_features.h"
 
 #include "core/base/error.h"
+#include "tools/job_dates.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -98,6 +99,8 @@ std::vector<std::string> id_feature_names(const JobFeatures& features) {
     if (rows == 1) names.push_back(column);
     for (std::size_t i = 1; rows > 1 && i <= rows; ++i) names.push_back(str(column, "_", i));
   }
+  for (const auto& [column, dates] : features.dates)
+    for (const DatePart part : dates.parts) names.push_back(str(column, "_", date_part_name(part)));
   return names;
 }
 
@@ -114,6 +117,7 @@ void for_each_named_column(
   for (const auto& [column, boundaries] : features.bucketised) see("features.bucketised", column);
   for (const auto& [column, text] : features.text) see("features.text", column);
   for (const auto& column : features.ids) see("features.ids", column);
+  for (const auto& [column, dates] : features.dates) see("features.dates", column);
   for (const auto& cross : features.crosses)
     for (const auto& column : cross.columns) see("features.crosses", column);
 }
@@ -141,6 +145,7 @@ void read_features(TomlTable table, JobFeatures& features) {
     features.ids.push_back(key);
     read_ids(ids, key, value, features);
   });
+  read_dates(table.table("dates"), features);
   read_crosses(table, features);
   table.refuse_unknown();
 }

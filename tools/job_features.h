@@ -43,6 +43,15 @@ struct JobFeatures {
   std::map<std::string, std::vector<std::int64_t>> id_rows;
   // By column, where one was given: the value that stands for "no id".
   std::map<std::string, std::int64_t> id_padding;
+  // Columns of dates, and what models read of each.
+  struct Dates {
+    std::vector<DatePart> parts;  // each an id feature, COLUMN_day_of_week say
+    bool age = false;             // in days, standardised: COLUMN_age
+    // The date that ages are counted to, in seconds since 1970; none: the latest of the training
+    // data.
+    std::optional<std::int64_t> until;
+  };
+  std::map<std::string, Dates> dates;
   // The range of a column's values; any number if `ids` does not name the column.
   IdRange id_range(const std::string& column) const;
 };

@@ -10,6 +10,7 @@
 #include "tools/job_callbacks.h"
 #include "tools/job_conditions.h"
 #include "tools/job_crosses.h"
+#include "tools/job_dates.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
@@ -348,6 +349,7 @@ void verify_format(const Job& job, const GivenKeys& given, const Limits& limits)
   if (format != "libsvm") return;
   refuse_if(!features.ids.empty(), "features.ids");
   refuse_if(!features.crosses.empty(), "features.crosses");
+  refuse_if(!features.dates.empty(), "features.dates");
   if (job.data.libsvm.dimension == 0)
     limits.refuse("data.libsvm.dimension",
                   " is not given: it says how many different indexes there are");
@@ -378,6 +380,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_label_and_weight(job, limits);
   verify_feature_types(job, limits);
   verify_format(job, given, limits);
+  verify_dates(job, place);
   verify_crosses(job, place);
 }
 

@@ -69,8 +69,8 @@ void JobNetwork::make_wide(const Job& job) {
     throw InvalidArgumentError(
         str("model.kind = \"", job.model.kind,
             "\": its wide part reads ids and standardised numbers, and [features] names none "
-            "(vocabulary, hashed, bucketised, text, ids or numeric): name some, or set model.kind "
-            "= \"deep\", which reads features.plain too"));
+            "(vocabulary, hashed, bucketised, text, ids, dates or numeric): name some, or set "
+            "model.kind = \"deep\", which reads features.plain too"));
   for (std::int64_t i = 0; has_ids && i < outputs; ++i) {
     if (outputs > 1) wide.name = str("wide/", i);
     wide_.push_back(std::make_shared<nn::Wide>(wide));

@@ -31,9 +31,13 @@ nn::TwoTowerOptions towers_of(const Job& job) {
 std::vector<std::string> feature_names(const JobFeatures& features) {
   std::vector<std::string> names;
   for_each_named_column(features, [&](const std::string& key, const std::string& column) {
-    if (key != "features.crosses")
+    if (key != "features.crosses" && key != "features.dates")
       names.push_back(key == "features.bucketised" ? column + "_bucket" : column);
   });
+  for (const auto& [column, dates] : features.dates) {
+    for (const DatePart part : dates.parts) names.push_back(str(column, "_", date_part_name(part)));
+    if (dates.age) names.push_back(column + "_age");
+  }
   for (const JobFeatures::Cross& cross : features.crosses)
     if (cross.deep) names.push_back(cross.name());
   return names;

@@ -35,7 +35,8 @@ std::string label_text(const Job& job) {
   return text;
 }
 
-// Columns that hold what the model reads are not described by the columns of features().
+// Columns that hold what the model reads are not described by the columns of features(), nor is
+// what they do not tell apart: a date that was fitted from one that the job gives.
 void add_ready_columns(Json& columns, const Job& job, const FittedFeatures& features) {
   for (const IdFeature& id : features.ids)
     if (!job.data.has_columns() || id.value >= 0)
@@ -44,6 +45,11 @@ void add_ready_columns(Json& columns, const Job& job, const FittedFeatures& feat
   for (const std::string& name : features.plain)
     if (!job.data.has_columns())
       columns.push_back({{"name", name}, {"is", "as it is"}, {"rows", 1}});
+  for (const auto& [column, dates] : job.features.dates)
+    if (dates.until)
+      columns.push_back({{"name", column + "_age"},
+                         {"is", str("days to ", date_text(*dates.until))},
+                         {"rows", 1}});
   for (const JobFeatures::Cross& cross : job.features.crosses)
     columns.push_back({{"name", "a cross"},
                        {"is", str(quoted(cross.columns), " crossed into ", cross.buckets,
@@ -109,9 +115,13 @@ Json said(const Json& features) {
 // The logarithm counts as part of the feature: a mean of log(1 + x) is not one of x.
 std::optional<NumericInput> saved_numeric(const Json& saved, const NumericInput& wanted) {
   for (const Json& one : saved.value("numeric", Json::array()))
-    if (one.value("column", "") == wanted.column && one.value("log1p", false) == wanted.log1p)
-      return NumericInput{wanted.column, one.value("mean", 0.0f), one.value("stddev", 1.0f),
-                          wanted.log1p};
+    if (one.value("column", "") == wanted.column && one.value("log1p", false) == wanted.log1p &&
+        one.contains("days_until") == wanted.days_until.has_value()) {
+      NumericInput found{wanted.column, one.value("mean", 0.0f), one.value("stddev", 1.0f),
+                         wanted.log1p};
+      if (wanted.days_until) found.days_until = one["days_until"].get<std::int64_t>();
+      return found;
+    }
   return std::nullopt;
 }
 

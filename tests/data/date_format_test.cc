@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "data/dataset_wire.h"
+#include "data/fit.h"
 #include "tests/data/testing.h"
 
 namespace cairn::testing {
@@ -167,6 +170,52 @@ TEST(DateColumns, AreComparedInConditionsByDatesOfTheirFormat) {
               HasSubstr("character 7: \"3.1.1970\" is not a date of the format"));
   EXPECT_THAT(error_of([&] { days_where("day < yesterday"); }),
               HasSubstr("a date in quotes is wanted, of the format \"%Y-%m-%d\""));
+}
+
+// ---- features ----
+
+TEST(DateFeatures, ArePartsAndAgesOverTheSourceAndOverOtherStages) {
+  const TempFolder folder;
+  const Dataset data = Dataset::csv(folder.write("p", "1970-01-01,1\n1970-02-03,0\n"), events());
+  const std::vector<FeatureColumn> features = {
+      FeatureColumn::date_part("day", DatePart::kDayOfWeek),
+      FeatureColumn::date_part("day", DatePart::kMonth, "m"),
+      FeatureColumn::numeric({{.column = "day", .stddev = 2, .days_until = 10 * kSecondsPerDay}})};
+  const std::string wanted =
+      "int64[2]{3, 1} int64[2]{0, 1} float32[2, 1]{5, -11.5} float32[2]{1, 0} ";
+  for (const Dataset& made : {data.features(features), data.take(2).features(features)})
+    EXPECT_EQ(to_text(open(parse_dataset(serialize(made)).batch(2))->next().value()), wanted);
+  EXPECT_EQ(data.features(features).element_spec().columns[0].name, "day_day_of_week");
+  EXPECT_EQ(features[0].ids(), 7);
+}
+
+TEST(DateFeatures, WantSecondsOfInt64) {
+  const Dataset data = Dataset::from_tensor_slices(
+      {{"day", Tensor::of<std::int32_t>({1}, std::vector<std::int32_t>{1})}});
+  EXPECT_THAT(
+      error_of([&] { data.features({FeatureColumn::date_part("day", DatePart::kHour)}); }),
+      AllOf(HasSubstr("feature \"day_hour\" wants dates, int64 seconds"), HasSubstr("int32")));
+  EXPECT_THAT(error_of([&] {
+                data.features({FeatureColumn::numeric({{.column = "day", .days_until = 0}})});
+              }),
+              HasSubstr("wants dates"));
+  EXPECT_THAT(error_of([&] { fit(data, {.ages = {{"day"}}}); }), HasSubstr("an age of \"day\""));
+}
+
+// Whole days, of which float32 would lose hours if it held seconds.
+TEST(DateFeatures, AnAgeIsFittedToTheLatestDateOrToTheOneThatIsAskedFor) {
+  const TempFolder folder;
+  const Dataset data =
+      Dataset::csv(folder.write("p", "2024-03-01,1\n2024-03-05,0\n2024-03-03,0\n"), events());
+  const Fit found = fit(data, {.ages = {{"day"}, {"day", 1709164800}}});
+  EXPECT_EQ(date_text(found.ages[0].days_until.value()), "2024-03-05");
+  EXPECT_FLOAT_EQ(found.ages[0].mean, 2);
+  EXPECT_FLOAT_EQ(found.ages[0].stddev, std::sqrt(8.0f / 3));
+  EXPECT_EQ(date_text(found.ages[1].days_until.value()), "2024-02-29");
+  EXPECT_FLOAT_EQ(found.ages[1].mean, -3);
+  const auto given = fit_numeric(data, {{.column = "day", .days_until = 1709164800}});
+  EXPECT_FLOAT_EQ(given[0].mean, -3);
+  EXPECT_FLOAT_EQ(given[0].stddev, found.ages[0].stddev);
 }
 
 }  // namespace

@@ -44,6 +44,17 @@ TEST(FittedColumns, TheFirstDifferenceNamesTheColumnAndBothValues) {
             "column \"x\": the mean is 4 in the checkpoint and 5 in the data now");
 }
 
+TEST(FittedColumns, TheDateThatAgesAreCountedToIsNamed) {
+  const auto ages = [](std::int64_t until) {
+    return std::vector{FeatureColumn::numeric({{.column = "day", .days_until = until}})};
+  };
+  const Json saved = as_saved(ages(1709164800));
+  EXPECT_EQ(first_difference(saved, fitted_json(ages(1709164800))), "");
+  EXPECT_EQ(first_difference(saved, fitted_json(ages(1709251200))),
+            "column \"day\": ages are counted to 2024-02-29 in the checkpoint and to 2024-03-01 in "
+            "the data now");
+}
+
 TEST(FittedColumns, TheLastBitOfAMeanIsNoDifference) {
   const Json saved = as_saved(columns_of({"a"}, 4));
   EXPECT_EQ(first_difference(saved, fitted_json(columns_of({"a"}, std::nextafter(4.0f, 5.0f)))),
@@ -53,22 +64,26 @@ TEST(FittedColumns, TheLastBitOfAMeanIsNoDifference) {
 // Every setting of a column counts, as far as it changes what ids and numbers mean.
 TEST(FittedColumns, EverySettingOfAColumnCounts) {
   const Ngrams pairs{.words_max = 2}, cased{.keep_case = true};
-  const std::vector<FeatureColumn> all = {FeatureColumn::numeric({{.column = "x"}}),
-                                          FeatureColumn::numeric({{.column = "x", .log1p = true}}),
-                                          FeatureColumn::hashed("x", 10),
-                                          FeatureColumn::hashed("x", 20),
-                                          FeatureColumn::hashed("y", 10),
-                                          FeatureColumn::bucketised("x", {1, 2}),
-                                          FeatureColumn::bucketised("x", {1, 3}),
-                                          FeatureColumn::crossed({"x", "y"}, 10),
-                                          FeatureColumn::crossed({"y", "x"}, 10),
-                                          FeatureColumn::as_is("x"),
-                                          FeatureColumn::as_is("x", 10),
-                                          FeatureColumn::words("x", 10),
-                                          FeatureColumn::words("x", 10, pairs),
-                                          FeatureColumn::words("x", 10, cased),
-                                          FeatureColumn::vocabulary("x", {"a"}),
-                                          FeatureColumn::vocabulary("x", {"a"}, Oov::kLast)};
+  const std::vector<FeatureColumn> all = {
+      FeatureColumn::numeric({{.column = "x"}}),
+      FeatureColumn::numeric({{.column = "x", .log1p = true}}),
+      FeatureColumn::numeric({{.column = "x", .days_until = 0}}),
+      FeatureColumn::date_part("x", DatePart::kHour),
+      FeatureColumn::date_part("x", DatePart::kMonth, "x_hour"),
+      FeatureColumn::hashed("x", 10),
+      FeatureColumn::hashed("x", 20),
+      FeatureColumn::hashed("y", 10),
+      FeatureColumn::bucketised("x", {1, 2}),
+      FeatureColumn::bucketised("x", {1, 3}),
+      FeatureColumn::crossed({"x", "y"}, 10),
+      FeatureColumn::crossed({"y", "x"}, 10),
+      FeatureColumn::as_is("x"),
+      FeatureColumn::as_is("x", 10),
+      FeatureColumn::words("x", 10),
+      FeatureColumn::words("x", 10, pairs),
+      FeatureColumn::words("x", 10, cased),
+      FeatureColumn::vocabulary("x", {"a"}),
+      FeatureColumn::vocabulary("x", {"a"}, Oov::kLast)};
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < all.size(); ++j)
       EXPECT_EQ(first_difference(as_saved({all[i]}), fitted_json({all[j]})).empty(), i == j)
