@@ -10,10 +10,6 @@
 namespace cairn::tools {
 namespace {
 
-void require(bool condition, const TomlTable& table, const std::string& message) {
-  if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
-}
-
 }  // namespace
 
 // "\t" and "tab" both mean a tab, since TOML's literal strings do not know the escape.

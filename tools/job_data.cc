@@ -20,10 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void require(bool condition, const TomlTable& table, const std::string& message) {
-  if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
-}
-
 // ---- formats ----
 
 // "part-1.csv.gz", "part-1.csv.zst" -> ".csv"
