@@ -8,9 +8,7 @@
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // "\t" and "tab" both mean a tab, since TOML's literal strings do not know the escape.
 char read_character(TomlTable& table, const std::string& key, char otherwise) {
