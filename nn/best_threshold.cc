@@ -6,7 +6,7 @@
 namespace cairn::nn {
 namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoThreshold = std::numeric_limits<double>::quiet_NaN();
 
 // The weights of the examples on either side of a threshold.
 struct Split {
@@ -50,8 +50,8 @@ double BestThreshold::result() const {
     split.positives += positives[i];
     split.negatives += negatives[i];
   }
-  if (split.positives <= 0 || split.negatives <= 0) return kUndefined;
-  double best = -1, threshold = kUndefined;
+  if (split.positives <= 0 || split.negatives <= 0) return kNoThreshold;
+  double best = -1, threshold = kNoThreshold;
   for (std::size_t i = positives.size(); i-- > 0;) {
     if (positives[i] <= 0 && negatives[i] <= 0) continue;
     split.true_positives += positives[i];
