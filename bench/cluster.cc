@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "coordinator/hybrid_strategy.h"
+#include "strategy/servers/hybrid_strategy.h"
 
 namespace cairn::bench {
 

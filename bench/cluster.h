@@ -6,7 +6,7 @@
 
 #include "bench/measure.h"
 #include "bench/options.h"
-#include "coordinator/cluster_coordinator.h"
+#include "strategy/servers/cluster_coordinator.h"
 #include "tools/local_cluster.h"
 
 namespace cairn::bench {

@@ -7,8 +7,8 @@
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
-#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
+#include "strategy/base/one_device_strategy.h"
 
 namespace cairn::bench {
 namespace {

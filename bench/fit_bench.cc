@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/base/clock.h"
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "model/model.h"
 #include "nn/nn.h"
+#include "strategy/base/one_device_strategy.h"
 
 using namespace cairn;
 

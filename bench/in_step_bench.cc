@@ -13,14 +13,14 @@
 #include <memory>
 
 #include "bench/measure.h"
-#include "coordinator/mirrored_strategy.h"
-#include "coordinator/multi_worker_mirrored_strategy.h"
-#include "coordinator/one_device_strategy.h"
-#include "coordinator/replica_context.h"
 #include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "core/graph/ops_model.h"
 #include "nn/nn.h"
+#include "strategy/base/one_device_strategy.h"
+#include "strategy/base/replica_context.h"
+#include "strategy/in_sync/mirrored_strategy.h"
+#include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn::bench {
 namespace {

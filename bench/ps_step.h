@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/cluster.h"
-#include "coordinator/shard_client.h"
+#include "coordinator/cluster/shard_client.h"
 #include "ps/shard.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"

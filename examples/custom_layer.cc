@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategies.h"
 #include "core/graph/custom_rule.h"
 #include "core/graph/ops.h"
 #include "model/model.h"
 #include "nn/nn.h"
+#include "strategy/strategies.h"
 using namespace cairn;
 
 // sin(x · frequency + phase): [b, n] -> [b, units]. The variables are made at the first call.

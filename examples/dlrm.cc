@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <string>
 
-#include "coordinator/cluster_coordinator.h"
 #include "core/graph/ops.h"
 #include "data/criteo_like.h"
 #include "nn/nn.h"
+#include "strategy/servers/cluster_coordinator.h"
 
 using namespace cairn;
 

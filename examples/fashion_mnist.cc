@@ -25,11 +25,11 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategies.h"
 #include "core/graph/ops.h"
 #include "model/callbacks.h"
 #include "model/model.h"
 #include "nn/nn.h"
+#include "strategy/strategies.h"
 
 using namespace cairn;
 

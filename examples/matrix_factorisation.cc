@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategies.h"
 #include "core/graph/ops.h"
 #include "examples/msweb.h"
 #include "model/model.h"
 #include "nn/nn.h"
+#include "strategy/strategies.h"
 using namespace cairn;
 
 // User, area, and the place of the area in the list that the model ranks.

@@ -10,11 +10,11 @@
 #include <map>
 #include <string>
 
-#include "coordinator/mirrored_strategy.h"
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
 #include "model/model.h"
 #include "nn/nn.h"
+#include "strategy/in_sync/mirrored_strategy.h"
 
 using namespace cairn;
 

@@ -16,10 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/strategies.h"
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
+#include "strategy/strategies.h"
 
 using namespace cairn;
 

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <string>
 
-#include "coordinator/cluster_coordinator.h"
 #include "core/graph/ops.h"
 #include "data/fit.h"
 #include "nn/nn.h"
+#include "strategy/servers/cluster_coordinator.h"
 
 using namespace cairn;
 

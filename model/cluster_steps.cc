@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "coordinator/engine.h"
-#include "coordinator/engine_host.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/engine_host.h"
 
 namespace cairn {
 namespace {

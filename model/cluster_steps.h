@@ -7,8 +7,8 @@
 #pragma once
 #include <atomic>
 
-#include "coordinator/cluster_coordinator.h"
 #include "model/step_runner.h"
+#include "strategy/servers/cluster_coordinator.h"
 
 namespace cairn {
 

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "coordinator/device_names.h"
-#include "coordinator/local_checkpoint.h"
 #include "core/exec/local_runtime.h"
 #include "core/exec/plan.h"
 #include "data/dataset_iterator.h"
 #include "model/batch_counts.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"
+#include "strategy/base/device_names.h"
+#include "strategy/base/local_checkpoint.h"
 
 namespace cairn {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "coordinator/multi_worker_mirrored_strategy.h"
 #include "data/stage_spec.h"
+#include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn {
 namespace {

@@ -10,8 +10,8 @@
 #pragma once
 #include <atomic>
 
-#include "coordinator/local_strategy.h"
 #include "model/step_runner.h"
+#include "strategy/base/local_strategy.h"
 
 namespace cairn {
 

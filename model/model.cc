@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "coordinator/replica_context.h"
 #include "core/graph/ops.h"
 #include "model/batch_counts.h"
 #include "model/fit_loop.h"
@@ -14,6 +13,7 @@
 #include "model/predictions.h"
 #include "model/runner_of.h"
 #include "nn/training_scope.h"
+#include "strategy/base/replica_context.h"
 
 namespace cairn {
 namespace {

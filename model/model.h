@@ -37,7 +37,6 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/distributed_dataset.h"
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
 #include "data/dataset.h"
@@ -45,6 +44,7 @@
 #include "model/compile.h"
 #include "model/history.h"
 #include "model/saved_model.h"
+#include "strategy/base/distributed_dataset.h"
 
 namespace cairn {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategy.h"
 #include "model/model.h"
 #include "model/step_functions.h"
 #include "model/step_runner.h"
+#include "strategy/base/strategy.h"
 
 namespace cairn {
 

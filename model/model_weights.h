@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/local_checkpoint.h"
 #include "core/graph/variable.h"
+#include "strategy/base/local_checkpoint.h"
 
 namespace cairn {
 

@@ -1,9 +1,9 @@
 #include "model/runner_of.h"
 
-#include "coordinator/multi_worker_mirrored_strategy.h"
 #include "core/base/error.h"
 #include "model/cluster_steps.h"
 #include "model/local_steps.h"
+#include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn {
 

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategy.h"
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
 #include "core/tensor/element.h"
 #include "data/dataset.h"
+#include "strategy/base/strategy.h"
 
 namespace cairn {
 

@@ -3,7 +3,6 @@
 #include <thread>
 #include <utility>
 
-#include "coordinator/strategy.h"
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -11,6 +10,7 @@
 #include "model/model.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
+#include "strategy/base/strategy.h"
 
 namespace cairn {
 namespace {

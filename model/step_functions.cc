@@ -4,12 +4,12 @@
 #include <iterator>
 #include <utility>
 
-#include "coordinator/replica_context.h"
 #include "core/graph/ops.h"
 #include "nn/added_losses.h"
 #include "nn/layer.h"
 #include "nn/step_members.h"
 #include "nn/training_scope.h"
+#include "strategy/base/replica_context.h"
 
 namespace cairn {
 namespace {

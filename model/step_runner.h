@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "collective/counts.h"
-#include "coordinator/closure.h"
-#include "coordinator/distributed_dataset.h"
-#include "coordinator/engine_options.h"
-#include "coordinator/restore_status.h"
-#include "coordinator/strategy.h"
+#include "coordinator/cluster/closure.h"
+#include "coordinator/cluster/engine_options.h"
+#include "coordinator/cluster/restore_status.h"
 #include "data/dataset.h"
+#include "strategy/base/distributed_dataset.h"
+#include "strategy/base/strategy.h"
 
 namespace cairn {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "coordinator/cluster_spec.h"
+#include "coordinator/cluster/cluster_spec.h"
 
 namespace cairn::tools {
 

@@ -3,7 +3,7 @@
 // three of the fields.
 #include "tools/report.h"
 
-#include "coordinator/staleness_json.h"
+#include "coordinator/engine/staleness_json.h"
 #include "core/base/json.h"
 #include "tools/job_words.h"
 

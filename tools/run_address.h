@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "coordinator/control_server.h"
+#include "coordinator/engine/control_server.h"
 #include "core/base/json.h"
 
 namespace cairn::tools {

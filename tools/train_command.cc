@@ -10,14 +10,14 @@
 #include <set>
 #include <utility>
 
-#include "coordinator/engine.h"
-#include "coordinator/engine_host.h"
-#include "coordinator/hybrid_strategy.h"
-#include "coordinator/task_roles.h"
+#include "coordinator/cluster/task_roles.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/engine_host.h"
 #include "core/base/log.h"
 #include "core/base/processors.h"
 #include "model/cluster_steps.h"
 #include "rpc/token.h"
+#include "strategy/servers/hybrid_strategy.h"
 #include "tools/given_cluster.h"
 #include "tools/interrupt.h"
 #include "tools/job_service.h"

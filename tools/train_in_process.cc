@@ -2,16 +2,16 @@
 
 #include <cstdlib>
 
-#include "coordinator/central_storage_strategy.h"
-#include "coordinator/mirrored_strategy.h"
-#include "coordinator/multi_worker_mirrored_strategy.h"
-#include "coordinator/one_device_strategy.h"
-#include "coordinator/task_roles.h"
+#include "coordinator/cluster/task_roles.h"
 #include "core/base/disk.h"
 #include "core/kernels/chosen_devices.h"
 #include "model/local_steps.h"
 #include "rpc/token.h"
 #include "storage/checkpoint_folder.h"
+#include "strategy/base/one_device_strategy.h"
+#include "strategy/in_sync/central_storage_strategy.h"
+#include "strategy/in_sync/mirrored_strategy.h"
+#include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 #include "tools/given_cluster.h"
 #include "tools/interrupt.h"
 #include "tools/job_strategy.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/strategy.h"
+#include "strategy/base/strategy.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 

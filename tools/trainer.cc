@@ -5,9 +5,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "coordinator/average_loss.h"
 #include "core/base/json.h"
 #include "core/graph/ops.h"
+#include "strategy/base/average_loss.h"
 #include "tools/interrupt.h"
 #include "tools/job_defaults.h"
 #include "tools/job_service.h"

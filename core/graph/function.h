@@ -98,7 +98,7 @@ struct ConcreteFunction {
 
 // The number of the worker that will run the function being traced, an int64 scalar: an argument
 // that the strategy fills in as it sends the function, for a traced one cannot know it. Programs
-// ask by current_worker_index() (coordinator/per_worker_variable.h).
+// ask by current_worker_index() (strategy/base/per_worker_variable.h).
 //   Errors  FailedPrecondition: nothing is being traced.
 Array recorded_worker_index();
 

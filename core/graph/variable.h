@@ -189,7 +189,7 @@ class VariablePart {
 Array sum_over_replicas(const Variable& variable, const Array& x);
 
 // Where within a creator's scope a thread is, for a creator that tells places apart: a strategy has
-// one for its scope as such and one for each of its replicas (coordinator/replica_context.h). A
+// one for its scope as such and one for each of its replicas (strategy/base/replica_context.h). A
 // function may look different in each; core compares their addresses and asks nothing else.
 class ScopePlace {
  public:

@@ -15,15 +15,15 @@
 #include <optional>
 #include <set>
 
-#include "coordinator/cluster_coordinator.h"
-#include "coordinator/engine.h"
-#include "coordinator/engine_host.h"
-#include "coordinator/hybrid_strategy.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/engine_host.h"
 #include "core/base/disk.h"
 #include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
+#include "strategy/servers/cluster_coordinator.h"
+#include "strategy/servers/hybrid_strategy.h"
 #include "tests/simulation/cut.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/program.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster_coordinator.h"
 #include "core/graph/ops.h"
+#include "strategy/servers/cluster_coordinator.h"
 
 namespace cairn {
 

@@ -1,4 +1,4 @@
-#include "coordinator/reply_wire.h"
+#include "coordinator/cluster/reply_wire.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {

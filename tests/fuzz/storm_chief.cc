@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "coordinator/cluster_coordinator.h"
-#include "coordinator/engine_options.h"
+#include "coordinator/cluster/engine_options.h"
 #include "core/base/program.h"
 #include "core/graph/ops.h"
+#include "strategy/servers/cluster_coordinator.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
 

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/base/sha256.h"
-#include "tests/coordinator/workers_in_step.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/model/small_model.h"
+#include "tests/strategy/in_sync/workers_in_step.h"
 
 namespace cairn::testing {
 namespace {

@@ -1,9 +1,9 @@
 // Model.fit's figures as recorded: guide_fit.json, guide_losses.json, and the cases of fit() in
 // training.json, ps_training.json and ps_one_worker.json.
 #include "core/graph/ops.h"
-#include "tests/coordinator/recorded_optimizer.h"
-#include "tests/coordinator/recorded_strategies.h"
 #include "tests/model/small_models.h"
+#include "tests/strategy/recorded_optimizer.h"
+#include "tests/strategy/recorded_strategies.h"
 
 namespace cairn {
 namespace {
@@ -137,7 +137,7 @@ void fits_random_data(const Json& test) {
   guide.expect_weights(out.at("final_weights"));
 }
 
-void is_tested_by_a_loop(const Json&) {}  // tests/coordinator/in_sync_vectors_test.cc
+void is_tested_by_a_loop(const Json&) {}  // tests/strategy/servers/in_sync_vectors_test.cc
 
 TEST(Vectors, ModelFit) {
   testing::run_cases("training", {{"guide_fit", fits_as_the_guide},
@@ -202,7 +202,7 @@ void fits_on_two_workers(const Json& test) {
   EXPECT_EQ(guide.iterations(), out.at("iterations").get<std::int64_t>());
 }
 
-// The others are in tests/coordinator/training_vectors_test.cc.
+// The others are in tests/strategy/servers/training_vectors_test.cc.
 TEST(Vectors, ModelFitOnParameterServers) {
   testing::run_cases("ps_training", {{"dense", is_tested_by_a_loop},
                                      {"embedding", is_tested_by_a_loop},

@@ -4,12 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/engine_host.h"
-#include "coordinator/parameter_server_strategy.h"
+#include "coordinator/engine/engine_host.h"
 #include "core/base/offload.h"
 #include "ps/ps_server.h"
 #include "rpc/reactor_thread.h"
 #include "storage/row_store.h"
+#include "strategy/servers/parameter_server_strategy.h"
 #include "worker/worker_server.h"
 
 namespace cairn::testing {

@@ -2,7 +2,7 @@
 // upon it.
 #include <gtest/gtest.h>
 
-#include "tests/coordinator/simulated_cluster.h"
+#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

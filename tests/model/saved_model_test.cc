@@ -3,11 +3,11 @@
 
 #include <filesystem>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/base/json.h"
 #include "model/model_examples.h"
-#include "tests/coordinator/workers_in_step.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/model/small_model.h"
+#include "tests/strategy/in_sync/workers_in_step.h"
 
 namespace cairn::testing {
 namespace {

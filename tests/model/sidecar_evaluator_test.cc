@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "coordinator/mirrored_strategy.h"
+#include "strategy/in_sync/mirrored_strategy.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 

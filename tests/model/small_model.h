@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/strategy.h"
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
 #include "model/loaded_model.h"
@@ -17,6 +16,7 @@
 #include "nn/losses.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
+#include "strategy/base/strategy.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn::testing {

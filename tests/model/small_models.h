@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/make_strategy.h"
-#include "coordinator/one_device_strategy.h"
 #include "core/base/random.h"
 #include "model/callbacks.h"
 #include "model/model.h"
 #include "nn/nn.h"
-#include "tests/coordinator/simulated_cluster.h"
+#include "strategy/base/one_device_strategy.h"
+#include "strategy/make_strategy.h"
+#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn::testing {
 

@@ -1,11 +1,11 @@
 // A model that was trained under any strategy predicts alone as it does there, bit for bit.
 #include <gmock/gmock.h>
 
-#include "coordinator/one_device_strategy.h"
-#include "tests/coordinator/in_sync_kinds.h"
-#include "tests/coordinator/workers_in_step.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/model/loopback_cluster.h"
 #include "tests/model/small_model.h"
+#include "tests/strategy/in_sync/workers_in_step.h"
+#include "tests/strategy/in_sync_kinds.h"
 
 namespace cairn::testing {
 namespace {

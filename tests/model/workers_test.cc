@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/mirrored_strategy.h"
 #include "core/graph/ops.h"
-#include "tests/coordinator/workers_in_step.h"
+#include "strategy/in_sync/mirrored_strategy.h"
 #include "tests/model/small_models.h"
+#include "tests/strategy/in_sync/workers_in_step.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn {

@@ -3,8 +3,8 @@
 
 #include "core/graph/ops.h"
 #include "nn/nn.h"
-#include "tests/coordinator/in_sync_kinds.h"
 #include "tests/nn/values.h"
+#include "tests/strategy/in_sync_kinds.h"
 
 namespace cairn::nn {
 namespace {

@@ -4,7 +4,7 @@ set(lines_max 400)
 set(exceptions)  # none now
 
 set(files)
-foreach(room bench collective core coordinator data examples model nn ps rpc service storage tests tools worker)
+foreach(room bench collective core coordinator data examples model nn ps rpc service storage strategy tests tools worker)
   file(GLOB_RECURSE of_room RELATIVE ${SOURCE} ${SOURCE}/${room}/*.cc ${SOURCE}/${room}/*.h ${SOURCE}/${room}/*.capnp)
   list(APPEND files ${of_room})
 endforeach()

@@ -1,8 +1,8 @@
 // data_service.json: what consumers of a job are given, by data workers and processing mode.
 #include <gmock/gmock.h>
 
-#include "tests/coordinator/vector_cases.h"
 #include "tests/service/simulated_service.h"
+#include "tests/strategy/vector_cases.h"
 
 namespace cairn::service {
 namespace {

@@ -4,8 +4,7 @@
 #include <map>
 #include <thread>
 
-#include "coordinator/cluster_coordinator.h"
-#include "coordinator/engine_host.h"
+#include "coordinator/engine/engine_host.h"
 #include "core/base/memory_disk.h"
 #include "core/graph/ops.h"
 #include "data/auto_shard.h"
@@ -14,6 +13,7 @@
 #include "service/consumers.h"
 #include "service/distribute.h"
 #include "storage/row_store.h"
+#include "strategy/servers/cluster_coordinator.h"
 #include "tests/service/over_sockets.h"
 #include "worker/pipelines.h"
 #include "worker/worker_server.h"

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 
-#include "coordinator/flapping.h"
+#include "coordinator/cluster/flapping.h"
 #include "core/base/random.h"
-#include "tests/coordinator/simulated_cluster.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/world.h"
+#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn::simulation {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine_options.h"
+#include "coordinator/cluster/engine_options.h"
 #include "core/rows/layout.h"
 #include "tests/simulation/program.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/cluster_coordinator.h"
 #include "core/rows/layout.h"
+#include "strategy/servers/cluster_coordinator.h"
 #include "tests/simulation/scenario.h"
 
 namespace cairn::simulation {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/consistency.h"
+#include "coordinator/cluster/consistency.h"
 #include "core/base/clock.h"
 
 namespace cairn::simulation {

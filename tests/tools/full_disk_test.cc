@@ -1,10 +1,10 @@
 // A disk that is full when a run ends: what can be saved is saved, and what is there is told.
 #include <gmock/gmock.h>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/base/json.h"
 #include "model/local_steps.h"
 #include "storage/checkpoint_folder.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/report.h"
 #include "tools/trainer.h"

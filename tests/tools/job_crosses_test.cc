@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job_model.h"
 #include "tools/resume.h"

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "coordinator/one_device_strategy.h"
 #include "data/dataset_iterator.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/fitted_features.h"
 #include "tools/job_model.h"

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 #include "data/criteo_like.h"
 #include "nn/nn.h"
+#include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 

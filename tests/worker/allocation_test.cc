@@ -5,7 +5,7 @@
 #include <atomic>
 #include <iostream>
 
-#include "coordinator/shard_client.h"
+#include "coordinator/cluster/shard_client.h"
 #include "ps/ps_server.h"
 #include "rpc/reactor.h"
 #include "storage/row_store.h"

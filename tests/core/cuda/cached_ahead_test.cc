@@ -2,11 +2,11 @@
 // and nothing is different but that.
 #include <gmock/gmock.h>
 
-#include "coordinator/local_strategy.h"
 #include "core/exec/local_runtime.h"
 #include "core/graph/custom_gradient.h"
 #include "core/graph/ops.h"
 #include "core/kernels/cuda/device.h"
+#include "strategy/base/local_strategy.h"
 #include "tests/core/cuda/fake_driver.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/noise.h"

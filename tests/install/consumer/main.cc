@@ -2,8 +2,8 @@
 // its tree looks like.
 #include <cstdio>
 
-#include "coordinator/one_device_strategy.h"
 #include "nn/nn.h"
+#include "strategy/base/one_device_strategy.h"
 using namespace cairn;
 
 int main() {

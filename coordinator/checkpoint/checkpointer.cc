@@ -1,0 +1,180 @@
+#include "coordinator/checkpoint/checkpointer.h"
+
+#include <utility>
+
+#include "coordinator/checkpoint/manifest_io.h"
+#include "core/base/log.h"
+#include "rpc/on_offload.h"
+#include "storage/folder_lock.h"
+
+namespace cairn {
+namespace {
+// The pause before a save that a loss ended begins anew.
+constexpr Duration kSaveAgain = std::chrono::milliseconds(50);
+// So long a save waits for the folder's lock: the process that holds it may just have been killed.
+constexpr Duration kLockPatience = std::chrono::seconds(2);
+}  // namespace
+
+Checkpointer::Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump)
+    : session_(parts.session),
+      members_(parts.members),
+      tables_(parts.tables),
+      lock_(parts.lock),
+      sources_(parts.sources),
+      progress_(parts.progress),
+      losses_(parts.losses),
+      cuts_(cuts),
+      pump_(std::move(pump)) {}
+
+rpc::Task<std::string> Checkpointer::save(CheckpointPolicy policy, std::string metadata) {
+  while (busy_) co_await session_.changed.wait();
+  busy_ = true;
+  std::exception_ptr error;
+  std::string name;
+  bool again = true;
+  while (again) {
+    try {
+      error = nullptr;
+      name = co_await save_one(policy, metadata);
+      again = false;
+    } catch (const UnavailableError&) {  // a ps was lost: the next cut waits for it
+      error = std::current_exception();
+      again = session_.options.recovery && !members_.any_ps_given_up();
+    } catch (...) {
+      error = std::current_exception();
+      again = false;
+    }
+    // Cleared before the wait for the next attempt. A ps that is being rebuilt waits until nothing
+    // is written (PsGroup::attach), and the next cut waits for that ps: kept set, each would wait
+    // for the other.
+    sources_.writing = false;
+    session_.changed.notify_all();
+    if (again) co_await session_.parts.reactor.sleep(kSaveAgain);
+  }
+  busy_ = false;
+  session_.changed.notify_all();
+  if (error) std::rethrow_exception(error);
+  co_return name;
+}
+
+rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::string metadata) {
+  if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
+  const TimePoint began = session_.parts.clock.now();
+  std::uint64_t id = 0;
+  Disk* disk = &session_.parts.disk;
+  auto lock = lock_of(policy.folder);
+  const Clock* clock = &session_.parts.clock;
+  // The folder is locked before the number is chosen, for two runs that save into one folder would
+  // find the same number free. The lock is kept for the later saves.
+  std::function<void()> choose = [disk, clock, &id, &lock, folder = policy.folder] {
+    if (!lock) lock = storage::lock_folder(*disk, folder, *clock, kLockPatience);
+    id = next_checkpoint_id(*disk, folder);
+  };
+  co_await on_disk_thread(choose);
+  if (policy.lasting) locks_[policy.folder] = lock;
+  std::string name = checkpoint_path(policy.folder, id);
+  co_await tables_.reach_newest();  // so that a model is saved whole even if no step has run
+  auto cut = std::make_shared<Cut>(co_await cuts_.make(id));
+  std::exception_ptr error;
+  try {
+    co_await save_shards(cut, name);
+    co_await commit(cut, name, policy, std::move(metadata));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error) {
+    // A coroutine cannot wait within a catch block, so the error is kept until the folder is swept.
+    // No shard writes into it any more: save_shards() ends when every one has ended.
+    std::function<void()> sweep = [disk, name] { disk->remove_tree(name); };
+    co_await on_disk_thread(sweep);
+    std::rethrow_exception(error);
+  }
+  if (!policy.lasting) co_return name;
+  const double seconds = session_.seconds_since(began);
+  session_.stats.edit([&](EngineStats& stats) {
+    ++stats.checkpoints;
+    stats.last_checkpoint = name;
+    stats.last_checkpoint_seconds = seconds;
+  });
+  co_return name;
+}
+
+// Held until the engine goes. The program's own, if it has one already; null: it is to be taken.
+std::shared_ptr<const storage::FolderLock> Checkpointer::lock_of(const std::string& folder) const {
+  const auto found = locks_.find(folder);
+  if (found != locks_.end()) return found->second;
+  const auto& given = session_.options.folder_lock;
+  return given && given->folder == folder ? given : nullptr;
+}
+
+void Checkpointer::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
+  locks_[lock->folder] = std::move(lock);
+}
+
+// Ends when every shard has: nobody still writes into a folder that is swept.
+rpc::Task<void> Checkpointer::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
+  for (const auto& ps : members_.ps) {  // one may have been lost since its shards marked
+    if (ps->ready && ps->attached == cut->attached[ps->index]) continue;
+    cuts_.drop(cut->mark);
+    throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble),
+                           ps->name);
+  }
+  const std::vector<ShardClient*> shards = members_.all_shards();
+  cut->saved.resize(shards.size());
+  std::vector<kj::Promise<void>> saves;
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    saves.push_back(save_shard(cut, i, *shards[i], folder).start());
+  for (auto& save : saves) co_await kj::mv(save);
+  if (cut->error) std::rethrow_exception(cut->error);
+}
+
+// The first that fails stops the others, and is the error: theirs is only that they were stopped.
+rpc::Task<void> Checkpointer::save_shard(std::shared_ptr<Cut> cut, std::size_t i,
+                                         ShardClient& shard, std::string folder) {
+  try {
+    cut->saved[i] = co_await shard.save(cut->mark, folder);
+  } catch (...) {
+    if (cut->error) co_return;
+    cut->error = std::current_exception();
+    cuts_.drop(cut->mark);
+  }
+}
+
+rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
+                                     CheckpointPolicy policy, std::string metadata) {
+  auto restored = std::make_shared<CheckpointView>();
+  restored->folder = name;
+  restored->checkpoint = cut->id;
+  restored->session = session_.number;
+  restored->ancestors = ancestors_;
+  restored->global_step = cut->global_step;
+  restored->lost_updates = cut->lost_updates;
+  restored->applied = cut->applied;
+  restored->positions = cut->positions;
+  restored->seed = cut->layout->seed;
+  for (const ShardSaved& shard : cut->saved) restored->databases.push_back(database_of(shard).name);
+  for (const VariableLayout& variable : cut->layout->variables)
+    restored->variables[variable.spec->name] = {{variable.spec->dtype, variable.spec->shape},
+                                                variable.rule};
+  auto wall = session_.parts.clock.wall_microseconds();
+  Disk* disk = &session_.parts.disk;
+  // Older checkpoints go only once the new one is whole, so that a save that fails costs none of
+  // them.
+  std::function<void()> write = [=] {
+    write_manifest(*disk, name, *restored, *cut, metadata, wall);
+    keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
+  };
+  co_await on_disk_thread(write);
+  restored->holdings = cut->holdings;
+  // Only once the manifest is on the disk: a ps that is rebuilt meanwhile has to use the previous
+  // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from.
+  if (!policy.lasting) co_return;
+  sources_.newest = restored;
+  log_info("checkpoint ", name, " at step ", cut->global_step);
+}
+
+rpc::Task<void> Checkpointer::on_disk_thread(std::function<void()> work) {
+  co_await rpc::on_offload(session_.parts.reactor, session_.parts.offload, 0, std::move(work));
+}
+
+}  // namespace cairn

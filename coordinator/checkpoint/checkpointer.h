@@ -1,0 +1,92 @@
+// Checkpointer: saves and restores, one at a time.
+//
+// A save makes a cut (cut.h), has every shard write its frozen rows while training goes on, and
+// writes the manifest last: before that the checkpoint does not exist. If a ps is lost on the way,
+// what was written is swept and the save begins anew once the ps is back. A restore compares every
+// variable first, so that a checkpoint of another model changes nothing, and then has each ps read
+// its rows.
+//   checkpointer.cc          save
+//   checkpointer_restore.cc  restore
+//   Thread  the engine's; files are touched on the disk's thread.
+//   Errors  save(): InvalidArgument: no folder, or metadata that is not JSON; FailedPrecondition:
+//           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
+//           those of the disk. A save that fails leaves nothing in its folder.
+//           restore(): NotFound, DataLoss of the manifest; FailedPrecondition: a variable has
+//           another dtype or shape, or was made from another seed; InvalidArgument: a dataset
+//           is not the one that the checkpoint has a position in. Then nothing has changed.
+//           Unavailable: a ps was given up on the way; DataLoss of the rows.
+//   Writes  RowSources, and what ProgressBook and LossLedger are to go on from after a restore.
+//   Calls   `pump` (of the dispatcher) after a restore.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/checkpoint/auto_saver.h"
+#include "coordinator/checkpoint/cut.h"
+#include "coordinator/cluster/cluster_members.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/restore_status.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/dispatch/shard_tables.h"
+#include "coordinator/dispatch/table_lock.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+namespace storage {
+struct FolderLock;
+}
+
+class Checkpointer final : public CheckpointSaver {
+ public:
+  Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump);
+
+  rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata) override;
+  bool busy() const override { return busy_; }
+  // The queue must be idle. Ends once every ps has its rows and is open.
+  rpc::Task<void> restore(std::string checkpoint, RestoreOptions options);
+
+  // What the checkpoint that was restored last holds; empty: none was.
+  SavedVariables restored_variables() const;
+  // What that checkpoint does not hold, or not alike, begins anew, without a warning or an error.
+  void expect_partial_restore();
+  // The program has taken this folder already. Others are locked at their first save, and stay
+  // locked until the engine goes.
+  void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
+
+ private:
+  rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
+  std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
+  rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
+  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard,
+                             std::string folder);
+  rpc::Task<void> commit(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy,
+                         std::string metadata);
+  rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
+  rpc::Task<void> change();
+  void go_on_from(std::shared_ptr<CheckpointView> source);
+  void become_heir_of(const CheckpointView& source);
+  rpc::Task<void> on_disk_thread(std::function<void()> work);
+
+  Session& session_;
+  ClusterMembers& members_;
+  ShardTables& tables_;
+  TableLock& lock_;
+  RowSources& sources_;
+  ProgressBook& progress_;
+  LossLedger& losses_;
+  CutMaker cuts_;
+  std::function<void()> pump_;
+  bool busy_ = false;
+  std::vector<storage::Ancestor> ancestors_;  // of this session
+  // on the folders that it saves to
+  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;
+};
+
+}  // namespace cairn

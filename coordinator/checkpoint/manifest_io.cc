@@ -1,0 +1,138 @@
+#include "coordinator/checkpoint/manifest_io.h"
+
+#include <algorithm>
+
+#include "coordinator/checkpoint/cut.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/manifest.h"
+
+namespace cairn {
+namespace {
+
+storage::VariableInfo to_manifest(const VariableLayout& variable) {
+  storage::VariableInfo made{variable.spec->name,
+                             variable.spec->dtype,
+                             variable.spec->shape,
+                             variable.spec->trainable,
+                             variable.rule,
+                             {},
+                             {},
+                             variable.spec->hashed};
+  for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
+  for (const Part& part : variable.parts) made.parts.push_back(part.rows);
+  return made;
+}
+
+}  // namespace
+
+// What was taken and is not open any more is committed: the gaps between the open elements.
+storage::DatasetPosition to_manifest(const PipelinePosition& position) {
+  storage::DatasetPosition made;
+  made.pipeline = position.name;
+  made.ordinal = position.next;
+  auto open = position.open;
+  std::sort(open.begin(), open.end(),
+            [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
+  std::uint64_t lowest = open.empty() ? position.next : open.front().ordinal;
+  auto base = std::prev(position.states.upper_bound(lowest));
+  made.state_ordinal = base->first;
+  made.state.assign(reinterpret_cast<const char*>(base->second.data()), base->second.size());
+  std::uint64_t at = made.state_ordinal;
+  for (const auto& o : open) {
+    if (o.ordinal > at) made.committed.emplace_back(at, o.ordinal);
+    at = o.ordinal + o.count;
+  }
+  if (position.next > at) made.committed.emplace_back(at, position.next);
+  return made;
+}
+
+// The inverse: what lies between the committed ranges, from the state on, was taken and never
+// committed, so that the resumed run takes it first.
+PipelinePosition from_manifest(const storage::DatasetPosition& saved) {
+  PipelinePosition position;
+  position.name = saved.pipeline;
+  position.next = saved.ordinal;
+  auto bytes = reinterpret_cast<const std::byte*>(saved.state.data());
+  position.states[saved.state_ordinal] = {bytes, bytes + saved.state.size()};
+  std::uint64_t at = saved.state_ordinal;
+  auto open_until = [&](std::uint64_t end) {
+    if (end > at) position.open.push_back({at, static_cast<std::uint32_t>(end - at)});
+  };
+  for (const auto& [begin, end] : saved.committed) {
+    open_until(begin);
+    at = std::max(at, end);
+  }
+  open_until(saved.ordinal);
+  return position;
+}
+
+std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder) {
+  disk.make_folder(folder);
+  return storage::CheckpointFolder(disk, folder).next_id();
+}
+
+std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
+  return folder + "/" + storage::CheckpointFolder::name(id);
+}
+
+void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds) {
+  storage::Manifest manifest;
+  manifest.checkpoint = cut.id;
+  manifest.global_step = checkpoint.global_step;
+  manifest.saved_at_us = wall_microseconds;
+  manifest.lost_updates = checkpoint.lost_updates;
+  manifest.session = checkpoint.session;
+  manifest.ancestors = checkpoint.ancestors;
+  manifest.seed = cut.layout->seed;
+  manifest.layout_version = cut.layout->version;
+  manifest.low_watermark = checkpoint.applied.low_watermark;
+  manifest.applied = checkpoint.applied.ranges;
+  manifest.metadata = metadata;
+  for (const VariableLayout& variable : cut.layout->variables)
+    manifest.variables.push_back(to_manifest(variable));
+  for (const ShardSaved& shard : cut.saved) manifest.databases.push_back(database_of(shard));
+  for (const PipelinePosition& position : checkpoint.positions)
+    manifest.datasets.push_back(to_manifest(position));
+  // The manifest makes the checkpoint exist, atomically and after all its files.
+  storage::commit(disk, path, manifest);
+}
+
+storage::DatabaseInfo database_of(const ShardSaved& shard) {
+  std::vector<storage::FileInfo> files;
+  for (const SavedFile& file : shard.files) files.push_back({file.name, file.bytes, file.checksum});
+  auto databases = storage::group_by_database(files);
+  if (databases.size() != 1)
+    throw InternalError(str("a shard saved its rows into ", databases.size(), " databases"));
+  databases[0].rows = shard.rows;
+  return databases[0];
+}
+
+CheckpointView read_manifest(Disk& disk, const std::string& path) {
+  storage::Manifest manifest = storage::read_manifest(disk, path);
+  CheckpointView restored;
+  restored.folder = path;
+  restored.checkpoint = manifest.checkpoint;
+  restored.session = manifest.session;
+  restored.ancestors = manifest.ancestors;
+  restored.seed = manifest.seed;
+  restored.global_step = manifest.global_step;
+  restored.lost_updates = manifest.lost_updates;
+  restored.applied = {manifest.low_watermark, manifest.applied};
+  for (const auto& database : manifest.databases) restored.databases.push_back(database.name);
+  for (const auto& variable : manifest.variables)
+    restored.variables[variable.name] = {{variable.dtype, variable.shape}, variable.rule};
+  for (const auto& position : manifest.datasets)
+    restored.positions.push_back(from_manifest(position));
+  return restored;
+}
+
+void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
+                           const CheckpointView& checkpoint) {
+  // At least the checkpoint that was just saved is kept. The session and its ancestors say which of
+  // the others belong to this run; those of other runs are not ours to remove.
+  storage::CheckpointFolder(disk, folder)
+      .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
+}
+
+}  // namespace cairn

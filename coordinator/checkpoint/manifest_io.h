@@ -1,0 +1,32 @@
+// Between the engine's view of a checkpoint and storage's manifest.
+//   Thread  any that may touch files.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/pipelines.h"
+#include "core/base/disk.h"
+#include "storage/manifest.h"
+
+namespace cairn {
+
+struct Cut;
+
+std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder);
+std::string checkpoint_path(const std::string& folder, std::uint64_t id);
+// Commits the checkpoint: before this it does not exist.
+void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds);
+// Where a pipeline stands.
+storage::DatasetPosition to_manifest(const PipelinePosition& position);
+PipelinePosition from_manifest(const storage::DatasetPosition& saved);
+// The one database that a shard wrote.
+storage::DatabaseInfo database_of(const ShardSaved& shard);
+// NotFound, DataLoss: as storage has them.
+CheckpointView read_manifest(Disk& disk, const std::string& path);
+// Of those that the saver of `checkpoint` and its ancestors saved.
+void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
+                           const CheckpointView& checkpoint);
+
+}  // namespace cairn

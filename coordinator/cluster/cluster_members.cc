@@ -1,0 +1,48 @@
+#include "coordinator/cluster/cluster_members.h"
+
+#include <algorithm>
+
+namespace cairn {
+
+bool ClusterMembers::all_ps_ready() const {
+  return std::all_of(ps.begin(), ps.end(), [](const auto& one) { return one->ready; });
+}
+
+bool ClusterMembers::any_ps_given_up() const {
+  return std::any_of(ps.begin(), ps.end(), [](const auto& one) { return one->lost_for_good; });
+}
+
+// A ps that is lost has no shards here, since PsGroup clears them at that moment.
+std::vector<ShardClient*> ClusterMembers::all_shards() const {
+  std::vector<ShardClient*> all;
+  for (const auto& one : ps)
+    for (const auto& shard : one->shards) all.push_back(shard.get());
+  return all;
+}
+
+// Compared before and after a wait, these tell whether some ps was lost and came back in between,
+// which its `ready` alone would not show.
+std::vector<std::uint64_t> ClusterMembers::times_attached() const {
+  std::vector<std::uint64_t> all;
+  for (const auto& one : ps) all.push_back(one->attached);
+  return all;
+}
+
+std::uint64_t ClusterMembers::rows_epoch() const {
+  std::uint64_t epoch = restores;
+  for (const auto& one : ps) epoch += one->attached;
+  return epoch;
+}
+
+std::vector<std::string> ClusterMembers::not_connected() const {
+  std::vector<std::string> missing;
+  const auto add = [&](const auto& member) {
+    if (!member.control)
+      missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
+  };
+  for (const auto& one : ps) add(*one);
+  for (const auto& worker : workers) add(*worker);
+  return missing;
+}
+
+}  // namespace cairn

@@ -1,0 +1,121 @@
+// ClusterMembers: the tasks of the cluster and how each stands, as the engine sees them.
+//
+// Data that several parts read. Each group of fields has one writer, named beside it; the others
+// only look. A member is never removed: one that is lost stays, not ready, until it is back.
+//   Thread  the engine's.
+//   Owners  Engine makes the members at its start, and holds them until it goes.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "coordinator/cluster/flapping.h"
+#include "coordinator/cluster/in_flight.h"
+#include "coordinator/cluster/lane_client.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/send_window.h"
+#include "coordinator/cluster/shard_client.h"
+#include "core/base/clock.h"
+#include "core/base/incarnation.h"
+#include "rpc/task_group.h"
+
+namespace cairn {
+
+struct Worker;
+
+// A thread of a worker, over one connection after the other.
+struct Lane {
+  Worker* worker = nullptr;
+  std::uint32_t index = 0;  // in its worker
+  std::size_t number = 0;   // in the cluster: which pipeline of a dataset is its own
+
+  // Written by Workers, which connects it, and reset by Dispatcher::abandon().
+  std::unique_ptr<LaneClient> client;
+  LaneIncarnation incarnation;  // none: it is lost, whatever it may still send
+  bool ready = false;
+  std::unique_ptr<rpc::TaskGroup> tasks;
+
+  // Written by Dispatcher. What this connection was sent:
+  std::uint64_t newest_layout = 0;  // the version of the last one
+  std::vector<bool> functions;
+  std::unordered_map<std::uint64_t, bool> pipelines;
+  std::shared_ptr<Closure> preparing;            // it is being sent what this closure needs
+  InFlight inflight;                             // sent, or about to be in this turn of the loop
+  std::vector<std::shared_ptr<Closure>> outbox;  // the latter
+  // Of rounds that were applied without them: it is still at work for those, and what it answers is
+  // of no interest.
+  std::set<std::uint64_t> late;
+  std::size_t calls = 0;      // that wait there for results
+  std::uint64_t answers = 0;  // closures that this connection has answered
+  std::uint64_t group = 0;    // the last one that this connection joined (RoundGroup); 0: none
+  // It came while pushes were held: it is sent nothing until they are released.
+  bool kept_out = false;
+  bool due = false;  // something is to be sent to it at the end of this turn
+  SendWindow window;
+};
+
+// A worker's process, written by Workers.
+struct Worker {
+  std::uint32_t index = 0;
+  std::string address;
+  std::string name;
+  std::unique_ptr<WorkerControlClient> control;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  ProcessIncarnation process;
+  ProcessIncarnation served;  // the one that was last ready for this session
+  TimePoint lost_at{};
+  Flapping flapping;
+  bool ready = false;
+  std::string trouble = "not yet connected";
+  std::string status;  // its own JSON, polled by StatusReporter
+  TimePoint status_at{};
+  // Its last loss, until an update goes through it again (Dispatcher ends it).
+  LossLedger::Absence absence;
+};
+
+// A ps's process, written by PsGroup but for what is said beside a field.
+struct Ps {
+  std::uint32_t index = 0;
+  std::string address;
+  std::string name;
+  std::unique_ptr<PsControlClient> control;
+  std::vector<std::unique_ptr<ShardClient>> shards;
+  ProcessIncarnation process;
+  TimePoint lost_at{};
+  Flapping flapping;
+  bool ready = false, lost_for_good = false;
+  std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
+  std::string trouble = "not yet connected";
+  std::string status;  // its own JSON, polled by StatusReporter
+  TimePoint status_at{};
+  LossLedger::Absence absence;  // its last loss, until an update goes through it (Dispatcher)
+  // Its process is new, or a restore (Checkpointer) has not ended: it must be rebuilt before it
+  // serves.
+  bool needs_rows = false;
+  ProcessIncarnation served;  // the one that became part of the session last
+  // How often it became part of the session: a mark is of one of these times.
+  std::uint64_t attached = 0;
+};
+
+struct ClusterMembers {
+  std::vector<std::unique_ptr<Ps>> ps;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<Lane*> lanes;    // of all workers, by their number; complete once the engine started
+  std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
+
+  bool all_ps_ready() const;
+  bool any_ps_given_up() const;
+  // Of the ps that are there, in their order. Good until the next wait.
+  std::vector<ShardClient*> all_shards() const;
+  // How often each ps became part of the session, by ps.
+  std::vector<std::uint64_t> times_attached() const;
+  // Another number whenever rows may have changed otherwise than by updates.
+  std::uint64_t rows_epoch() const;
+  // Tasks without a connection, each with its address and what is wrong, as one text.
+  std::vector<std::string> not_connected() const;
+};
+
+}  // namespace cairn

@@ -1,0 +1,90 @@
+#include "coordinator/cluster/dialer.h"
+
+#include "coordinator/cluster/cluster_members.h"
+#include "core/base/log.h"
+#include "core/base/machine.h"
+
+namespace cairn {
+namespace {
+
+// To one endpoint, the greeting included.
+constexpr Duration kConnectDeadline = std::chrono::seconds(5);
+constexpr Duration kJoinDeadline = std::chrono::seconds(5);
+constexpr Duration kAskAgain = std::chrono::milliseconds(100);
+
+std::string held(const std::string& name, const std::string& address, const std::string& holder) {
+  return str(name, " at ", address, " works for another coordinator: ", holder,
+             ". End that one, or take its place with --take-over (C++: EngineOptions::take_over)");
+}
+
+}  // namespace
+
+kj::Promise<std::unique_ptr<rpc::Connection>> Dialer::connect(const rpc::Address& address,
+                                                              std::uint32_t endpoint) {
+  return session_.parts.network.connect(session_.parts.reactor, address, hello(endpoint),
+                                        kConnectDeadline);
+}
+
+// A process that serves as two tasks would be configured for one of them after the other, for ever.
+void Dialer::refuse_task(const std::string& wanted, const std::string& address,
+                         const std::string& found) {
+  throw FailedPreconditionError(
+      str(wanted, ": at ", address, " there is ", found,
+          "; correct the cluster's addresses, or the --index that it was started with"));
+}
+
+template <typename Client, typename Member>
+rpc::Task<void> Dialer::join(Client* client, Member* member, ProcessIncarnation process) {
+  const Duration silence =
+      session_.options.heartbeats.interval * session_.options.heartbeats.missed_max;
+  // At the start the holder may be a predecessor that has just been killed: its claim lapses by its
+  // silence, and is waited for twice as long. Once this engine has started, a holder is a
+  // coordinator that took the task from it, and no wait mends that.
+  const TimePoint patience =
+      session_.parts.clock.now() + (session_.started ? Duration(0) : 2 * silence);
+  for (bool told = false;; told = true) {
+    const std::string what = str("joining ", member->name);
+    const JoinRequest wanted{session_.number, process_text(), silence, session_.options.take_over};
+    const JoinAnswer answer =
+        co_await session_.parts.reactor.with_deadline(client->join(wanted), kJoinDeadline, what);
+    // This process was part of our session. If it was configured for another session since, it has
+    // forgotten ours, with all rows, and to go on would mean to train on a mixture.
+    const bool ours = member->served == process;
+    if (ours && answer.configured != session_.number)
+      give_way(answer.granted ? str("session ", answer.configured) : answer.holder);
+    if (answer.granted) {
+      if (!answer.holder.empty()) log_warning(member->name, ": taken over from ", answer.holder);
+      co_return;
+    }
+    if (session_.parts.clock.now() >= patience)
+      throw FailedPreconditionError(held(member->name, member->address, answer.holder));
+    if (!told)
+      log_info(held(member->name, member->address, answer.holder), "; waiting ",
+               fixed(std::chrono::duration<double>(2 * silence).count(), 1), " s for it to end");
+    co_await session_.parts.reactor.sleep(kAskAgain);
+  }
+}
+template rpc::Task<void> Dialer::join<PsControlClient, Ps>(PsControlClient*, Ps*,
+                                                           ProcessIncarnation);
+template rpc::Task<void> Dialer::join<WorkerControlClient, Worker>(WorkerControlClient*, Worker*,
+                                                                   ProcessIncarnation);
+
+// What was here is gone: the program is told, instead of waiting for tasks that work for another.
+void Dialer::give_way(const std::string& other) {
+  const std::string text = str("another coordinator has taken over this cluster: ", other,
+                               ". What this one trained since its last checkpoint is gone");
+  session_.queue.fail_all(std::make_exception_ptr(FailedPreconditionError(text)));
+  throw FailedPreconditionError(text);
+}
+
+rpc::Hello Dialer::hello(std::uint32_t endpoint) const {
+  rpc::Hello hello;
+  hello.cluster = session_.options.cluster_id;
+  hello.session = session_.number;
+  hello.role = rpc::Role::kCoordinator;
+  hello.endpoint = endpoint;
+  hello.token = session_.options.token;
+  return hello;
+}
+
+}  // namespace cairn

@@ -1,0 +1,145 @@
+// What an engine is told, and what it tells about a run.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/cluster_spec.h"
+#include "coordinator/cluster/consistency.h"
+#include "coordinator/cluster/staleness.h"
+#include "coordinator/cluster/variable_registry.h"
+#include "core/base/arithmetic.h"
+#include "core/base/clock.h"
+
+namespace cairn {
+
+namespace storage {
+struct FolderLock;
+}
+
+// When to save, where, and what to keep. With steps and seconds both, a save is due at whichever
+// comes first.
+struct CheckpointPolicy {
+  // The coordinator and every ps see the folder under this name.
+  std::string folder;
+  // 0: not by steps.
+  std::int64_t every_steps = 0;
+  // 0: not by time.
+  double every_seconds = 0;
+  // Older checkpoints of this run are removed once a new one is whole. At least one is kept.
+  std::size_t keep_last = 5;
+  // On the folder, if a program of one process has taken it already (storage/folder_lock.h).
+  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+  // False: the caller takes what it wants from the checkpoint and removes it. So it does not count
+  // as the newest, and a ps that is lost is not rebuilt from it.
+  bool lasting = true;
+};
+
+// How a task that stands still is told from one that is busy: it counts as lost once so many
+// heartbeats in a row went unanswered.
+struct Heartbeats {
+  Duration interval = std::chrono::milliseconds(200);
+  int missed_max = 5;
+};
+
+// When the engine writes to the log what it waits for.
+struct WaitReports {
+  // A closure that makes no progress for so long is named in the log, with what it waits for.
+  Duration stuck_after = std::chrono::seconds(60);
+  // On this signal, SIGUSR1 say, the engine logs all that it waits for; 0: on none.
+  int signal = 0;
+};
+
+// How the engine's start waits for the cluster's tasks.
+struct StartWait {
+  Duration timeout = std::chrono::seconds(60);  // for all tasks together
+  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
+  // that are still missing and why, each as one text. What it throws ends the waiting.
+  std::function<void(const std::vector<std::string>& missing)> on_wait = {};
+};
+
+// How lanes compute, on whatever device their worker has.
+struct LaneComputing {
+  Arithmetic products = Arithmetic::kFloat32;  // what matrix products are computed in
+  // It repeats bit for bit on the same GPU (PlanOptions). A worker that was started so does that
+  // for every program.
+  bool deterministic = false;
+};
+
+struct EngineOptions {
+  ClusterSpec cluster;
+  // Tasks of another cluster are refused at the greeting, so that a wrong address connects nobody.
+  std::string cluster_id = "cairn";
+  std::string token;
+  // Another number for each coordinator's life; 0: it is drawn. Simulations give one, so that a run
+  // can be replayed.
+  std::uint64_t session = 0;
+  // Whether to serve the chief's address to other hosts without a token.
+  bool insecure = false;
+  RegistryOptions variables;
+  // How far lanes may run ahead of one another.
+  Consistency consistency;
+  // At most so many closures of a lane are between the start of their pull and the end of their
+  // push; 1: strict order of read, compute and write.
+  std::uint32_t pipeline_depth = 2;
+  // At most so many closures are sent to a lane and not answered (send_window.h); fewer with a
+  // bound on staleness (consistency.h).
+  std::uint32_t send_window = 256;
+  // schedule() waits while so many closures are queued.
+  std::size_t queue_capacity = 256 * 1024;
+  // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
+  bool bfloat16_wire = false;
+  LaneComputing computing;
+  // If another coordinator is at work at a task of the cluster, its session there is ended instead
+  // of this start being refused.
+  bool take_over = false;
+  // false: a ps that is lost is an error at once.
+  bool recovery = true;
+  Heartbeats heartbeats;
+  StartWait start;
+  // How long a lost ps may take to come back before the program gets an error.
+  Duration ps_wait = std::chrono::minutes(10);
+  // How long the program goes on without any worker before it gets an error.
+  Duration worker_wait = std::chrono::minutes(10);
+  WaitReports waits;
+  // On the folder that checkpoints go to, if the program has taken it already
+  // (storage/folder_lock.h). Other folders are locked at the first save.
+  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+};
+
+// A task that was lost, and what it cost.
+struct LossReport {
+  std::string task;  // "/job:ps/task:1"
+  std::string reason;
+  double at_seconds = 0;           // since the engine started
+  double back_after_seconds = -1;  // until it was connected and served again; -1: not yet
+  // until the first closure that pushed through it; -1: not yet
+  double first_push_after_seconds = -1;
+  std::uint64_t lost_updates = 0;  // a ps: closures whose updates are gone there
+};
+
+struct EngineStats {
+  // A snapshot of one moment. Counters go up from the engine's start, but for the global step,
+  // which a restore sets.
+  double uptime_seconds = 0;  // since the engine started
+  std::int64_t global_step = 0;
+  std::uint64_t updates = 0;  // closures that pushed and are committed
+  std::uint64_t retried = 0;
+  std::uint64_t lost_updates = 0;
+  StalenessHistogram staleness;
+  double staleness_mean = 0;  // of these
+  std::uint64_t staleness_max = 0;
+  std::uint32_t workers_ready = 0, workers = 0, ps_ready = 0, ps = 0;
+  std::uint64_t skipped_rows = 0;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t checkpoints_failed = 0;  // of those that are saved by themselves
+  std::string checkpoint_error;          // why the last of them failed
+  std::string last_checkpoint;
+  double last_checkpoint_seconds = 0;  // how long it took
+  double last_cut_seconds = 0;         // how long pushes were held for it
+  std::vector<LossReport> losses;
+};
+
+}  // namespace cairn

@@ -1,0 +1,80 @@
+// LossLedger: what the loss of each task cost. It knows which committed updates a ps does without,
+// so that each of them is reported lost exactly once.
+//
+// An update is a closure that pushed and was committed. A ps that lost its process is rebuilt from
+// a checkpoint, and then lacks every update that was committed after the checkpoint's cut, and
+// those that it already lacked at that cut. Two things make this more than a subtraction:
+//   - A ps that is rebuilt twice from the same checkpoint loses again only what was committed
+//     since.
+//   - A closure that was sent before the rebuild and is committed after it had pushed to the
+//     process that is gone. It is lost too, unless the checkpoint holds it: the new process refuses
+//     what was sent under an older layout.
+//   Thread  one; pure: it waits for nothing and logs nothing.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/engine_options.h"
+
+namespace cairn {
+
+class LossLedger {
+ public:
+  using Absence = std::optional<std::size_t>;  // number of a report; none: the task was not lost
+
+  // What a checkpoint holds of this session's updates.
+  struct Holdings {
+    std::uint64_t covers = 0;            // so many, the first ones that were committed,
+    std::vector<std::uint64_t> missing;  // less those that each ps lacked at its cut; by ps
+  };
+  struct Rebuilt {
+    std::uint64_t layout_version = 0;  // of the layout that named the new process
+    Holdings from;                     // of its checkpoint; empty: rebuilt from initial values
+    // Had the checkpoint this closure of this session? Null: it has none of them.
+    std::function<bool(std::uint64_t sequence)> has = nullptr;
+    Absence absence;  // whose report tells what is lost
+  };
+
+  explicit LossLedger(std::size_t ps = 0) : ps_(ps) {}
+
+  // ---- tasks; times in seconds since the engine started ----
+  Absence lost(std::string task, std::string reason, double at);
+  void back(Absence absence, double after);
+  // The first update since then went through the task, which ends the absence. False: there is
+  // none.
+  bool first_push(Absence& absence, double at);
+
+  // ---- updates ----
+  // A closure was committed that had been sent under this layout. True: some ps lacks it.
+  bool commit(std::uint64_t sequence, std::uint64_t sent_layout);
+  // How many updates that loses which were not lost before.
+  std::uint64_t rebuilt(std::size_t ps, Rebuilt how);
+  // The program restored a checkpoint on whose way `lost_updates` were lost; all ps are made of it.
+  void restored(std::uint64_t lost_updates);
+
+  // Of a cut made now: every update that was committed is on the shards, but for what they lack.
+  Holdings holdings() const;
+  // Lost on the way to the state of now, in this session and in those it goes on from.
+  std::uint64_t lost_on_the_way() const { return lost_before_ + lost_ - lost_undone_; }
+  std::uint64_t lost_updates() const { return lost_; }  // in this session
+  const std::vector<LossReport>& reports() const { return reports_; }
+
+ private:
+  struct Ps {
+    std::uint64_t missing = 0;  // committed updates that it lacks; all of them are reported
+    Rebuilt rebuilt;            // the last time
+  };
+  void add(const Ps& ps, std::uint64_t updates);
+
+  std::vector<Ps> ps_;
+  std::uint64_t committed_ = 0;
+  std::uint64_t lost_ = 0;
+  std::uint64_t lost_before_ = 0;  // on the way to what the program restored
+  std::uint64_t lost_undone_ = 0;  // of this session, before the program restored it away
+  std::vector<LossReport> reports_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,35 @@
+#include "coordinator/cluster/session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/base/random.h"
+
+namespace cairn {
+namespace {
+
+// Not the clock alone: two coordinators of one millisecond must differ. Odd, thus never 0, which
+// means "no session" on the wire.
+std::uint64_t draw_number(const Clock& clock, const void* where) {
+  const auto time = static_cast<std::uint64_t>(clock.wall_microseconds());
+  return random_key(time, reinterpret_cast<std::uintptr_t>(where)) >> 1 | 1;
+}
+
+}  // namespace
+
+Session::Session(EngineParts given, EngineOptions told, std::shared_ptr<Waiting> waiting,
+                 std::function<void()> wake)
+    : parts(given),
+      options(std::move(told)),
+      born(parts.clock.now()),
+      number(options.session != 0 ? options.session : draw_number(parts.clock, this)),
+      queue(options.queue_capacity, std::move(waiting), std::move(wake)) {
+  // A round may have to do with fewer members once the program waits.
+  if (options.consistency.in_rounds()) queue.watch_waits();
+}
+
+double Session::seconds_since(TimePoint then) const {
+  return std::chrono::duration<double>(parts.clock.now() - then).count();
+}
+
+}  // namespace cairn

@@ -1,0 +1,61 @@
+// Session: what all parts of one engine share, for the life of one coordinator.
+//
+// It decides nothing and knows none of the parts. It holds the seams that they talk through, what
+// they were told, the queue from which closures come, the signal by which they wake one another,
+// and the group that owns their coroutines.
+//   Thread  the reactor's, but for `queue`, `stats`, and what never changes.
+//   Order   a Session outlives the parts that refer to it; `tasks` are cancelled before any part
+//           goes, since their coroutines refer to the parts (Engine::stop).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "coordinator/cluster/closure_queue.h"
+#include "coordinator/cluster/engine_options.h"
+#include "coordinator/cluster/stats_book.h"
+#include "core/base/clock.h"
+#include "core/base/disk.h"
+#include "core/base/offload.h"
+#include "rpc/network.h"
+#include "rpc/reactor.h"
+#include "rpc/signal.h"
+#include "rpc/task_group.h"
+
+namespace cairn {
+
+// The seams of an engine. All references outlive it.
+struct EngineParts {
+  rpc::Reactor& reactor;
+  rpc::Network& network;
+  Offload& offload;
+  Disk& disk;
+  const Clock& clock;
+};
+
+struct Session {
+  // `wake` is called, on any thread, when the queue has something to send.
+  Session(EngineParts parts, EngineOptions options, std::shared_ptr<Waiting> waiting,
+          std::function<void()> wake);
+
+  double seconds_since(TimePoint then) const;
+  double uptime() const { return seconds_since(born); }
+
+  const EngineParts parts;
+  const EngineOptions options;
+  const TimePoint born;
+  // The session's number: every call to a task names it, so that no task takes an earlier
+  // coordinator's word for this one's.
+  const std::uint64_t number;
+  // All tasks were connected once. From then on they are watched, and a lost one is brought back.
+  bool started = false;
+  ClosureQueue queue;
+  StatsBook stats;
+  // "Something changed, look again": notified whenever a condition that a part waits for may have
+  // come true.
+  rpc::Signal changed;
+  // Of the parts' coroutines that nobody awaits; last, so that they are cancelled first.
+  rpc::TaskGroup tasks;
+};
+
+}  // namespace cairn

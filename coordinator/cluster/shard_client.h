@@ -1,0 +1,103 @@
+// ShardClient: the coordinator's side of one shard of a ps: its tables, fences, cuts and restores.
+//   Thread  the engine's.
+//   Errors  Unavailable once the connection is lost; else what the shard reports.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/cluster/claim.h"
+#include "core/base/incarnation.h"
+#include "core/rows/layout.h"
+#include "rpc/connection.h"
+
+namespace cairn {
+
+struct ShardVersion {
+  ShardIncarnation incarnation;
+  std::uint64_t counter = 0;
+};
+
+// Half-open ranges of closure sequence numbers, ascending, above a watermark below which all are
+// in.
+struct AppliedClosures {
+  std::uint64_t low_watermark = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  bool contains(std::uint64_t closure) const;
+  void merge(const AppliedClosures& other);
+};
+
+// A closure that is applied with a round, and the layout by which its last run was sent.
+struct AppliedMember {
+  std::uint64_t closure = 0, sent_layout = 0;
+};
+
+struct ShardMark {
+  ShardVersion version;
+  AppliedClosures applied;
+};
+
+struct SavedFile {
+  std::string name;
+  std::uint64_t bytes = 0, checksum = 0;
+};
+struct ShardSaved {
+  std::vector<SavedFile> files;
+  std::uint64_t rows = 0, bytes = 0;
+};
+
+class ShardClient {
+ public:
+  ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId shard);
+  ~ShardClient();
+
+  // Sends the shard's tables of `layout` with ids in [first, last).
+  rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout,
+                                    VariableId first, VariableId last);
+  rpc::Task<void> open();
+  rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below,
+                           std::uint64_t settled_below);
+  rpc::Task<void> fence(std::uint64_t session, LaneIncarnation newest,
+                        std::vector<LaneIncarnation> alive);
+  // Has the shard apply what the members have pushed for the round, as one sum in their order; safe
+  // to repeat.
+  //   Errors  Aborted: shares of theirs are gone there; all members are to run again.
+  rpc::Task<void> apply_round(std::uint64_t session, std::uint64_t round,
+                              std::vector<AppliedMember> members);
+  rpc::Task<ShardMark> mark(std::uint64_t attempt);
+  rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
+  rpc::Task<void> drop_mark(std::uint64_t attempt);
+  rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,
+                                   AppliedClosures applied, std::vector<VariableId> variables);
+  // All rows at their initial values, no closure applied, closed: as if its tables had just been
+  // made.
+  rpc::Task<void> begin_anew();
+  ShardId shard() const { return shard_; }
+  void set_shard(ShardId shard) { shard_ = shard; }  // before the first call about tables
+  rpc::Connection& connection() { return *connection_; }
+
+ private:
+  struct Stub;
+  std::unique_ptr<rpc::Connection> connection_;
+  std::unique_ptr<Stub> stub_;
+  ShardId shard_;
+};
+
+class PsControlClient {
+ public:
+  explicit PsControlClient(std::unique_ptr<rpc::Connection> connection);
+  ~PsControlClient();
+  kj::Promise<void> ping();
+  rpc::Task<std::string> status();
+  rpc::Task<JoinAnswer> join(JoinRequest wanted);
+  rpc::Connection& connection() { return *connection_; }
+
+ private:
+  struct Stub;
+  std::unique_ptr<rpc::Connection> connection_;
+  std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace cairn

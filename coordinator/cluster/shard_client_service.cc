@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "coordinator/cluster/reply_wire.h"
+#include "coordinator/cluster/shard_client.h"
+#include "core/graph/wire.h"
+#include "rpc/cairn.capnp.h"
+
+namespace cairn {
+namespace {
+
+using Parts = std::vector<std::pair<std::uint32_t, RowRange>>;
+
+// A part keeps its index in the variable, by which lanes name it, whichever shard it lies on.
+Parts parts_on(const VariableLayout& variable, ShardId shard) {
+  Parts parts;
+  for (std::uint32_t i = 0; i < variable.parts.size(); ++i)
+    if (variable.parts[i].shard == shard) parts.emplace_back(i, variable.parts[i].rows);
+  return parts;
+}
+
+void write_table(wire::Table::Builder out, const VariableLayout& variable, const Parts& parts) {
+  out.setVariable(variable.id);
+  wire::write(out.initSpec(), *variable.spec);
+  wire::write(out.initRule(), variable.rule);
+  auto list = out.initParts(static_cast<unsigned>(parts.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setVariable(variable.id);
+    list[i].setIndex(parts[i].first);
+    list[i].setBegin(parts[i].second.begin);
+    list[i].setEnd(parts[i].second.end);
+  }
+}
+
+// The program may name a folder relative to its own working directory, and a ps has another one.
+std::string at_any_process(const std::string& folder) {
+  return std::filesystem::absolute(folder).lexically_normal().string();
+}
+
+}  // namespace
+
+// The ranges are half-open and ascend: the last one that begins at or below the closure is the only
+// one that can hold it.
+bool AppliedClosures::contains(std::uint64_t closure) const {
+  if (closure < low_watermark) return true;
+  auto after = std::upper_bound(ranges.begin(), ranges.end(), closure,
+                                [](auto c, const auto& range) { return c < range.first; });
+  return after != ranges.begin() && closure < std::prev(after)->second;
+}
+
+void AppliedClosures::merge(const AppliedClosures& other) {
+  // The watermark comes from this coordinator alone, so that the highest one holds for all shards.
+  // A closure that any shard has applied is in the union; whether it is committed as well is asked
+  // afterwards (Dispatcher::all_committed).
+  low_watermark = std::max(low_watermark, other.low_watermark);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all(ranges);
+  all.insert(all.end(), other.ranges.begin(), other.ranges.end());
+  std::sort(all.begin(), all.end());
+  ranges.clear();
+  for (const auto& range : all) {
+    if (!ranges.empty() && range.first <= ranges.back().second)
+      ranges.back().second = std::max(ranges.back().second, range.second);
+    else
+      ranges.push_back(range);
+  }
+}
+
+struct ShardClient::Stub {
+  wire::Shard::Client shard;
+};
+ShardClient::ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId shard)
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Shard>()})),
+      shard_(shard) {}
+ShardClient::~ShardClient() = default;
+
+rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
+                                               std::shared_ptr<const Layout> layout,
+                                               VariableId first, VariableId last) {
+  auto request = stub_->shard.configureRequest();
+  request.setSession(session);
+  request.setLayoutVersion(layout->version);
+  request.setSeed(layout->seed);
+  // A list of the protocol has a fixed length, so that the tables are gathered before it is made.
+  std::vector<std::pair<const VariableLayout*, Parts>> mine;
+  for (VariableId id = first; id < last; ++id)
+    if (auto parts = parts_on(layout->variables[id], shard_); !parts.empty())
+      mine.emplace_back(&layout->variables[id], std::move(parts));
+  auto tables = request.initTables(static_cast<unsigned>(mine.size()));
+  for (unsigned i = 0; i < tables.size(); ++i)
+    write_table(tables[i], *mine[i].first, mine[i].second);
+  auto response = co_await request.send();
+  co_return read_version(response.getVersion());
+}
+
+rpc::Task<void> ShardClient::open() { co_await stub_->shard.openRequest().send().ignoreResult(); }
+
+rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closures_below,
+                                      std::uint64_t settled_below) {
+  auto request = stub_->shard.announceRequest();
+  request.setSession(session);
+  request.setClosuresBelow(closures_below);
+  request.setSettledBelow(settled_below);
+  co_await request.send().ignoreResult();
+}
+
+rpc::Task<void> ShardClient::fence(std::uint64_t session, LaneIncarnation newest,
+                                   std::vector<LaneIncarnation> alive) {
+  auto request = stub_->shard.fenceRequest();
+  request.setSession(session);
+  request.setNewest(newest.number);
+  auto list = request.initAlive(static_cast<unsigned>(alive.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, alive[i].number);
+  co_await request.send().ignoreResult();
+}
+
+rpc::Task<void> ShardClient::apply_round(std::uint64_t session, std::uint64_t round,
+                                         std::vector<AppliedMember> members) {
+  auto request = stub_->shard.applyRoundRequest();
+  request.setSession(session);
+  request.setRound(round);
+  auto list = request.initMembers(static_cast<unsigned>(members.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setClosure(members[i].closure);
+    list[i].setSentLayout(members[i].sent_layout);
+  }
+  co_await request.send().ignoreResult();
+}
+
+rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt) {
+  auto request = stub_->shard.markRequest();
+  request.setAttempt(attempt);
+  auto response = co_await request.send();
+  co_return read_mark(response);
+}
+
+rpc::Task<ShardSaved> ShardClient::save(std::uint64_t attempt, std::string folder) {
+  auto request = stub_->shard.saveRequest();
+  request.setAttempt(attempt);
+  request.setFolder(at_any_process(folder).c_str());
+  auto response = co_await request.send();
+  co_return read_saved(response);
+}
+
+rpc::Task<void> ShardClient::drop_mark(std::uint64_t attempt) {
+  auto request = stub_->shard.dropMarkRequest();
+  request.setAttempt(attempt);
+  co_await request.send().ignoreResult();
+}
+
+rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
+                                              std::vector<std::string> databases,
+                                              AppliedClosures applied,
+                                              std::vector<VariableId> variables) {
+  auto request = stub_->shard.restoreRequest();
+  request.setFolder(at_any_process(folder).c_str());
+  auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
+  for (unsigned i = 0; i < names.size(); ++i) names.set(i, databases[i].c_str());
+  auto set = request.initApplied();
+  set.setLowWatermark(applied.low_watermark);
+  auto ranges = set.initClosures(static_cast<unsigned>(applied.ranges.size()));
+  for (unsigned i = 0; i < ranges.size(); ++i) {
+    ranges[i].setBegin(applied.ranges[i].first);
+    ranges[i].setEnd(applied.ranges[i].second);
+  }
+  auto ids = request.initVariables(static_cast<unsigned>(variables.size()));
+  for (unsigned i = 0; i < ids.size(); ++i) ids.set(i, variables[i]);
+  auto response = co_await request.send();
+  co_return response.getRows();
+}
+
+rpc::Task<void> ShardClient::begin_anew() {
+  // A restore of all tables from no database: every row goes back to its initial value.
+  auto request = stub_->shard.restoreRequest();
+  co_await request.send().ignoreResult();
+}
+
+struct PsControlClient::Stub {
+  wire::PsControl::Client control;
+};
+PsControlClient::PsControlClient(std::unique_ptr<rpc::Connection> connection)
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::PsControl>()})) {}
+PsControlClient::~PsControlClient() = default;
+kj::Promise<void> PsControlClient::ping() {
+  return stub_->control.pingRequest().send().ignoreResult();
+}
+rpc::Task<std::string> PsControlClient::status() {
+  auto response = co_await stub_->control.statusRequest().send();
+  co_return std::string(response.getJson());
+}
+
+rpc::Task<JoinAnswer> PsControlClient::join(JoinRequest wanted) {
+  auto request = stub_->control.joinRequest();
+  write_join(request.initClaim(), wanted);
+  auto response = co_await request.send();
+  co_return read_join(response.getAnswer());
+}
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+// CheckpointView: a checkpoint as the engine uses it, where rows, step, positions and applied
+// closures come from. RowSources: the two of them that tables take their rows from.
+//   Thread  the engine's; a view that was read or committed does not change, but for `partial`.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/restore_status.h"
+#include "coordinator/cluster/shard_client.h"
+#include "coordinator/dispatch/pipelines.h"
+#include "storage/manifest.h"
+
+namespace cairn {
+
+struct CheckpointView {
+  std::string folder;
+  // folders of the shards' databases, relative to `folder`
+  std::vector<std::string> databases;
+  std::uint64_t checkpoint = 0;  // its number in its folder
+  std::uint64_t session = 0;
+  std::vector<storage::Ancestor> ancestors;  // of the session
+  std::uint64_t seed = 0;
+  std::int64_t global_step = 0;
+  std::uint64_t lost_updates = 0;  // on the way to it
+  AppliedClosures applied;
+  SavedVariables variables;
+  bool partial = false;  // variables of another dtype or shape begin anew, without a word
+  std::vector<PipelinePosition> positions;
+  LossLedger::Holdings holdings;  // of this session's updates
+
+  // Does the checkpoint hold the variable? If not, it keeps its initial values.
+  // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
+  bool holds(const VariableSpec& spec) const;
+};
+
+// Where rows come from that no shard has. Written by Checkpointer.
+struct RowSources {
+  // What the program restored: new variables take their rows from it. Null: nothing was.
+  std::shared_ptr<CheckpointView> restored;
+  // What a lost ps is rebuilt from: the newest checkpoint of this run, or `restored`.
+  std::shared_ptr<CheckpointView> newest;
+  // A cut is marked on the shards, or its rows are on their way to the disk: `newest` is about to
+  // be replaced, and a shard cannot be restored meanwhile.
+  bool writing = false;
+};
+
+}  // namespace cairn

@@ -1,0 +1,154 @@
+// Dispatcher: queue -> lane -> result. It chooses a lane for each closure, gives the closure its
+// step and its elements, and settles what became of it: committed, run again, or failed.
+//
+//   dispatcher.cc          queue -> lane
+//   dispatcher_results.cc  lane -> result, or another run
+//   dispatcher_rounds.cc   lane -> the sum of a round -> shards, under synchronous(b)
+//   dispatcher_group.cc    which lanes take a round together, under HybridStrategy
+//   dispatcher_lanes.cc    lanes that come, go, and hold their pushes for a cut
+//
+// Exactly once, on this side:
+//   - A closure's step and elements are fixed when it is first sent, and kept for as often as it is
+//     sent again.
+//   - A closure that may have pushed to some shards only is torn from the moment at which its
+//     failure is known until it is settled. No cut is made meanwhile.
+//   - What was sent to a lost lane is handed out by abandon(), and queued again only after the
+//     lane's fence is raised (Workers).
+//   - A closure is answered when it ends, whatever else its message brought.
+//   - Where a pipeline ends, its lane helps with the others of the dataset. Only when all of their
+//     elements are committed is the program told of the end, for that error cancels what is queued.
+// Order: of the lanes with the fewest closures the one that has waited longest is next. Closures
+// that go to a lane in one turn of the loop go in one message, or in a few.
+//   Thread  the engine's, but for wake().
+//   Errors  those of closures go to the queue, which tells the user; none are thrown here.
+//   Cost    what a closure costs does not depend on how many workers there are.
+//   Calls   `save_is_due`, as an update is committed, for as long as the progress book says so.
+#pragma once
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/cluster_members.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/dispatch/announcer.h"
+#include "coordinator/dispatch/dispatch_gate.h"
+#include "coordinator/dispatch/least_loaded.h"
+#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/dispatch/shard_tables.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+class Dispatcher {
+ public:
+  // All outlive the dispatcher. Lanes are sent the synced layout of `tables`.
+  Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables, DispatchGate& gate,
+             Announcer& announcer, ProgressBook& progress, LossLedger& losses,
+             std::function<void()> save_is_due);
+
+  // Has the loop pump soon; any thread.
+  void wake();
+  // Sends all that can be sent. Called whenever an obstacle may be gone; nothing happens before the
+  // session has started.
+  void pump();
+
+  // ---- lanes; called by Workers ----
+  // The lane has a new connection, of which nothing is known. It is sent nothing yet.
+  void renew(Lane& lane);
+  // The lane may be sent closures, if it is ready. One that comes while pushes are held is kept out
+  // until they are released: it has not been asked to hold its own.
+  void admit(Lane& lane);
+  // The lane is lost: its connection and tasks go. What it had been sent is appended to
+  // `interrupted`; some of that may be torn from now on.
+  void abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& interrupted);
+
+  // ---- for a cut; called by CutMaker ----
+  // Are there closures that some shards may have and others not?
+  bool any_torn() const { return torn_ > 0; }
+  // A cut waits for them, from now on or no more. A round that one of them belongs to waits for no
+  // further members then: the program may be waiting for the checkpoint, and schedule none.
+  void cut_waits(bool waits);
+  // Ends when no push is under way on any lane, and what became of the closures that have ended is
+  // known here. Errors: a lane was lost, or did not answer in time; release_pushes() all the same.
+  rpc::Task<void> hold_pushes();
+  void release_pushes();
+  // Is every update of `applied` committed? One that some shard has applied, and whose end is not
+  // known here, may be half done.
+  bool all_committed(const AppliedClosures& applied) const;
+
+ private:
+  // A closure that is aborted again and again is our bug or the user's, not a recovery.
+  static constexpr std::uint32_t kAttemptsMax = 1000;
+
+  void dispatch_queued();
+  std::shared_ptr<const Closure> next_queued();
+  void dispatch_next(Lane& lane);
+  bool has_room(const Lane& lane) const;
+  void weigh(Lane& lane);
+  bool prepared(const Lane& lane, const Closure& closure) const;
+  rpc::Task<void> prepare(Lane* lane, std::shared_ptr<Closure> closure);
+  rpc::Task<void> send_preparations(Lane* lane, std::shared_ptr<Closure> closure);
+  void dispatch(Lane& lane, std::shared_ptr<Closure> closure);
+  void owe(Lane& lane);
+  void send_dispatched();
+  LaneMessage next_message(Lane& lane);
+
+  rpc::Task<void> run_on(Lane* lane, LaneMessage message);
+  void answered(Lane& lane, LaneReply reply);
+  void answered_late(Lane& lane, const LaneReply& reply);
+  void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
+  void commit_elements(const Closure& closure, LaneReply& reply);
+  void count_update(Lane& lane, const Closure& closure, const LaneReply& reply);
+  void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
+  void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
+  void fail(Closure& closure, std::exception_ptr error);
+  std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
+  rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
+  rpc::Task<void> pump_later();
+  void torn(Closure& closure);
+  void not_torn(Closure& closure);
+
+  void dispatch_in_rounds();
+  bool nobody_brings_more(const std::vector<const Closure*>& closures) const;
+  void settle_round();
+  void leave_out(const std::shared_ptr<Closure>& closure);
+  rpc::Task<void> apply_round();
+  void commit_round();
+  void verify_copies(const Rounds::Members& members);
+  void round_failed(const std::exception_ptr& error);
+  void round_lacks_shares(const std::exception_ptr& error, bool anywhere, bool all_answered);
+  void begin_torn(Closure& closure);
+
+  void settle_group();
+  void form_group(std::vector<Lane*> lanes);
+  rpc::Task<void> join_group(std::uint64_t number, std::vector<Lane*> lanes,
+                             std::vector<Lane*> others);
+  void break_group();
+  void faltered(const Closure& closure);
+
+  rpc::Task<void> hold_lane(Lane* lane);
+
+  Session& session_;
+  ClusterMembers& members_;
+  ShardTables& tables_;
+  DispatchGate& gate_;
+  Announcer& announcer_;
+  ProgressBook& progress_;
+  LossLedger& losses_;
+  ClosureQueue& queue_;  // the session's, and its clock: looked at for each closure
+  const Clock& clock_;
+  std::function<void()> save_is_due_;
+  std::shared_ptr<rpc::Mailbox> mailbox_;
+  std::atomic<bool> wake_posted_{false};
+  LeastLoaded free_;        // lanes that may be sent a closure, by their number
+  std::vector<Lane*> due_;  // lanes that something is to be sent to at the end of pump()
+  std::size_t torn_ = 0;    // closures that some shards may have and others not
+  bool holding_ = false;    // pushes are held on the lanes, or about to be
+  bool cut_waits_ = false;  // for torn closures
+};
+
+}  // namespace cairn

@@ -1,0 +1,44 @@
+#include "coordinator/dispatch/function_registry.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/exec/plan.h"
+
+namespace cairn {
+
+// The numbers that variables have in a store do not matter to the cut.
+std::uint64_t count_pushes(const Graph& graph) {
+  std::vector<VariableId> numbers(graph.variables.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<VariableId>(i);
+  const Plan plan(graph, std::move(numbers), {});
+  std::uint64_t pushes = 0;
+  for (const Wave& wave : plan.waves) pushes += wave.updates.empty() ? 0 : 1;
+  return std::max<std::uint64_t>(pushes, 1);
+}
+
+std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
+    std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
+    const VariableRegistry& variables) {
+  // Functions are told apart by the hash of their serialised graph: a lambda that is wrapped anew
+  // in each round of a loop, but records the same graph, is sent to a lane once.
+  std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
+  std::lock_guard hold(mutex_);
+  if (auto known = functions_.find(key); known != functions_.end()) return known->second;
+  variables.require_own(concrete->variables);
+  auto made = std::make_shared<RegisteredFunction>();
+  made->id = static_cast<std::uint32_t>(functions_.size());
+  made->name = name;
+  made->updates = concrete->graph.updates_variables();
+  made->assigns = concrete->graph.assigns();
+  if (counts_pushes_ && made->updates) made->pushes = count_pushes(concrete->graph);
+  made->uses_variables = !concrete->graph.variables.empty();
+  made->elements = concrete->graph.elements_taken();
+  if (!made->elements.empty())
+    made->steps = std::max<std::int64_t>(1, made->elements.front() / concrete->replicas);
+  made->concrete = std::move(concrete);
+  return functions_[std::move(key)] = std::move(made);
+}
+
+}  // namespace cairn

@@ -1,0 +1,92 @@
+// ShardTables: the layout's way to the shards. New variables become tables, and tables get the rows
+// of a checkpoint.
+//
+// The registry makes a new layout for each new variable; sync() brings the newest to every shard.
+// Lanes go by the layout that all shards have: the synced one. A shard is configured with its
+// tables while it is closed, gets its rows, and is opened last, so that nobody sees half a model.
+//   Thread  the engine's, but for registry().
+//   Errors  Unavailable: the ps was lost. FailedPrecondition: a variable has another dtype or shape
+//           in the checkpoint. DataLoss, NotFound: the checkpoint is damaged; the text says how to
+//           find out more.
+//   Lock    sync() takes the TableLock. Everybody who calls configure(), restore(), restore_new()
+//           or rebuild() holds it: PsGroup as it attaches one, Checkpointer as it restores.
+//   Calls   `pump` (of the dispatcher) once a layout is synced; fails the queue if it cannot be.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "coordinator/cluster/cluster_members.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/cluster/variable_registry.h"
+#include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/table_lock.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+class ShardTables {
+ public:
+  ShardTables(Session& session, ClusterMembers& members, RowSources& sources, TableLock& lock,
+              std::function<void()> pump)
+      : session_(session),
+        members_(members),
+        sources_(sources),
+        lock_(lock),
+        pump_(std::move(pump)) {}
+
+  // Once, when all ps are connected, before anything else here is called.
+  void begin(std::vector<ShardServer> servers);
+  VariableRegistry& registry() { return *registry_; }
+
+  // ---- the synced layout ----
+  // Do all shards have the tables of this layout version?
+  bool have(std::uint64_t layout) const { return !resync_ && layout <= synced_version_; }
+  const std::shared_ptr<const Layout>& synced() const { return synced_; }
+  std::uint64_t synced_version() const { return synced_version_; }
+  // Begins to bring the newest layout to the shards, unless the lock is held or a ps is away: what
+  // mends that pumps, and the dispatcher asks again.
+  void sync();
+  // Waits until the shards have every variable that exists at the time of the call, including those
+  // that no closure has used yet.
+  //   Errors  Unavailable: a ps that is away was given up. Whatever keeps the shards from taking
+  //           the variables, such as a damaged checkpoint that was to give them their rows.
+  rpc::Task<void> reach_newest();
+  // One ps has this layout. Lanes go by it once all have, and the others have all but tables that
+  // are newer than the last sync.
+  void attached(std::shared_ptr<const Layout> layout);
+
+  // ---- one ps ----
+  // Sends its shards their tables from variable `first` on, and closes them.
+  rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
+  // Each variable from `first` on takes its rows from the first of the sources that holds it; the
+  // others are left alone. A source may be null.
+  rpc::Task<void> restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
+                          std::vector<std::shared_ptr<CheckpointView>> sources);
+  // Only variables that no lane knows of yet. What merely got slots keeps its rows.
+  rpc::Task<void> restore_new(Ps* ps, std::shared_ptr<const Layout> layout);
+  // All rows, into a process that may be new.
+  rpc::Task<void> rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
+                          std::shared_ptr<CheckpointView> newest);
+
+ private:
+  rpc::Task<void> sync_all();
+  void verify_restorable(const Layout& layout) const;
+  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
+                                std::vector<VariableId> wanted);
+
+  Session& session_;
+  ClusterMembers& members_;
+  RowSources& sources_;
+  TableLock& lock_;
+  std::function<void()> pump_;
+  std::unique_ptr<VariableRegistry> registry_;
+  std::uint64_t synced_version_ = 0;  // of synced_: asked for each closure
+  std::shared_ptr<const Layout> synced_;
+  bool resync_ = false;              // a ps has tables that others may lack
+  std::exception_ptr sync_failure_;  // of the last sync; not that a ps was lost
+};
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+#include "coordinator/engine/engine.h"
+
+#include <utility>
+
+#include "core/base/log.h"
+
+namespace cairn {
+
+// The parts are made in the order in which they refer to one another. Some callbacks point forward,
+// to a part that is made later: none of them is called before start(), except by a closure that is
+// queued, and nobody has the queue before the constructor has ended.
+Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
+    : session_(parts, std::move(options), std::move(waiting), [this] { dispatcher_.wake(); }),
+      functions_(session_.options.consistency.in_rounds()),
+      table_lock_(session_.changed),
+      announcer_(session_, members_, [this] { dispatcher_.pump(); }),
+      tables_(session_, members_, sources_, table_lock_, [this] { dispatcher_.pump(); }),
+      fence_(session_, members_),
+      gate_(members_, tables_, table_lock_, announcer_, session_.options.consistency),
+      dispatcher_(session_, members_, tables_, gate_, announcer_, progress_, losses_,
+                  [this] { auto_saver_.save_if_due(); }),
+      checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), dispatcher_),
+                    [this] { dispatcher_.pump(); }),
+      auto_saver_(session_, progress_, checkpointer_),
+      workers_(session_, members_, dispatcher_, fence_, losses_),
+      ps_group_(session_, members_, tables_, table_lock_, sources_, fence_, announcer_, losses_,
+                [this] { dispatcher_.pump(); }),
+      status_(session_, members_, gate_, table_lock_, checkpointer_) {}
+
+Engine::~Engine() { stop(); }
+
+CheckpointParts Engine::checkpoint_parts() {
+  return {session_, members_, tables_, table_lock_, sources_, progress_, losses_};
+}
+
+std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(
+    std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+    bool shared) {
+  return progress_.add_dataset(std::move(name), std::move(descriptions), std::move(spec), shared);
+}
+
+void Engine::request_stop() {
+  if (!stopping_.looked_for)
+    throw FailedPreconditionError(
+        "this program does not look whether it is to stop (ClusterCoordinator::stop_requested): "
+        "end its process");
+  if (!stopping_.requested.exchange(true)) log_info("the program is asked to stop");
+}
+
+}  // namespace cairn

@@ -1,0 +1,147 @@
+// Engine: the coordinator's half that lives on a loop. It composes the parts below, connects them
+// to the cluster at the start, and is what the rest of the coordinator talks to.
+//
+//   Session          what all parts share; ClusterMembers: the tasks, and how each stands
+//   Dispatcher       queue -> lane -> result; DispatchGate: which closures may be sent
+//   Announcer        which closures there are, told to shards
+//   ShardTables      the layout's way to the shards; TableLock: one at a time
+//   Workers, PsGroup connect, watch, give up, bring back; LaneFence shuts out what was lost
+//   Checkpointer     cut, save, restore; AutoSaver: when
+//   ProgressBook, LossLedger
+//                    how far the run has come; what was lost
+//   StatusReporter   what people are told
+//
+// Each part is given those before it in the list of members, and knows none after it. Where one has
+// to wake a later one (a layout is synced: pump; a save is due), it is given that one call.
+//   Thread  the reactor's, but for what says "any thread".
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/checkpoint/auto_saver.h"
+#include "coordinator/checkpoint/checkpointer.h"
+#include "coordinator/cluster/cluster_members.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/dispatch/announcer.h"
+#include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/dispatch_gate.h"
+#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/function_registry.h"
+#include "coordinator/dispatch/lane_fence.h"
+#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/dispatch/shard_tables.h"
+#include "coordinator/dispatch/table_lock.h"
+#include "coordinator/engine/ps_group.h"
+#include "coordinator/engine/status_reporter.h"
+#include "coordinator/engine/workers.h"
+
+namespace cairn {
+
+class Engine {
+ public:
+  using Parts = EngineParts;
+  Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting);
+  ~Engine();
+
+  // Connects to every task. Unavailable after options.start.timeout, naming who is missing.
+  rpc::Task<void> start();
+  // Lets go of everybody. Closures that run are left to their workers, their results to nobody.
+  void stop();
+
+  // ---- any thread ----
+  ClosureQueue& queue() { return session_.queue; }
+  VariableRegistry& registry() { return tables_.registry(); }  // after start()
+  std::shared_ptr<const RegisteredFunction> register_function(
+      std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
+    return functions_.add(std::move(concrete), name, registry());
+  }
+  // of the whole cluster; after start()
+  std::size_t lane_count() const { return members_.lanes.size(); }
+  // The number of each lane's worker; after start().
+  std::vector<std::int64_t> workers_of_lanes() const;
+  EngineStats stats() const { return status_.stats(); }
+  // As of at most 200 ms ago; before start() has ended, too.
+  std::string status_json() const { return status_.json(); }
+  // Sets the part of status_json() that the program says of itself.
+  void set_program_status(Json said) { status_.set_program(std::move(said)); }
+  // tasks that start() waits for, each with what is wrong, as of as long ago
+  std::vector<std::string> missing() const { return status_.missing(); }
+  const EngineOptions& options() const { return session_.options; }
+  // Has somebody asked that the program end? To ask is to say that it would.
+  bool stop_requested() {
+    stopping_.looked_for = true;
+    return stopping_.requested;
+  }
+  bool looks_for_stop() const { return stopping_.looked_for; }
+  // FailedPrecondition: the program never looked whether it is to end.
+  void request_stop();
+
+  // ---- the loop's ----
+  void log_waits() { status_.log_waits(); }  // what it waits for, to the log
+  void pump() { dispatcher_.pump(); }        // sends what can be sent
+  std::shared_ptr<const PerWorkerDataset> add_dataset(
+      std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+      bool shared);
+  // One consistent cut; the name of the checkpoint. One at a time, later calls wait.
+  rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata) {
+    return checkpointer_.save(std::move(policy), std::move(metadata));
+  }
+  // Variables (also those made later), step, dataset positions and, in the same session, closures
+  // from a checkpoint. The queue must be idle. FailedPrecondition: another dtype or shape.
+  rpc::Task<void> restore(std::string checkpoint, RestoreOptions options = {}) {
+    return checkpointer_.restore(std::move(checkpoint), options);
+  }
+  // What the checkpoint that was restored last holds; empty: none was.
+  SavedVariables restored_variables() const { return checkpointer_.restored_variables(); }
+  // What that checkpoint does not hold, or not alike, begins anew, without a warning or an error.
+  void expect_partial_restore() { checkpointer_.expect_partial_restore(); }
+  // Saves by itself from now on.
+  void save_by(CheckpointPolicy policy, std::string metadata) {
+    auto_saver_.begin(std::move(policy), std::move(metadata));
+  }
+  void set_save_metadata(std::string metadata) { auto_saver_.set_metadata(std::move(metadata)); }
+  void hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
+    checkpointer_.hold_folder(std::move(lock));
+  }
+  // One now, under that policy, for all who ask before it has begun; it does not end with them.
+  //   Errors  FailedPrecondition: there is no policy. Those of save().
+  kj::Promise<std::string> save_by_policy() { return auto_saver_.save_now(); }
+
+ private:
+  struct Stopping {
+    std::atomic<bool> looked_for{false}, requested{false};
+  };
+
+  CheckpointParts checkpoint_parts();
+
+  // ---- the start ----
+  void list_members();
+  rpc::Task<void> connect_everybody();
+  void number_members();
+  rpc::Task<void> show_life();
+
+  // In the order in which the parts lean on one another; the last goes first.
+  Session session_;
+  FunctionRegistry functions_;
+  ClusterMembers members_;
+  RowSources sources_;
+  TableLock table_lock_;
+  ProgressBook progress_;
+  LossLedger losses_;
+  Announcer announcer_;
+  ShardTables tables_;
+  LaneFence fence_;
+  DispatchGate gate_;
+  Dispatcher dispatcher_;
+  Checkpointer checkpointer_;
+  AutoSaver auto_saver_;
+  Workers workers_;
+  PsGroup ps_group_;
+  StatusReporter status_;
+  Stopping stopping_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,168 @@
+// The engine's beginning and end: everybody is connected, joins the session, and is let go of.
+
+#include "coordinator/cluster/task_roles.h"
+#include "coordinator/engine/engine.h"
+
+namespace cairn {
+namespace {
+
+constexpr Duration kDialPause = std::chrono::milliseconds(20);
+
+// One that is away, or slow, is dialled again.
+template <typename Member>
+rpc::Task<void> dial_once(Member* member, rpc::Task<void> connecting) {
+  try {
+    co_await kj::mv(connecting);
+    member->trouble.clear();
+  } catch (const UnavailableError& e) {
+    member->trouble = e.what();
+  } catch (const DeadlineExceededError& e) {
+    member->trouble = e.what();
+  }
+}
+
+// A task that is lost at once is lost like any other: its loop brings it back.
+template <typename Member>
+rpc::Task<void> join_or_lose(Member* member, rpc::Task<void> joining, const Clock* clock) {
+  try {
+    co_await kj::mv(joining);
+    co_return;
+  } catch (const UnavailableError& e) {
+    member->trouble = e.what();
+  } catch (const DeadlineExceededError& e) {
+    member->trouble = e.what();
+  }
+  member->lost_at = clock->now();
+}
+
+}  // namespace
+
+rpc::Task<void> Engine::start() {
+  list_members();
+  losses_ = LossLedger(members_.ps.size());
+  // Both run while the others are still dialled: the status so that somebody who waits can ask, and
+  // the pings so that no task takes us for dead and lets another coordinator join.
+  session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
+  session_.tasks.spawn("showing life to those that are there", show_life());
+  co_await connect_everybody();
+  number_members();
+  const Clock* clock = &session_.parts.clock;
+  for (auto& ps : members_.ps)
+    co_await join_or_lose(ps.get(), ps_group_.attach_in_time(ps.get()), clock);
+  for (auto& worker : members_.workers)
+    co_await join_or_lose(worker.get(), workers_.configure(worker.get()), clock);
+  // From here on closures are sent. Whoever was lost on the way is brought back by the loops below.
+  session_.started = true;
+  // The loops that bring back the lost begin only now: before that they and the start would connect
+  // the same task twice.
+  for (auto& ps : members_.ps) session_.tasks.spawn(ps->name, ps_group_.keep(ps.get()));
+  for (auto& worker : members_.workers)
+    session_.tasks.spawn(worker->name, workers_.keep(worker.get()));
+  session_.tasks.spawn("watch for workers", workers_.watch_for_none());
+  session_.tasks.spawn("announce closures", announcer_.run());
+  status_.refresh();
+  pump();
+}
+
+// Members are counted without gaps; the names are the tasks' own, which may have some.
+void Engine::list_members() {
+  const auto& cluster = session_.options.cluster;
+  verify_parameter_server_cluster(cluster);
+  verify_distinct_addresses(cluster);
+  for (const auto& [task, address] : cluster.tasks("ps")) {
+    auto index = static_cast<std::uint32_t>(members_.ps.size());
+    members_.ps.push_back(std::make_unique<Ps>());
+    *members_.ps.back() =
+        Ps{.index = index,
+           .address = address,
+           .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
+  }
+  for (const auto& [task, address] : cluster.tasks("worker")) {
+    auto index = static_cast<std::uint32_t>(members_.workers.size());
+    members_.workers.push_back(std::make_unique<Worker>());
+    *members_.workers.back() =
+        Worker{.index = index,
+               .address = address,
+               .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
+  }
+  const Consistency& consistency = session_.options.consistency;
+  if (consistency.backup_workers() >= members_.workers.size())
+    throw InvalidArgumentError(str(consistency.text(), " with ", members_.workers.size(),
+                                   " workers: a round would wait for none of them; at most ",
+                                   members_.workers.size() - 1, " can be backup workers"));
+}
+
+// Everybody is dialled in turn until all are there, so that one that is away hides no other.
+rpc::Task<void> Engine::connect_everybody() {
+  const TimePoint deadline = session_.parts.clock.now() + session_.options.start.timeout;
+  for (;;) {
+    for (auto& ps : members_.ps)
+      if (!ps->control) co_await dial_once(ps.get(), ps_group_.connect(ps.get()));
+    for (auto& worker : members_.workers)
+      if (!worker->control) co_await dial_once(worker.get(), workers_.connect(worker.get()));
+    const std::vector<std::string> missing = members_.not_connected();
+    if (missing.empty()) co_return;
+    if (session_.parts.clock.now() >= deadline) {
+      std::string all;
+      for (const std::string& task : missing) all += (all.empty() ? "" : "; ") + task;
+      const auto seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(session_.options.start.timeout).count();
+      throw UnavailableError(str("could not be reached in ", seconds, " s: ", all,
+                                 ". Start what is missing, or correct its address in the cluster"));
+    }
+    co_await session_.parts.reactor.sleep(kDialPause);
+  }
+}
+
+// Shards and lanes are numbered over the whole cluster once it is known how many each task has.
+void Engine::number_members() {
+  std::vector<ShardServer> servers;
+  std::uint32_t first = 0;
+  for (auto& ps : members_.ps) {
+    auto shards = static_cast<std::uint32_t>(ps->shards.size());
+    servers.push_back({ps->index, ps->address, ps->process, shards, first});
+    for (const auto& shard : ps->shards) shard->set_shard(first++);
+  }
+  tables_.begin(std::move(servers));
+  for (auto& worker : members_.workers)
+    for (auto& lane : worker->lanes) {
+      lane->number = members_.lanes.size();
+      members_.lanes.push_back(lane.get());
+    }
+}
+
+std::vector<std::int64_t> Engine::workers_of_lanes() const {
+  std::vector<std::int64_t> workers;
+  for (const Lane* lane : members_.lanes) workers.push_back(lane->worker->index);
+  return workers;
+}
+
+// While others are still dialled or given their tables, those that have been joined are told that
+// we live.
+rpc::Task<void> Engine::show_life() {
+  const auto ping = [this](auto& member) {
+    if (member->control)
+      session_.tasks.spawn("a ping", member->control->ping().catch_([](kj::Exception&&) {}));
+  };
+  while (!session_.started) {
+    for (auto& ps : members_.ps) ping(ps);
+    for (auto& worker : members_.workers) ping(worker);
+    co_await session_.parts.reactor.sleep(session_.options.heartbeats.interval);
+  }
+}
+
+// Coroutines first: they refer to the parts and to the connections.
+void Engine::stop() {
+  session_.tasks.cancel_all();
+  for (Lane* lane : members_.lanes) {
+    lane->tasks.reset();
+    lane->client.reset();
+  }
+  for (auto& worker : members_.workers) worker->control.reset();
+  for (auto& ps : members_.ps) {
+    ps->shards.clear();
+    ps->control.reset();
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+// PsGroup: connects the ps, watches them, and rebuilds one that was lost.
+//
+// The same process with its state is attached as it is. A new one is sent its tables, the rows of
+// its parts from the newest checkpoint, and the fence, and is opened last; until all of that is
+// done, however often it is lost meanwhile, it does not serve. What the checkpoint did not have is
+// counted (LossLedger).
+//   Thread  the engine's.
+//   Errors  connect(), attach_in_time(): Unavailable, DeadlineExceeded: try again.
+//           FailedPrecondition: something else answers there, or it has another number of shards.
+//           DataLoss: the checkpoint is damaged. A ps that is given up fails the queue: after
+//           EngineOptions::ps_wait, in which it was away or came and went; at once with recovery
+//           off or with a damaged checkpoint.
+//   Lock    attaching holds the TableLock.
+//   Calls   `pump` (of the dispatcher) after each attempt.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "coordinator/cluster/cluster_members.h"
+#include "coordinator/cluster/dialer.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/dispatch/announcer.h"
+#include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/lane_fence.h"
+#include "coordinator/dispatch/shard_tables.h"
+#include "coordinator/dispatch/table_lock.h"
+#include "rpc/heartbeat.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+class PsGroup {
+ public:
+  PsGroup(Session& session, ClusterMembers& members, ShardTables& tables, TableLock& lock,
+          const RowSources& sources, LaneFence& fence, Announcer& announcer, LossLedger& losses,
+          std::function<void()> pump)
+      : session_(session),
+        members_(members),
+        tables_(tables),
+        lock_(lock),
+        sources_(sources),
+        fence_(fence),
+        announcer_(announcer),
+        losses_(losses),
+        dialer_(session),
+        pump_(std::move(pump)) {}
+
+  // Dials the ps's control and shards, and joins it.
+  rpc::Task<void> connect(Ps* ps);
+  // Makes a connected ps part of the session: the same process with its state, or one that is
+  // rebuilt from the newest checkpoint. One that falls silent meanwhile is given up like any other.
+  rpc::Task<void> attach_in_time(Ps* ps);
+  // Watches one ps and brings it back, for as long as the engine lives.
+  rpc::Task<void> keep(Ps* ps);
+
+ private:
+  kj::Promise<rpc::Silence> silence_of(Ps* ps);
+  rpc::Task<void> give_up_in_silence(Ps* ps);
+  rpc::Task<void> attach(Ps* ps);
+  void lose(Ps& ps, const std::string& reason);
+  rpc::Task<void> wait_longer(Ps* ps);
+  void give_up(Ps& ps, std::exception_ptr error);
+  void note_rebuilt(Ps& ps, std::uint64_t version, std::shared_ptr<const CheckpointView> source);
+
+  Session& session_;
+  ClusterMembers& members_;
+  ShardTables& tables_;
+  TableLock& lock_;
+  const RowSources& sources_;
+  LaneFence& fence_;
+  Announcer& announcer_;
+  LossLedger& losses_;
+  Dialer dialer_;
+  std::function<void()> pump_;
+};
+
+}  // namespace cairn

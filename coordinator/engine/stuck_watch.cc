@@ -1,0 +1,63 @@
+#include "coordinator/engine/stuck_watch.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+namespace cairn {
+namespace {
+// A closure is forgotten once it was unseen for so long: between two attempts it is nowhere for a
+// moment.
+constexpr Duration kForgotten = std::chrono::seconds(10);
+}  // namespace
+
+// At a first attempt any change is progress. A closure that runs again passes through all stages
+// anew, which must not hide that it never gets beyond one of them: then only what lies further than
+// ever before counts.
+void StuckWatch::note(Known& known, const ClosureSight& sight, TimePoint now) {
+  const bool further = sight.stage > known.furthest;
+  const bool moved =
+      sight.stage != known.stage || (sight.since >= Duration(0) && now - sight.since > known.seen);
+  if (further || (moved && sight.attempts <= 1)) {
+    known.progress = sight.since >= Duration(0) ? std::max(known.progress, now - sight.since) : now;
+    known.tell_at = Duration(0);
+  }
+  known.furthest = std::max(known.furthest, sight.stage);
+  known.stage = sight.stage;
+  known.attempts = sight.attempts;
+  known.seen = now;
+}
+
+std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSight> sights) {
+  std::vector<StuckClosure> stuck;
+  for (ClosureSight& sight : sights) {
+    const auto [at, fresh] = known_.try_emplace(sight.sequence);
+    Known& known = at->second;
+    if (fresh) {
+      const Duration since = sight.attempts <= 1 ? std::max(sight.since, Duration(0)) : Duration(0);
+      known = {now - since, now, sight.stage, sight.stage, sight.attempts, Duration(0)};
+    }
+    note(known, sight, now);
+    StuckClosure one{std::move(sight), now - known.progress, false};
+    if (one.still < after_) continue;
+    one.to_tell = one.still >= known.tell_at;
+    // Told again when the time has doubled, so that a night of waiting fills no log.
+    if (one.to_tell) known.tell_at = 2 * one.still;
+    stuck.push_back(std::move(one));
+  }
+  std::erase_if(known_, [now](const auto& entry) { return now - entry.second.seen > kForgotten; });
+  return stuck;
+}
+
+std::string stuck_text(const StuckClosure& stuck) {
+  const ClosureSight& at = stuck.sight;
+  const std::string step = at.step < 0 ? std::string() : str(", step ", at.step);
+  const std::string place =
+      at.worker.empty() ? std::string("queued") : str("on ", at.worker, " lane ", at.lane);
+  return str("closure ", at.sequence, " (", at.function, step, ") has made no progress for ",
+             fixed(std::chrono::duration<double>(stuck.still).count(), 0), " s: ", place, ", ",
+             at.waits_for);
+}
+
+}  // namespace cairn

@@ -1,0 +1,106 @@
+// ReplicaRecording: how the code of several replicas in sync is recorded: into a graph for each,
+// one after another. Each trace records its own replica's part alone, of cross-replica code too,
+// and meets the others in all_reduce and in updates, whenever the function runs.
+//
+// Who runs the graphs, a thread each (InSyncStrategy) or a worker all of them
+// (ParameterServerStrategy), is the strategy's.
+//   Thread  any, for what is const.
+#pragma once
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph/eager.h"
+#include "strategy/base/replica_context.h"
+
+namespace cairn {
+
+// nullptr: no strategy's scope is open here.
+const StrategyPlace* place_here();
+// Where this thread stands, as a strategy sees it. Without a scope a program is in no replica, and
+// sees variables as a whole: that is cross-replica context too.
+enum class ContextHere : std::uint8_t { kElsewhere, kReplica, kCross };
+ContextHere context_here(const Strategy* strategy);
+
+// EagerRuntime::gradients_here() of `replicas` replicas in sync. In the cross-replica context of
+// several, a gradient would be one of code that all of them compute alike, and summing it would
+// count it as often; the reference refuses it as well.
+int gradients_of(ContextHere context, int replicas);
+
+// What one of several replicas changes of a variable that they have between them, or in copies that
+// stay equal: a share of a change that is made by the variable's aggregation.
+//   Errors  InvalidArgument: there is none, or it is the mean of what is no float.
+VariableChange shared_by_replicas(const VariableSpec& spec, VariableChange change, int replicas);
+
+// Variables that a function's body makes. It runs once for each replica while it is traced, and
+// what it makes, it makes as often: the first replica's variables are kept under the name that was
+// asked for, and the others are given the same in the same order. A layer's are made once in any
+// case: it remembers them.
+class TracedVariables {
+ public:
+  // A function is about to be traced for each replica, the first of which is `first`.
+  void begin(int first) {
+    first_ = first;
+    made_.clear();
+  }
+  // Is this a trace of a replica that is given what the first one made?
+  bool given_here() const;
+  // `create(spec)` makes it, for the first.
+  //   Errors  InvalidArgument: the first replica made none, or one of another type.
+  template <typename Create>
+  Variable make(VariableSpec spec, const Create& create);
+
+ private:
+  struct Made {
+    std::vector<Variable> variables;     // for the first replica, in order
+    std::map<int, std::size_t> claimed;  // by replica: how many of them
+  };
+  Variable given(const VariableSpec& spec);
+  static int part_here();
+  int first_ = 0;
+  std::map<std::string, Made> made_;  // by the name that was asked for
+};
+
+class ReplicaRecording {
+ public:
+  // Of `replicas` in all, `here` are recorded in this process, from number `first` on.
+  ReplicaRecording(Strategy& strategy, VariableCreator& creator, int replicas, int first, int here);
+
+  // Cross-replica context, by whose graph is recorded: a place for each replica here.
+  const std::deque<StrategyPlace>& cross_places() const { return cross_places_; }
+  // Whose graph is being recorded.
+  //   Errors  FailedPrecondition naming `what`: nobody's, as this function is not the strategy's.
+  int part_here(const char* what) const;
+  // A value per replica of which this trace has one: the others record theirs.
+  PerReplica spread(Array own, int part) const;
+
+  // Of what each replica has, recorded here for the one whose trace this is.
+  Array reduced(ReduceOp op, const Array& own) const;
+  std::vector<Array> reduced(ReduceOp op, const std::vector<Array>& own) const;
+  //   Errors  Unimplemented: a dtype that has no sum.
+  Array gathered(const Array& own, int axis) const;
+  PerReplica merged(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
+                    const std::vector<Array>& arguments) const;
+  //   Errors  Unimplemented: the value is one per replica, of which each trace has its own alone.
+  void require_at_hand(const PerReplica& value) const;
+
+ private:
+  Strategy& strategy_;
+  VariableCreator& creator_;
+  const int replicas_, first_;
+  std::deque<StrategyPlace> cross_places_;
+};
+
+// ---- templates ----
+template <typename Create>
+Variable TracedVariables::make(VariableSpec spec, const Create& create) {
+  if (given_here()) return given(spec);
+  const bool traced = part_here() != StrategyPlace::kNoPart;
+  const std::string name = spec.name;
+  Variable made = create(std::move(spec));
+  if (traced) made_[name].variables.push_back(made);
+  return made;
+}
+
+}  // namespace cairn

@@ -1,0 +1,225 @@
+// The far ends that a part of the engine talks to, played by a test: a ps and a worker that note
+// what they are asked, in order, and answer at once unless their script says otherwise.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/cairn.capnp.h"
+#include "rpc/connection.h"
+#include "rpc/server.h"
+#include "tests/coordinator/cluster/call_script.h"
+#include "tests/coordinator/cluster/fake_lane.h"
+#include "tests/coordinator/cluster/simulated_session.h"
+
+namespace cairn {
+
+// The place where a fake task listens, as one process after the other.
+class FakeProcess {
+ public:
+  FakeProcess(SimulatedSession& ground, std::string name, rpc::Role role)
+      : ground_(ground), name_(std::move(name)), role_(role) {}
+  // Listens, as the process of this incarnation.
+  void listen(std::uint64_t incarnation, std::vector<rpc::Endpoint> endpoints) {
+    rpc::AcceptorOptions door;
+    door.cluster = "cairn";
+    door.role = role_;
+    // "ps1" is task 1
+    door.task =
+        static_cast<std::uint32_t>(std::stoul(name_.substr(name_.find_first_of("0123456789"))));
+    door.incarnation = incarnation;
+    acceptor_ = std::make_unique<rpc::Acceptor>(
+        ground_.network.host(name_), rpc::Address::parse(address()), door, std::move(endpoints));
+  }
+  // As after SIGKILL: its connections end, and nobody listens.
+  void crash() {
+    ground_.network.crash(name_);
+    acceptor_.reset();
+  }
+  // Its connections end; it goes on, and can be dialled again at once.
+  void cut_off() {
+    ground_.network.cut("chief", name_);
+    ground_.network.heal("chief", name_);
+  }
+  // It stands still: nothing that it sends arrives.
+  void silence() { ground_.network.partition(name_, "chief"); }
+  std::string address() const { return "sim://" + name_; }
+  const std::string& name() const { return name_; }
+  rpc::Reactor* reactor() { return &ground_.reactor; }
+  MemoryDisk& disk() { return ground_.disk; }
+
+ private:
+  SimulatedSession& ground_;
+  std::string name_;
+  rpc::Role role_;
+  std::unique_ptr<rpc::Acceptor> acceptor_;
+};
+
+// Whom a fake task names when a coordinator wants to join it.
+struct FakeHolder {
+  std::string at_work;           // another coordinator; empty: nobody
+  std::uint64_t configured = 0;  // for which session it was configured last
+  template <typename Context>
+  kj::Promise<void> answer(Context context) const {
+    auto answer = context.getResults().initAnswer();
+    answer.setGranted(at_work.empty() || context.getParams().getClaim().getTakeOver());
+    answer.setHolder(at_work.c_str());
+    answer.setConfigured(configured);
+    return kj::READY_NOW;
+  }
+};
+
+class FakePs {
+ public:
+  struct Fence {
+    std::uint64_t newest = 0;
+    std::vector<std::uint64_t> alive;
+    bool operator==(const Fence&) const = default;
+  };
+
+  FakePs(SimulatedSession& ground, const std::string& name) : process(ground, name, kRole) {}
+  void start(std::uint64_t incarnation, std::uint32_t shards = 1) {
+    holder.configured = 0;
+    std::vector<rpc::Endpoint> doors{serving<Control>(0)};
+    for (std::uint32_t i = 0; i < shards; ++i) doors.push_back(serving<Shard>(i));
+    process.listen(incarnation, std::move(doors));
+  }
+  // Of the calls of its shards, those that begin like this, in the order in which they came.
+  std::vector<std::string> calls_of(const std::string& beginning) const {
+    std::vector<std::string> found;
+    for (const std::string& call : calls)
+      if (call.starts_with(beginning)) found.push_back(call);
+    return found;
+  }
+
+  FakeProcess process;
+  FakeHolder holder;
+  CallScript script;               // the first word of each call, and "ping"
+  std::vector<std::string> calls;  // "configure", "restore /c/1", "fence", "open", "mark 3", ...
+  std::vector<std::vector<VariableId>> tables;  // with which each call of configure came
+  std::vector<Fence> fences;
+  AppliedClosures applied;  // what its shards tell a mark
+
+ private:
+  static constexpr rpc::Role kRole = rpc::Role::kPs;
+
+  struct Control final : wire::PsControl::Server {
+    Control(FakePs& ps, std::uint32_t) : ps(ps) {}
+    kj::Promise<void> ping(PingContext) override { return ps.script.meet("ping"); }
+    kj::Promise<void> join(JoinContext context) override { return ps.holder.answer(context); }
+    FakePs& ps;
+  };
+
+  struct Shard final : wire::Shard::Server {
+    Shard(FakePs& ps, std::uint32_t index) : ps(ps), index(index) {}
+    kj::Promise<void> configure(ConfigureContext context) override {
+      ps.holder.configured = context.getParams().getSession();
+      ps.tables.emplace_back();
+      for (auto table : context.getParams().getTables())
+        ps.tables.back().push_back(table.getVariable());
+      return noted("configure");
+    }
+    kj::Promise<void> open(OpenContext) override { return noted("open"); }
+    kj::Promise<void> announce(AnnounceContext) override { return noted("announce"); }
+    kj::Promise<void> fence(FenceContext context) override {
+      auto params = context.getParams();
+      Fence fence{params.getNewest(), {}};
+      for (std::uint64_t one : params.getAlive()) fence.alive.push_back(one);
+      ps.fences.push_back(fence);
+      return noted("fence");
+    }
+    kj::Promise<void> restore(RestoreContext context) override {
+      const std::string folder = context.getParams().getFolder();
+      return noted(folder.empty() ? "begin anew" : "restore " + folder);
+    }
+    kj::Promise<void> applyRound(ApplyRoundContext context) override {
+      std::string call = str("apply ", context.getParams().getRound(), ":");
+      for (auto member : context.getParams().getMembers()) call += str(" ", member.getClosure());
+      return noted(call);
+    }
+    kj::Promise<void> mark(MarkContext context) override {
+      auto applied = context.getResults().initApplied();
+      applied.setLowWatermark(ps.applied.low_watermark);
+      auto ranges = applied.initClosures(static_cast<unsigned>(ps.applied.ranges.size()));
+      for (unsigned i = 0; i < ranges.size(); ++i) {
+        ranges[i].setBegin(ps.applied.ranges[i].first);
+        ranges[i].setEnd(ps.applied.ranges[i].second);
+      }
+      return noted(str("mark ", context.getParams().getAttempt()));
+    }
+    // A shard that is told to forget what it is saving stops at once.
+    kj::Promise<void> dropMark(DropMarkContext context) override {
+      ps.script.break_off<CancelledError>("save", "the mark was dropped while it was saved");
+      return noted(str("drop ", context.getParams().getAttempt()));
+    }
+    // The file is there before the call is answered, and stays if the call fails, as a shard's do.
+    kj::Promise<void> save(SaveContext context) override {
+      auto params = context.getParams();
+      const std::string database = str(ps.process.name(), "-", index);
+      const std::string folder = params.getFolder(), name = database + "/rows";
+      try {
+        ps.process.disk().make_folder(folder + "/" + database);
+        ps.process.disk().write_atomically(folder + "/" + name, "some rows");
+      } catch (...) {
+        return rpc::to_kj(std::current_exception());
+      }
+      auto file = context.getResults().initFiles(1)[0];
+      file.setName(name.c_str());
+      file.setBytes(9);
+      return noted(str("save ", params.getAttempt()));
+    }
+    kj::Promise<void> noted(const std::string& call) {
+      ps.calls.push_back(call);
+      return ps.script.meet(call.substr(0, call.find(' ')));
+    }
+    FakePs& ps;
+    std::uint32_t index;
+  };
+
+  template <typename Server>
+  rpc::Endpoint serving(std::uint32_t index) {
+    return {process.reactor(), [this, index](const rpc::PeerInfo&, rpc::Connection&) {
+              return capnp::Capability::Client(kj::heap<Server>(*this, index));
+            }};
+  }
+};
+
+class FakeWorker {
+ public:
+  FakeWorker(SimulatedSession& ground, const std::string& name)
+      : process(ground, name, rpc::Role::kWorker), ground_(ground) {}
+  void start(std::uint64_t incarnation, std::size_t lanes = 1) {
+    holder.configured = 0;
+    std::vector<rpc::Endpoint> doors{
+        {process.reactor(), [this](const rpc::PeerInfo&, rpc::Connection&) {
+           return capnp::Capability::Client(kj::heap<Control>(*this));
+         }}};
+    while (this->lanes.size() < lanes) this->lanes.push_back(std::make_unique<FakeLane>(ground_));
+    for (std::size_t i = 0; i < lanes; ++i) doors.push_back(this->lanes[i]->endpoint());
+    process.listen(incarnation, std::move(doors));
+  }
+  FakeLane& lane(std::size_t i = 0) { return *lanes.at(i); }
+
+  FakeProcess process;
+  FakeHolder holder;
+  CallScript script;  // "ping"
+  std::vector<std::unique_ptr<FakeLane>> lanes;
+
+ private:
+  struct Control final : wire::WorkerControl::Server {
+    explicit Control(FakeWorker& worker) : worker(worker) {}
+    kj::Promise<void> ping(PingContext) override { return worker.script.meet("ping"); }
+    kj::Promise<void> join(JoinContext context) override {
+      FakeHolder holder = worker.holder;
+      if (holder.configured == 0) holder.configured = worker.lane().session;
+      return holder.answer(context);
+    }
+    FakeWorker& worker;
+  };
+
+  SimulatedSession& ground_;
+};
+
+}  // namespace cairn

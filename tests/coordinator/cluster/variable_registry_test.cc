@@ -1,0 +1,96 @@
+#include "coordinator/cluster/variable_registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+std::vector<ShardServer> servers(std::uint32_t n) {
+  std::vector<ShardServer> all;
+  for (std::uint32_t i = 0; i < n; ++i) all.push_back({i, "", 1, 1, i});
+  return all;
+}
+VariableSpec variable(std::string name, Shape shape) {
+  return {.name = std::move(name), .shape = std::move(shape)};
+}
+
+TEST(Registry, RoundRobinCountsVariablesAndParts) {
+  VariableRegistry registry(
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+  registry.create(variable("a", {4, 1}));
+  registry.create(variable("b", {4, 1}));
+  auto layout = registry.layout();
+  EXPECT_THAT(layout->variables[0].parts, ::testing::ElementsAre(Part{0, {0, 2}}, Part{1, {2, 4}}));
+  EXPECT_THAT(layout->variables[1].parts, ::testing::ElementsAre(Part{2, {0, 2}}, Part{0, {2, 4}}));
+}
+
+TEST(Registry, SizeAwarePlacementEvensOutBytes) {
+  VariableRegistry registry({}, servers(2));
+  registry.create(variable("large", {1000, 8}));
+  for (int i = 0; i < 5; ++i) registry.create(variable("small", {100, 8}));
+  auto layout = registry.layout();
+  EXPECT_EQ(layout->variables[0].parts[0].shard, 0u);
+  for (int i = 1; i <= 5; ++i)
+    EXPECT_EQ(layout->variables[static_cast<std::size_t>(i)].parts[0].shard, 1u);
+}
+
+TEST(Registry, ASecondVariableOfANameGetsANumber) {
+  VariableRegistry registry({}, servers(1));
+  EXPECT_EQ(registry.create(variable("w", {1}))->name, "w");
+  EXPECT_EQ(registry.create(variable("w", {1}))->name, "w_1");
+  EXPECT_EQ(registry.create(variable("w", {1}))->name, "w_2");
+}
+
+TEST(Registry, EveryChangeIsANewVersionAndOldOnesStay) {
+  VariableRegistry registry({}, servers(1));
+  auto before = registry.layout();
+  registry.create(variable("w", {1}));
+  EXPECT_GT(registry.version(), before->version);
+  EXPECT_TRUE(before->variables.empty());
+}
+
+TEST(Registry, AVariableHasOneRuleWithSlots) {
+  VariableRegistry registry({}, servers(1));
+  registry.create(variable("w", {1}));
+  UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}};
+  registry.add_slots("w", adagrad);
+  registry.add_slots("w", adagrad);
+  UpdateRule adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+  EXPECT_THROW(registry.add_slots("w", adam), FailedPreconditionError);
+}
+
+TEST(Registry, AnUnknownShapeIsRefused) {
+  VariableRegistry registry({}, servers(1));
+  EXPECT_THROW(registry.create(variable("w", {Shape::kUnknown, 2})), InvalidArgumentError);
+}
+
+TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
+  VariableRegistry registry({.placement = Placement::kRoundRobin},
+                            {{0, "", 1, 2, 0}, {1, "", 1, 2, 2}});
+  for (const char* name : {"a", "b", "c", "d", "e"}) registry.create(variable(name, {1}));
+  std::vector<ShardId> shards;
+  for (const auto& made : registry.layout()->variables) shards.push_back(made.parts[0].shard);
+  EXPECT_THAT(shards, ::testing::ElementsAre(0, 2, 1, 3, 0));
+}
+
+TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
+  VariableRegistry registry(
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+  registry.create(variable("scalar", {}));
+  registry.create(variable("b", {}));
+  registry.create(variable("beside", {4, 1}), "b");
+  EXPECT_THAT(registry.layout()->find("beside")->parts, ::testing::ElementsAre(Part{1, {0, 4}}));
+  EXPECT_EQ(registry.placed(), 2u);
+}
+
+TEST(Registry, NothingLiesBesideWhatIsInPartsOrUnknown) {
+  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2)}, servers(2));
+  registry.create(variable("table", {4, 1}));
+  EXPECT_THROW(registry.create(variable("v", {}), "table"), InvalidArgumentError);
+  EXPECT_THROW(registry.create(variable("v", {}), "tabel"), NotFoundError);
+  EXPECT_EQ(registry.create(variable("v", {}))->name, "v");  // what was refused used up no name
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,146 @@
+// One coordinator has a cluster, and one run a folder of checkpoints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "storage/checkpoint_folder.h"
+#include "storage/folder_lock.h"
+#include "tests/strategy/servers/simulated_cluster.h"
+
+namespace cairn {
+namespace {
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class OneCoordinator : public ::testing::Test {
+ protected:
+  SimulatedCluster cluster_{{.ps = 2, .workers = 2}};
+  std::unique_ptr<rpc::SimOffload> offload_ =
+      std::make_unique<rpc::SimOffload>(cluster_.reactor(), 99, Duration(0));
+
+  // A program that was started a second time, by somebody else, on another host.
+  std::unique_ptr<ParameterServerStrategy> second(bool take_over = false) {
+    EngineOptions options;
+    options.session = 77;
+    options.take_over = take_over;
+    for (int i = 0; i < 2; ++i) {
+      options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
+      options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
+    }
+    return std::make_unique<ParameterServerStrategy>(start_simulated_engine(
+        options,
+        {cluster_.reactor(), cluster_.network().host("chief2"), *offload_, cluster_.disk()}));
+  }
+  std::vector<std::uint64_t> ids(const std::string& folder) {
+    std::vector<std::uint64_t> ids;
+    for (const auto& entry : storage::CheckpointFolder(cluster_.disk(), folder).list())
+      ids.push_back(entry.id);
+    return ids;
+  }
+};
+
+TEST_F(OneCoordinator, ASecondOneIsRefusedAndToldWhomItWouldEnd) {
+  Counters counters(cluster_.strategy());
+  ClusterCoordinator first(cluster_.strategy());
+  Function add = cluster_.strategy().function([&] {
+    counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+  });
+  for (int i = 0; i < 10; ++i) first.schedule(add);
+  first.join(kPatience);
+  try {
+    second();
+    ADD_FAILURE() << "it took the cluster";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("session "), HasSubstr("pid "),
+                      HasSubstr(" on host "), HasSubstr("chief"), HasSubstr("since 20"),
+                      HasSubstr("last heard"), HasSubstr("--take-over")));
+  }
+  for (int i = 0; i < 10; ++i) first.schedule(add);
+  first.join(kPatience);
+  EXPECT_EQ(counters.value_of_v(), 20.0f);  // the first has lost nothing
+  EXPECT_TRUE(first.stats().losses.empty());
+}
+
+TEST_F(OneCoordinator, OneThatTakesOverEndsTheFirstWhichIsTold) {
+  Counters counters(cluster_.strategy());
+  ClusterCoordinator first(cluster_.strategy());
+  auto other = second(true);
+  const Counters fresh(*other);
+  EXPECT_EQ(fresh.value_of_v(), 0.0f);
+  cluster_.run_for(seconds(3));
+  Function add = cluster_.strategy().function([&] {
+    counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+  });
+  try {
+    first.schedule(add);
+    first.join(kPatience);
+    ADD_FAILURE() << "it trains on";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("taken over"), HasSubstr("session 77")));
+  }
+  EXPECT_EQ(fresh.value_of_v(), 0.0f);
+}
+
+TEST_F(OneCoordinator, OneThatWasKilledGivesWayAtOnce) {
+  const Duration before = cluster_.reactor().now();
+  cluster_.kill_chief();
+  cluster_.start_chief();
+  EXPECT_LT(cluster_.reactor().now() - before, milliseconds(500));
+}
+
+TEST_F(OneCoordinator, OneWhoseHostHasGoneGivesWayWhenItsHeartbeatsAreMissed) {
+  for (const char* task : {"ps0", "ps1", "worker0", "worker1"})
+    cluster_.network().partition_both("chief", task);
+  const Duration before = cluster_.reactor().now();
+  const auto other = second();
+  EXPECT_LT(cluster_.reactor().now() - before, seconds(2));
+  const Counters fresh(*other);
+  EXPECT_EQ(fresh.value_of_v(), 0.0f);
+}
+
+TEST_F(OneCoordinator, ARunKeepsTheCheckpointsOfOthersInItsFolder) {
+  {
+    const Counters counters(cluster_.strategy());
+    ClusterCoordinator first(cluster_.strategy());
+    for (int i = 0; i < 3; ++i) first.save({.folder = "/c", .keep_last = 1});
+  }
+  EXPECT_THAT(ids("/c"), ElementsAre(3));
+  cluster_.kill_chief();
+  cluster_.start_chief();  // and nobody restores
+  {
+    const Counters counters(cluster_.strategy());
+    ClusterCoordinator another(cluster_.strategy());
+    for (int i = 0; i < 3; ++i) another.save({.folder = "/c", .keep_last = 1});
+  }
+  EXPECT_THAT(ids("/c"), ElementsAre(3, 6));
+  cluster_.kill_chief();
+  cluster_.start_chief();
+  const Counters counters(cluster_.strategy());
+  ClusterCoordinator resumed(cluster_.strategy());
+  resumed.restore("/c/ckpt-00000006");
+  for (int i = 0; i < 2; ++i) resumed.save({.folder = "/c", .keep_last = 1});
+  EXPECT_THAT(ids("/c"), ElementsAre(3, 8));
+}
+
+TEST_F(OneCoordinator, TwoRunsDoNotSaveIntoOneFolder) {
+  const Counters counters(cluster_.strategy());
+  ClusterCoordinator first(cluster_.strategy());
+  first.save({.folder = "/c"});
+  auto held = storage::lock_folder(cluster_.disk(), "/d", cluster_.reactor().clock(), Duration(0));
+  try {
+    first.save({.folder = "/d"});
+    ADD_FAILURE() << "two save into one folder";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/d"), HasSubstr("pid "), HasSubstr("since ")));
+  }
+  EXPECT_THROW(storage::lock_folder(cluster_.disk(), "/c", cluster_.reactor().clock(), Duration(0)),
+               FailedPreconditionError);
+  held.reset();
+  EXPECT_NO_THROW(first.save({.folder = "/d"}));
+}
+
+}  // namespace
+}  // namespace cairn
