@@ -14,10 +14,10 @@
 #include "bench/echo.capnp.h"
 #include "core/base/error.h"
 #include "core/base/program.h"
-#include "rpc/connection.h"
-#include "rpc/network.h"
-#include "rpc/reactor_thread.h"
-#include "rpc/server.h"
+#include "rpc/loop/reactor_thread.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/network.h"
+#include "rpc/server/server.h"
 
 namespace cairn::rpc {
 namespace {

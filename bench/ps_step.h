@@ -8,8 +8,8 @@
 #include "bench/cluster.h"
 #include "coordinator/cluster/shard_client.h"
 #include "ps/shard.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/network.h"
 #include "worker/remote_step.h"
 
 namespace cairn::bench {

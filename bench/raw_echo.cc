@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "rpc/socket_options.h"
+#include "rpc/net/socket_options.h"
 
 namespace cairn::bench {
 namespace {

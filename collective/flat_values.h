@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/exec/reduction.h"
-#include "rpc/buffer_pool.h"
-#include "rpc/byte_stream.h"
+#include "rpc/loop/buffer_pool.h"
+#include "rpc/net/byte_stream.h"
 
 namespace cairn {
 

@@ -7,7 +7,7 @@
 #include "collective/peer_service.h"
 #include "core/base/error.h"
 #include "core/base/trace.h"
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 
 namespace cairn {
 namespace {

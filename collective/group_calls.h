@@ -18,9 +18,9 @@
 #include "collective/flat_values.h"
 #include "collective/inbox.h"
 #include "collective/peer_links.h"
-#include "rpc/gate.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/gate.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/server/signal.h"
 
 namespace cairn {
 

@@ -10,8 +10,8 @@
 #include "collective/peer_group.h"
 #include "core/base/error.h"
 #include "core/base/trace.h"
-#include "rpc/reactor_thread.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor_thread.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn {
 namespace {

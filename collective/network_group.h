@@ -32,7 +32,7 @@
 
 #include "collective/collective.h"
 #include "collective/communication_options.h"
-#include "rpc/transport.h"
+#include "rpc/net/transport.h"
 
 namespace cairn {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "collective/peer_links_impl.h"
-#include "rpc/error_wire.h"
-#include "rpc/heartbeat.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/server/heartbeat.h"
 
 namespace cairn {
 namespace {

@@ -17,10 +17,10 @@
 
 #include "collective/inbox.h"
 #include "collective/network_group.h"
-#include "rpc/byte_stream.h"
-#include "rpc/connection.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/byte_stream.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/network.h"
 
 namespace cairn {
 

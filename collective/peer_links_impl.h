@@ -10,10 +10,10 @@
 #include "collective/peer_service.h"
 #include "core/base/error.h"
 #include "core/base/incarnation.h"
-#include "rpc/connection.h"
-#include "rpc/server.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/server.h"
+#include "rpc/server/signal.h"
 
 namespace cairn {
 

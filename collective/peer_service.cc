@@ -1,7 +1,7 @@
 #include "collective/peer_service.h"
 
 #include "core/graph/wire.h"
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 
 namespace cairn {
 namespace {

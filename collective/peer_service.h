@@ -13,8 +13,8 @@
 #include "collective/peer.capnp.h"
 #include "core/base/error.h"
 #include "core/base/incarnation.h"
-#include "rpc/connection.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
+#include "rpc/net/connection.h"
 
 namespace cairn {
 

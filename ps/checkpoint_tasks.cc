@@ -2,7 +2,7 @@
 
 #include "core/base/log.h"
 #include "ps/shard_service.h"
-#include "rpc/on_offload.h"
+#include "rpc/loop/on_offload.h"
 #include "storage/range_read.h"
 
 namespace cairn::ps {

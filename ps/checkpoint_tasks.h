@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ps/shard.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {

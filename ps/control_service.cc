@@ -2,10 +2,10 @@
 
 #include "core/base/json.h"
 #include "core/base/machine.h"
-#include "rpc/error_wire.h"
-#include "rpc/memory_use.h"
-#include "rpc/seat.h"
-#include "rpc/task.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/loop/memory_use.h"
+#include "rpc/loop/task.h"
+#include "rpc/server/seat.h"
 
 namespace cairn::ps {
 namespace {

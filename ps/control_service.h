@@ -9,8 +9,8 @@
 #include "core/base/incarnation.h"
 #include "ps/counters.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/holder.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/holder.h"
 
 namespace cairn::ps {
 

@@ -3,7 +3,7 @@
 
 #include "core/base/log.h"
 #include "ps/ps_server.h"
-#include "rpc/server_main.h"
+#include "rpc/server/server_main.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "ps/control_service.h"
 #include "ps/shard_service.h"
-#include "rpc/reactor_thread.h"
+#include "rpc/loop/reactor_thread.h"
 
 namespace cairn::ps {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/base/incarnation.h"
 #include "core/base/offload.h"
 #include "ps/shard.h"
-#include "rpc/network.h"
-#include "rpc/server.h"
-#include "rpc/waits.h"
+#include "rpc/loop/waits.h"
+#include "rpc/net/network.h"
+#include "rpc/server/server.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {

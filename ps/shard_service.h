@@ -10,7 +10,7 @@
 #include "core/base/offload.h"
 #include "ps/shard.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 
 namespace cairn::storage {
 class RowStore;

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/graph/wire.h"
 #include "core/memory/bulk_copy.h"
-#include "rpc/shared_memory.h"
+#include "rpc/net/shared_memory.h"
 
 namespace cairn::ps {
 namespace {

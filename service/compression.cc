@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/wire.h"
-#include "rpc/this_host.h"
+#include "rpc/server/this_host.h"
 #include "service/service.capnp.h"
 
 namespace cairn::service {

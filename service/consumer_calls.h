@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/tensor/element.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 #include "service/compression.h"
 #include "service/dispatcher.h"
 #include "service/service.capnp.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/service_source.h"
-#include "rpc/transport.h"
+#include "rpc/net/transport.h"
 #include "service/data_service_iterator.h"
 
 namespace cairn::service {

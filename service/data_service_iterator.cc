@@ -4,7 +4,7 @@
 
 #include "core/base/log.h"
 #include "data/dataset_wire.h"
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "service/consumer_calls.h"
 #include "service/dispatcher_server.h"
 #include "service/iterator_core.h"

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <future>
 
-#include "rpc/reactor_thread.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor_thread.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn::service {
 namespace {

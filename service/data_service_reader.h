@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "rpc/transport.h"
+#include "rpc/net/transport.h"
 #include "service/data_service_iterator.h"
 
 namespace cairn::service {

@@ -2,7 +2,7 @@
 
 #include "core/base/json.h"
 #include "core/graph/wire.h"
-#include "rpc/on_offload.h"
+#include "rpc/loop/on_offload.h"
 #include "service/service.capnp.h"
 
 namespace cairn::service {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/log.h"
-#include "rpc/network.h"
+#include "rpc/net/network.h"
 #include "service/compression.h"
 #include "service/link.h"
 #include "service/worker_job.h"

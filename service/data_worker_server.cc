@@ -1,7 +1,7 @@
 #include "service/data_worker_server.h"
 
 #include "core/graph/wire.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "service/service.capnp.h"
 
 namespace cairn::service {

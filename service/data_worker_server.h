@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/base/offload.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/network.h"
 #include "service/data_worker.h"
 #include "service/dispatcher_server.h"
 

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "data/dataset_wire.h"
-#include "rpc/network.h"
-#include "rpc/on_offload.h"
-#include "rpc/task_addresses.h"
+#include "rpc/loop/on_offload.h"
+#include "rpc/net/network.h"
+#include "rpc/server/task_addresses.h"
 
 namespace cairn::service {
 namespace {

@@ -1,6 +1,6 @@
 #include "service/dispatcher_server.h"
 
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "service/dispatcher_service.h"
 
 namespace cairn::service {

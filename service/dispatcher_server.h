@@ -9,8 +9,8 @@
 #include "core/base/disk.h"
 #include "core/base/incarnation.h"
 #include "core/base/offload.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/network.h"
 #include "service/dispatcher.h"
 
 namespace cairn::rpc {

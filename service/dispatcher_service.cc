@@ -1,7 +1,7 @@
 #include "service/dispatcher_service.h"
 
 #include "core/graph/wire.h"
-#include "rpc/network.h"
+#include "rpc/net/network.h"
 #include "service/round_wire.h"
 #include "service/service.capnp.h"
 

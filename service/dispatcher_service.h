@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 #include "service/dispatcher.h"
 
 namespace cairn::service {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "service/consumers.h"
 #include "service/round_book.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/server/signal.h"
 #include "service/consumer_calls.h"
 #include "service/data_service_iterator.h"
 #include "service/dispatcher.h"

@@ -1,7 +1,7 @@
 // A consumer and its data workers: elements that come in, and what is acknowledged.
 #include <algorithm>
 
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "service/consumer_calls.h"
 #include "service/iterator_core.h"
 

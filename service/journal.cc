@@ -5,7 +5,7 @@
 #include "core/base/checksum.h"
 #include "core/base/log.h"
 #include "core/base/machine.h"
-#include "rpc/on_offload.h"
+#include "rpc/loop/on_offload.h"
 
 namespace cairn::service {
 namespace {

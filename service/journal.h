@@ -14,9 +14,9 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/offload.h"
-#include "rpc/reactor.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/server/signal.h"
 
 namespace cairn::service {
 

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "rpc/connection.h"
-#include "rpc/hello.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
-#include "rpc/task.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/hello.h"
+#include "rpc/net/network.h"
 
 namespace cairn::service {
 

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "core/base/log.h"
-#include "rpc/server_main.h"
+#include "rpc/server/server_main.h"
 #include "service/data_worker_server.h"
 #include "service/dispatcher_server.h"
 

@@ -5,8 +5,8 @@
 
 #include "data/dataset.h"
 #include "data/dataset_wire.h"
-#include "rpc/error_wire.h"
-#include "rpc/on_offload.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/loop/on_offload.h"
 
 namespace cairn::service {
 namespace {

@@ -21,9 +21,9 @@
 #include "core/base/offload.h"
 #include "core/tensor/element.h"
 #include "data/dataset_iterator.h"
-#include "rpc/reactor.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/server/signal.h"
 #include "service/dispatcher.h"
 
 namespace cairn::service {

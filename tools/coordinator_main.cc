@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/base/program.h"
-#include "rpc/command_line.h"
+#include "rpc/server/command_line.h"
 #include "tools/job_words.h"
 #include "tools/train_command.h"
 #include "tools/train_request.h"

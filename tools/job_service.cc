@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "rpc/network.h"
+#include "rpc/net/network.h"
 #include "service/distribute.h"
 #include "tools/known_name.h"
 #include "tools/run_place.h"

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/base/program.h"
-#include "rpc/command_line.h"
+#include "rpc/server/command_line.h"
 #include "tools/ckpt_command.h"
 #include "tools/devices_command.h"
 #include "tools/evaluate_command.h"

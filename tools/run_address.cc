@@ -2,7 +2,7 @@
 
 #include "core/base/disk.h"
 #include "core/base/error.h"
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "tools/run_folder.h"
 
 namespace cairn::tools {

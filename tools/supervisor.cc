@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // The exit status of our programs when their command line is wrong, which does not mend itself
-// (rpc/command_line.h has it as kUsageExitCode).
+// (rpc/server/command_line.h has it as kUsageExitCode).
 constexpr int kWrongUsage = 2;
 
 TimePoint now() { return system_clock().now(); }

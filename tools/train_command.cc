@@ -16,7 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/processors.h"
 #include "model/cluster_steps.h"
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "strategy/servers/hybrid_strategy.h"
 #include "tools/given_cluster.h"
 #include "tools/interrupt.h"

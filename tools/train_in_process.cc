@@ -6,7 +6,7 @@
 #include "core/base/disk.h"
 #include "core/kernels/chosen_devices.h"
 #include "model/local_steps.h"
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
 #include "strategy/in_sync/central_storage_strategy.h"

@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "rpc/reactor.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn::worker {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/tensor/tensor.h"
-#include "rpc/buffer_pool.h"
+#include "rpc/loop/buffer_pool.h"
 
 namespace cairn::worker {
 

@@ -1,9 +1,9 @@
 #include "worker/control_service.h"
 
 #include "rpc/cairn.capnp.h"
-#include "rpc/error_wire.h"
-#include "rpc/seat.h"
-#include "rpc/task.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/loop/task.h"
+#include "rpc/server/seat.h"
 
 namespace cairn::worker {
 namespace {

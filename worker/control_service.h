@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/base/incarnation.h"
-#include "rpc/connection.h"
-#include "rpc/holder.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/holder.h"
 
 namespace cairn::worker {
 

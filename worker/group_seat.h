@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "rpc/signal.h"
+#include "rpc/server/signal.h"
 #include "worker/closure.h"
 #include "worker/lane_group.h"
 #include "worker/mirror.h"

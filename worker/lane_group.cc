@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "collective/peer_group.h"
-#include "rpc/error_wire.h"
-#include "rpc/hello.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/net/hello.h"
 
 namespace cairn::worker {
 namespace {

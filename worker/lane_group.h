@@ -22,11 +22,11 @@
 
 #include "core/base/error.h"
 #include "core/base/incarnation.h"
-#include "rpc/connection.h"
-#include "rpc/heartbeat.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/network.h"
+#include "rpc/server/heartbeat.h"
 #include "worker/collective.h"
 
 namespace cairn::worker {

@@ -6,8 +6,8 @@
 #include "core/graph/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/error_wire.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/loop/task_group.h"
 #include "worker/lane_wire.h"
 
 namespace cairn::worker {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 #include "worker/lane.h"
 
 namespace cairn::worker {

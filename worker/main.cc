@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/kernels/chosen_devices.h"
-#include "rpc/server_main.h"
+#include "rpc/server/server_main.h"
 #include "service/consumers.h"
 #include "worker/worker_server.h"
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/rows/variable_store.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 #include "worker/remote_store.h"
 #include "worker/variable_copy.h"
 

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "rpc/buffer_pool.h"
+#include "rpc/loop/buffer_pool.h"
 #include "worker/part_cache.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"

@@ -1,7 +1,7 @@
 // register_with(): a device is told of the memory in which a lane's rows and gradients travel.
 #pragma once
 #include "core/kernels/device.h"
-#include "rpc/memory_use.h"
+#include "rpc/loop/memory_use.h"
 
 namespace cairn::worker {
 

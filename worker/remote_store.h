@@ -10,7 +10,7 @@
 
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
 #include "worker/part_cache.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"

@@ -6,9 +6,9 @@
 
 #include "core/graph/wire.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/reactor.h"
-#include "rpc/shared_memory.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/shared_memory.h"
 
 namespace cairn::worker {
 namespace {

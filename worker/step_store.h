@@ -16,7 +16,7 @@
 
 #include "core/graph/graph.h"
 #include "core/rows/variable_store.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn::worker {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "rpc/buffer_pool.h"
+#include "rpc/loop/buffer_pool.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"
 

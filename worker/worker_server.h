@@ -15,9 +15,9 @@
 #include "core/base/log.h"
 #include "core/base/offload.h"
 #include "core/kernels/device.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
-#include "rpc/waits.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/waits.h"
+#include "rpc/net/network.h"
 #include "worker/lane.h"
 
 namespace cairn::rpc {

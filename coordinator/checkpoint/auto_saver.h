@@ -19,7 +19,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/progress_book.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

@@ -4,7 +4,7 @@
 
 #include "coordinator/checkpoint/manifest_io.h"
 #include "core/base/log.h"
-#include "rpc/on_offload.h"
+#include "rpc/loop/on_offload.h"
 #include "storage/folder_lock.h"
 
 namespace cairn {

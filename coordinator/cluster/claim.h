@@ -1,4 +1,5 @@
-// What a coordinator asks of a task before it uses it, and what it is answered (rpc/holder.h).
+// What a coordinator asks of a task before it uses it, and what it is answered
+// (rpc/server/holder.h).
 #pragma once
 #include <cstdint>
 #include <string>

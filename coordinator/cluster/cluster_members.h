@@ -20,7 +20,7 @@
 #include "coordinator/cluster/shard_client.h"
 #include "core/base/clock.h"
 #include "core/base/incarnation.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn {
 

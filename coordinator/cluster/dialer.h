@@ -1,9 +1,9 @@
 // Dialer: connects to the tasks of the cluster, and joins them to this session.
 //
 // One coordinator has a cluster at a time: each task is asked first, and answers who is at work
-// there (rpc/holder.h). A coordinator that was just killed leaves a connection that may look alive
-// until its heartbeats are missed: at the start that is waited for, twice as long. One that is
-// still heard of then is at work.
+// there (rpc/server/holder.h). A coordinator that was just killed leaves a connection that may look
+// alive until its heartbeats are missed: at the start that is waited for, twice as long. One that
+// is still heard of then is at work.
 //   Thread  the engine's.
 //   Errors  connect(): as rpc::Network. join(): FailedPrecondition: another coordinator is at work
 //           there, or has taken over what was ours; then the queue is failed as well, so that the
@@ -15,9 +15,9 @@
 
 #include "coordinator/cluster/session.h"
 #include "core/base/incarnation.h"
-#include "rpc/connection.h"
-#include "rpc/hello.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/hello.h"
 
 namespace cairn {
 

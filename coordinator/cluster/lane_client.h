@@ -13,7 +13,7 @@
 #include "core/base/arithmetic.h"
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 
 namespace cairn {
 

@@ -1,7 +1,7 @@
 #include "coordinator/cluster/reply_wire.h"
 
 #include "core/graph/wire.h"
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 
 namespace cairn {
 namespace {

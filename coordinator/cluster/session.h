@@ -17,10 +17,10 @@
 #include "core/base/clock.h"
 #include "core/base/disk.h"
 #include "core/base/offload.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/task_group.h"
+#include "rpc/net/network.h"
+#include "rpc/server/signal.h"
 
 namespace cairn {
 

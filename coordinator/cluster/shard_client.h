@@ -11,7 +11,7 @@
 #include "coordinator/cluster/claim.h"
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 
 namespace cairn {
 

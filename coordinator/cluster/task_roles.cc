@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "rpc/task_addresses.h"
+#include "rpc/server/task_addresses.h"
 
 namespace cairn {
 namespace {

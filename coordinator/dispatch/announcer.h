@@ -16,8 +16,8 @@
 
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
-#include "rpc/signal.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
+#include "rpc/server/signal.h"
 
 namespace cairn {
 

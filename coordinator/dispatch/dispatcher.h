@@ -39,7 +39,7 @@
 #include "coordinator/dispatch/least_loaded.h"
 #include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

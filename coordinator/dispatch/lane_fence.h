@@ -12,7 +12,7 @@
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
 #include "core/base/incarnation.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

@@ -23,7 +23,7 @@
 #include "coordinator/cluster/variable_registry.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/table_lock.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

@@ -12,7 +12,7 @@
 //           again.
 #pragma once
 #include "core/base/error.h"
-#include "rpc/signal.h"
+#include "rpc/server/signal.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include "coordinator/engine/status_reporter.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
-#include "rpc/waits.h"
+#include "rpc/loop/waits.h"
 
 namespace cairn {
 namespace {

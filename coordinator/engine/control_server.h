@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "rpc/network.h"
+#include "rpc/net/network.h"
 
 namespace cairn {
 

@@ -1,8 +1,8 @@
 #include "coordinator/engine/control_server.h"
 #include "coordinator/engine/engine.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/server.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/server.h"
 
 namespace cairn {
 namespace {

@@ -7,7 +7,7 @@
 #include "coordinator/engine/control_server.h"
 #include "coordinator/engine/engine.h"
 #include "core/base/log.h"
-#include "rpc/reactor_thread.h"
+#include "rpc/loop/reactor_thread.h"
 
 namespace cairn {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "coordinator/cluster/engine_options.h"
-#include "rpc/network.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
+#include "rpc/net/network.h"
 
 namespace cairn {
 

@@ -28,8 +28,8 @@
 #include "coordinator/dispatch/lane_fence.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
-#include "rpc/heartbeat.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
+#include "rpc/server/heartbeat.h"
 
 namespace cairn {
 

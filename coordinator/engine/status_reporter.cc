@@ -2,7 +2,7 @@
 
 #include "coordinator/engine/staleness_json.h"
 #include "core/base/machine.h"
-#include "rpc/memory_use.h"
+#include "rpc/loop/memory_use.h"
 
 namespace cairn {
 namespace {

@@ -21,7 +21,7 @@
 #include "coordinator/dispatch/table_lock.h"
 #include "coordinator/engine/stuck_watch.h"
 #include "core/base/json.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/log.h"
-#include "rpc/heartbeat.h"
+#include "rpc/server/heartbeat.h"
 
 namespace cairn {
 namespace {

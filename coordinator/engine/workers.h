@@ -18,7 +18,7 @@
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/dispatcher.h"
 #include "coordinator/dispatch/lane_fence.h"
-#include "rpc/task.h"
+#include "rpc/loop/task.h"
 
 namespace cairn {
 

@@ -9,7 +9,7 @@
 
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/dealt_iterator.h"
 #include "strategy/base/device_names.h"

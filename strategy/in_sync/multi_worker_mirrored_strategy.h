@@ -49,7 +49,7 @@
 #include "collective/collective.h"
 #include "collective/communication_options.h"
 #include "coordinator/cluster/cluster_resolver.h"
-#include "rpc/transport.h"
+#include "rpc/net/transport.h"
 #include "strategy/in_sync/in_sync_strategy.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include "coordinator/cluster/task_roles.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 #include "strategy/base/device_names.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/servers/worker_replicas.h"

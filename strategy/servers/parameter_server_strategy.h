@@ -19,7 +19,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "core/graph/eager.h"
 #include "core/rows/layout.h"
-#include "rpc/transport.h"
+#include "rpc/net/transport.h"
 #include "strategy/base/strategy.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "collective/peer.capnp.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "tests/collective/collective_testing.h"
 #include "tests/collective/sim_group.h"
 

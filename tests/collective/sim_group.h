@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collective/peer_group.h"
-#include "rpc/error_wire.h"
-#include "rpc/sim_network.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/net/sim_network.h"
 
 namespace cairn::testing {
 

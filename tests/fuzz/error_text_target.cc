@@ -1,4 +1,4 @@
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {

@@ -1,4 +1,4 @@
-#include "rpc/hello.h"
+#include "rpc/net/hello.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "core/base/program.h"
-#include "rpc/error_wire.h"
-#include "rpc/hello.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/net/hello.h"
 #include "tests/fuzz/corpus_seeds.h"
 #include "tests/fuzz/served_ps.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/byte_stream.h"
+#include "rpc/net/byte_stream.h"
 
 namespace cairn::fuzz {
 

@@ -64,7 +64,7 @@ class Message {
  private:
   static capnp::ReaderOptions options(std::size_t words) {
     capnp::ReaderOptions options;
-    options.traversalLimitInWords = 1024 * (words + 1);  // as rpc/message_stream.cc has it
+    options.traversalLimitInWords = 1024 * (words + 1);  // as rpc/net/message_stream.cc has it
     return options;
   }
   std::vector<capnp::word> words_;

@@ -6,8 +6,8 @@
 #include "core/base/error.h"
 #include "core/graph/wire.h"
 #include "data/dataset.h"
-#include "rpc/hello_io.h"
-#include "rpc/shared_memory.h"
+#include "rpc/net/hello_io.h"
+#include "rpc/net/shared_memory.h"
 #include "tests/fuzz/sequence_parts.h"
 
 namespace cairn::fuzz {

@@ -13,8 +13,8 @@
 
 #include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/network.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/network.h"
 #include "tests/fuzz/mutating_stream.h"
 #include "tests/fuzz/targets.h"
 

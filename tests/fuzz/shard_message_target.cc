@@ -1,7 +1,7 @@
 #include "core/base/clock.h"
 #include "ps/shard.h"
 #include "ps/wire_requests.h"
-#include "rpc/shared_memory.h"
+#include "rpc/net/shared_memory.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {

@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/program.h"
 #include "core/base/random.h"
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 #include "tests/fuzz/sequence_player.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"

@@ -5,9 +5,9 @@
 #include "ps/ps_server.h"
 #include "ps/wire_requests.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/sim_network.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/sim_network.h"
 #include "tests/ps/shard_fixture.h"
 
 namespace cairn::ps {

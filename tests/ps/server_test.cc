@@ -1,7 +1,7 @@
 // The services over a network: simulated, and real sockets with RocksDB and threads.
 #include <gmock/gmock.h>
 
-#include "rpc/shared_memory.h"
+#include "rpc/net/shared_memory.h"
 #include "storage/manifest.h"
 #include "tests/ps/server_fixture.h"
 #include "tests/storage/fixture.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "rpc/hello.h"
-#include "rpc/reactor_thread.h"
+#include "rpc/loop/reactor_thread.h"
+#include "rpc/net/hello.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "rpc/network.h"
+#include "rpc/net/network.h"
 
 namespace cairn::rpc {
 namespace {

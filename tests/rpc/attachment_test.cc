@@ -1,4 +1,4 @@
-#include "rpc/attachment.h"
+#include "rpc/net/attachment.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "rpc/memory_use.h"
+#include "rpc/loop/memory_use.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

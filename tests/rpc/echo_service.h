@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rpc/connection.h"
-#include "rpc/network.h"
-#include "rpc/server.h"
+#include "rpc/net/connection.h"
+#include "rpc/net/network.h"
+#include "rpc/server/server.h"
 #include "tests/rpc/echo.capnp.h"
 
 namespace cairn::rpc {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

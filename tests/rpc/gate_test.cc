@@ -1,4 +1,4 @@
-#include "rpc/gate.h"
+#include "rpc/loop/gate.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "rpc/reactor.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/sim_reactor.h"
 
 namespace cairn::rpc {
 namespace {

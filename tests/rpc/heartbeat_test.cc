@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "rpc/heartbeat.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/server/heartbeat.h"
 
 namespace cairn::rpc {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "rpc/hello.h"
+#include "rpc/net/hello.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

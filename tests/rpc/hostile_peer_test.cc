@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/base/random.h"
-#include "rpc/hello_io.h"
+#include "rpc/net/hello_io.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

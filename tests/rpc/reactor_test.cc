@@ -3,10 +3,10 @@
 
 #include <thread>
 
-#include "rpc/reactor.h"
-#include "rpc/reactor_thread.h"
-#include "rpc/sim_reactor.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/loop/reactor_thread.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn::rpc {
 namespace {

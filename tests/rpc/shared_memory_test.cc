@@ -1,4 +1,4 @@
-#include "rpc/shared_memory.h"
+#include "rpc/net/shared_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "rpc/memory_use.h"
+#include "rpc/loop/memory_use.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "rpc/sim_network.h"
+#include "rpc/net/sim_network.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {

@@ -1,4 +1,4 @@
-#include "rpc/socket_options.h"
+#include "rpc/net/socket_options.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -8,8 +8,8 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "rpc/network.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
+#include "rpc/net/network.h"
 
 namespace cairn::rpc {
 namespace {

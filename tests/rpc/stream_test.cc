@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "rpc/asio_stream.h"
+#include "rpc/net/asio_stream.h"
 #include "tests/effort.h"
 
 namespace cairn::rpc {

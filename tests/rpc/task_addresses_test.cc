@@ -1,4 +1,4 @@
-#include "rpc/task_addresses.h"
+#include "rpc/server/task_addresses.h"
 
 #include <gmock/gmock.h>
 

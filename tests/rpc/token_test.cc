@@ -1,4 +1,4 @@
-#include "rpc/token.h"
+#include "rpc/server/token.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "rpc/this_host.h"
+#include "rpc/server/this_host.h"
 
 namespace cairn::service {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/log.h"
-#include "rpc/reactor_thread.h"
+#include "rpc/loop/reactor_thread.h"
 #include "service/data_service_iterator.h"
 #include "service/data_worker_server.h"
 #include "service/dispatcher_server.h"

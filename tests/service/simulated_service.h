@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/memory_disk.h"
-#include "rpc/sim_network.h"
-#include "rpc/sim_offload.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_offload.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/net/sim_network.h"
 #include "service/data_service_iterator.h"
 #include "service/data_worker_server.h"
 #include "service/dispatcher_server.h"

@@ -12,7 +12,7 @@
 
 #include "collective/peer_group.h"
 #include "core/base/random.h"
-#include "rpc/sim_network.h"
+#include "rpc/net/sim_network.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {

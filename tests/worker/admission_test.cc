@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_reactor.h"
 
 namespace cairn::worker {
 namespace {

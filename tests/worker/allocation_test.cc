@@ -7,7 +7,7 @@
 
 #include "coordinator/cluster/shard_client.h"
 #include "ps/ps_server.h"
-#include "rpc/reactor.h"
+#include "rpc/loop/reactor.h"
 #include "storage/row_store.h"
 #include "worker/remote_step.h"
 

@@ -1,6 +1,6 @@
 #include "tests/worker/fake_ps.h"
 
-#include "rpc/shared_memory.h"
+#include "rpc/net/shared_memory.h"
 
 namespace cairn::worker {
 namespace {

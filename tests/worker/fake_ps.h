@@ -10,9 +10,9 @@
 #include "core/graph/wire.h"
 #include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/server.h"
-#include "rpc/sim_network.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/net/sim_network.h"
+#include "rpc/server/server.h"
 #include "worker/shard_link.h"
 
 namespace cairn::worker {

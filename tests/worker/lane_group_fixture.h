@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "rpc/error_wire.h"
-#include "rpc/server.h"
-#include "rpc/sim_network.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/net/sim_network.h"
+#include "rpc/server/server.h"
 #include "tests/worker/lane_fixture.h"
 #include "worker/lane_group.h"
 

@@ -1,5 +1,5 @@
 // Fetching copies of variables from the ps, reading them, and what is refused.
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "tests/worker/mirror_fixture.h"
 
 namespace cairn::worker {

@@ -1,4 +1,4 @@
-#include "rpc/server_flags.h"
+#include "rpc/server/server_flags.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/processors.h"
-#include "rpc/hello.h"
+#include "rpc/net/hello.h"
 
 namespace cairn::rpc {
 namespace {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 
 #include "core/base/error.h"
-#include "rpc/hello.h"
-#include "rpc/server_main.h"
+#include "rpc/net/hello.h"
+#include "rpc/server/server_main.h"
 
 namespace cairn::rpc {
 namespace {

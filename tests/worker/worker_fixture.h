@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 #include "tests/worker/lane_fixture.h"
 #include "worker/worker_server.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/error_wire.h"
+#include "rpc/loop/error_wire.h"
 
 namespace cairn {
 

@@ -9,9 +9,9 @@
 
 #include "coordinator/cluster/cluster_members.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/error_wire.h"
-#include "rpc/server.h"
+#include "rpc/loop/error_wire.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/server.h"
 #include "tests/coordinator/cluster/call_script.h"
 #include "tests/coordinator/cluster/simulated_session.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
-#include "rpc/server.h"
+#include "rpc/net/connection.h"
+#include "rpc/server/server.h"
 #include "tests/coordinator/cluster/call_script.h"
 #include "tests/coordinator/cluster/fake_lane.h"
 #include "tests/coordinator/cluster/simulated_session.h"

@@ -7,9 +7,9 @@
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
 #include "core/base/memory_disk.h"
-#include "rpc/sim_network.h"
-#include "rpc/sim_offload.h"
-#include "rpc/sim_reactor.h"
+#include "rpc/loop/sim_offload.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/net/sim_network.h"
 
 namespace cairn {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "rpc/sim_reactor.h"
-#include "rpc/task_group.h"
+#include "rpc/loop/sim_reactor.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn {
 namespace {

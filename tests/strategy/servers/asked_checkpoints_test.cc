@@ -5,7 +5,7 @@
 
 #include "core/graph/ops.h"
 #include "rpc/cairn.capnp.h"
-#include "rpc/connection.h"
+#include "rpc/net/connection.h"
 #include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {

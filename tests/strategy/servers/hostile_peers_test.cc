@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"
-#include "rpc/hello_io.h"
+#include "rpc/net/hello_io.h"
 #include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {

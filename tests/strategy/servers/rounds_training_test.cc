@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "rpc/reactor_thread.h"
+#include "rpc/loop/reactor_thread.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/strategy/adult_model.h"
 #include "tests/strategy/image_model.h"
