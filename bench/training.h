@@ -12,7 +12,7 @@
 #include "bench/options.h"
 #include "core/graph/array.h"
 #include "data/dataset.h"
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 
 namespace cairn::bench {
 

@@ -26,13 +26,16 @@ set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
 foreach(room core data rpc_loop rpc_net rpc_server storage collective coordinator_cluster coordinator_dispatch coordinator_checkpoint coordinator_engine
-    strategy_base strategy_in_sync strategy_servers strategy service nn model)
+    strategy_base strategy_in_sync strategy_servers strategy service nn_base nn_losses nn_layers nn_metrics nn_optimizers model)
   target_sources(cairn_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${cairn_public_headers_${room}})
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)
 endforeach()
 set_target_properties(cairn_rpc PROPERTIES EXPORT_NAME rpc)
 install(TARGETS cairn_rpc EXPORT cairn)
+target_sources(cairn_nn INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${cairn_public_headers_nn})
+set_target_properties(cairn_nn PROPERTIES EXPORT_NAME nn)
+install(TARGETS cairn_nn EXPORT cairn FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)
 foreach(part core_schema data_schema rpc_schema collective_schema service_schema sanitize)  # what the rooms are made of; nobody needs to name them
   set_target_properties(cairn_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)

@@ -105,8 +105,8 @@ class Callback {
 
   // Whether on_train_batch_end() needs its logs, which cost a metric's result at each step.
   virtual bool wants_batch_logs() const { return false; }
-  // Whether it sets the optimizer's learning rate (nn/optimizer_base.h), which fit() then makes
-  // adjustable.
+  // Whether it sets the optimizer's learning rate (nn/optimizers/optimizer_base.h), which fit()
+  // then makes adjustable.
   virtual bool adjusts_learning_rate() const { return false; }
   // Whether it takes care of a step whose loss was not finite: fit() then ends without an error.
   virtual bool takes_bad_loss() const { return false; }

@@ -10,10 +10,10 @@
 
 #include "core/base/error.h"
 #include "core/graph/function.h"
-#include "nn/loss.h"
-#include "nn/metric_names.h"
-#include "nn/metrics.h"
-#include "nn/optimizer_names.h"
+#include "nn/losses/loss.h"
+#include "nn/metrics/metric_names.h"
+#include "nn/metrics/metrics.h"
+#include "nn/optimizers/optimizer_names.h"
 
 namespace cairn {
 

@@ -14,7 +14,7 @@
 #include "model/model_state.h"
 #include "model/runner_of.h"
 #include "model/seen_labels.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn {
 namespace {

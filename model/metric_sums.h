@@ -1,8 +1,8 @@
 // MetricSums: what the steps of an epoch, or of an evaluation, have returned, added up, and what
 // the metrics make of it.
 //
-// Summaries add up (nn/metrics.h), so that the place of a fit() within an epoch is these numbers
-// and nothing else.
+// Summaries add up (nn/metrics/metrics.h), so that the place of a fit() within an epoch is these
+// numbers and nothing else.
 //   Thread  one.
 #pragma once
 #include <memory>
@@ -11,7 +11,7 @@
 
 #include "core/tensor/tensor.h"
 #include "model/callback.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn {
 

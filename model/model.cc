@@ -12,7 +12,7 @@
 #include "model/model_state.h"
 #include "model/predictions.h"
 #include "model/runner_of.h"
-#include "nn/training_scope.h"
+#include "nn/base/training_scope.h"
 #include "strategy/base/replica_context.h"
 
 namespace cairn {

@@ -134,7 +134,7 @@ class Model {
   std::int64_t predict_to(const Dataset& batches, const std::string& file);
 
   // The rate of the optimizer, which a callback may have made adjustable; and another one.
-  //   Errors  FailedPrecondition: it is not adjustable (nn/optimizer_base.h).
+  //   Errors  FailedPrecondition: it is not adjustable (nn/optimizers/optimizer_base.h).
   float learning_rate();
   void set_learning_rate(float rate);
 

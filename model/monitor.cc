@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "model/callback.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn {
 

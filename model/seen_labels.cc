@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn {
 namespace {

@@ -16,8 +16,8 @@ class Dataset;
 
 class SeenLabels {
  public:
-  // Positive are those above one half, as in nn/metrics.h. Labels of other kinds than numbers are
-  // taken for both.
+  // Positive are those above one half, as in nn/metrics/metrics.h. Labels of other kinds than
+  // numbers are taken for both.
   void add(const Tensor& labels);
   bool have(nn::NeededLabels needed) const;
   // "the labels of these 40 examples are all 0", for errors.

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/graph/ops.h"
-#include "nn/added_losses.h"
-#include "nn/layer.h"
-#include "nn/step_members.h"
-#include "nn/training_scope.h"
+#include "nn/base/layer.h"
+#include "nn/base/step_members.h"
+#include "nn/base/training_scope.h"
+#include "nn/losses/added_losses.h"
 #include "strategy/base/replica_context.h"
 
 namespace cairn {

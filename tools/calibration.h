@@ -16,8 +16,8 @@
 #include "core/base/json.h"
 #include "core/graph/array.h"
 #include "model/saved_model.h"
-#include "nn/classification_metrics.h"
-#include "nn/metrics.h"
+#include "nn/metrics/classification_metrics.h"
+#include "nn/metrics/metrics.h"
 #include "tools/calibration_sample.h"
 #include "tools/job.h"
 

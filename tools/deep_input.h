@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/embedding.h"
+#include "nn/layers/embedding.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"
 

@@ -16,7 +16,7 @@
 #include "data/dataset_iterator.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
-#include "nn/classification_metrics.h"
+#include "nn/metrics/classification_metrics.h"
 #include "tools/calibration.h"
 #include "tools/job_lists.h"
 #include "tools/job_metrics.h"

@@ -9,7 +9,7 @@
 #include "core/graph/ops.h"
 #include "core/tensor/known_names.h"
 #include "data/dataset_iterator.h"
-#include "nn/id_cross.h"
+#include "nn/layers/id_cross.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {

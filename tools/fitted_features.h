@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/fit.h"
-#include "nn/embedding.h"
+#include "nn/layers/embedding.h"
 #include "tools/job.h"
 #include "tools/job_objective.h"
 #include "tools/job_source.h"

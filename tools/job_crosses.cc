@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/tensor/known_names.h"
-#include "nn/id_cross.h"
+#include "nn/layers/id_cross.h"
 
 namespace cairn::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "nn/schedule.h"
+#include "nn/optimizers/schedule.h"
 
 namespace cairn::tools {
 namespace {

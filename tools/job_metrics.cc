@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "nn/classification_metrics.h"
-#include "nn/losses.h"
-#include "nn/metric_names.h"
-#include "nn/ranking_metrics.h"
-#include "nn/regression_metrics.h"
+#include "nn/losses/losses.h"
+#include "nn/metrics/classification_metrics.h"
+#include "nn/metrics/metric_names.h"
+#include "nn/metrics/ranking_metrics.h"
+#include "nn/metrics/regression_metrics.h"
 
 namespace cairn::tools {
 namespace {

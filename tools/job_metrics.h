@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 #include "tools/job.h"
 
 namespace cairn::tools {
@@ -29,13 +29,13 @@ std::vector<std::string> judged_metrics(const Job& job);
 // The first of them that is computed of lists; empty: none is.
 std::string metric_of_lists(const Job& job);
 // New ones: those of judged_metrics() that are computed so, in their order. Metrics of lists are
-// those of nn/ranking_metrics.h.
+// those of nn/metrics/ranking_metrics.h.
 std::vector<std::unique_ptr<nn::Metric>> make_metrics(const Job& job, MetricOf of);
 // Results of both kinds, in the order of judged_metrics().
 using MetricResults = std::vector<std::pair<std::string, double>>;
 MetricResults in_order(const Job& job, MetricResults some, const MetricResults& others);
 
-// The properties of a metric of the job (nn/metrics.h).
+// The properties of a metric of the job (nn/metrics/metrics.h).
 nn::Direction direction_of(const Job& job, const std::string& metric);
 nn::NeededLabels needed_labels(const Job& job, const std::string& metric);
 

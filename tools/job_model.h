@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/graph/function.h"
-#include "nn/click_model.h"
-#include "nn/dense.h"
-#include "nn/optimizer.h"
-#include "nn/wide.h"
+#include "nn/layers/click_model.h"
+#include "nn/layers/dense.h"
+#include "nn/layers/wide.h"
+#include "nn/optimizers/optimizer.h"
 #include "tools/deep_input.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"

@@ -1,9 +1,9 @@
 #include "tools/job_objective.h"
 
 #include "core/graph/ops.h"
-#include "nn/losses.h"
-#include "nn/metrics.h"
-#include "nn/ranking_losses.h"
+#include "nn/losses/losses.h"
+#include "nn/losses/ranking_losses.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn::tools {
 

@@ -1,5 +1,5 @@
-// [optimizer] and [wide_optimizer] of a job file: every optimizer of nn/optimizer.h, with its
-// arguments and schedules.
+// [optimizer] and [wide_optimizer] of a job file: every optimizer of nn/optimizers/optimizer.h,
+// with its arguments and schedules.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 
 namespace cairn::tools {
 

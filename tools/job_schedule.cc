@@ -1,5 +1,5 @@
-// Schedules of nn/schedule.h by the names and arguments of the job file. Ranges are checked by the
-// schedules' own constructors; TomlTable::located() adds the line.
+// Schedules of nn/optimizers/schedule.h by the names and arguments of the job file. Ranges are
+// checked by the schedules' own constructors; TomlTable::located() adds the line.
 #include "tools/job_schedule.h"
 
 #include <string>

@@ -1,6 +1,6 @@
-// [optimizer.schedule] of a job file: every schedule of nn/schedule.h.
+// [optimizer.schedule] of a job file: every schedule of nn/optimizers/schedule.h.
 #pragma once
-#include "nn/schedule.h"
+#include "nn/optimizers/schedule.h"
 
 namespace cairn::tools {
 

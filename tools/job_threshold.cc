@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "core/base/error.h"
-#include "nn/best_threshold.h"
+#include "nn/metrics/best_threshold.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {

@@ -4,8 +4,8 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "nn/dense.h"
-#include "nn/ranking_losses.h"
+#include "nn/layers/dense.h"
+#include "nn/losses/ranking_losses.h"
 #include "tools/known_name.h"
 
 namespace cairn::tools {

@@ -2,7 +2,7 @@
 // over the features of model.query, and one over those of model.candidate.
 //   Thread  one, as everything that records.
 #pragma once
-#include "nn/two_tower.h"
+#include "nn/layers/two_tower.h"
 #include "tools/deep_input.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"
@@ -18,7 +18,7 @@ class JobTowers {
  public:
   JobTowers(const Job& job, const FittedFeatures& features);
   // One per example, [b]: the cross-entropy of its candidate among those of the batch, whose scores
-  // are corrected by their shares of the training data (nn/ranking_losses.h).
+  // are corrected by their shares of the training data (nn/losses/ranking_losses.h).
   Array losses(const Features& features) const;
   // [b, d] each.
   Array queries(const Features& features) const { return towers_.embed_query(query_(features)); }

@@ -4,7 +4,7 @@
 
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
-#include "nn/best_threshold.h"
+#include "nn/metrics/best_threshold.h"
 #include "tools/job_lists.h"
 
 namespace cairn::tools {

@@ -11,7 +11,7 @@
 
 #include "core/base/json.h"
 #include "model/callbacks.h"
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 #include "tools/job.h"
 
 namespace cairn::tools {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn::tools {
 

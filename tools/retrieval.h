@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 namespace cairn::tools {
 
@@ -27,7 +27,7 @@ class Retrieval {
 
   // Ranks all candidates for the query of every example. `vectors`: of each example the query's and
   // the candidate's, of one width, one behind the other; a candidate has the vector of its first
-  // example. The metrics are of lists with one relevant item (nn/ranking_metrics.h).
+  // example. The metrics are of lists with one relevant item (nn/metrics/ranking_metrics.h).
   //   Cost  examples · candidates · width.
   Metrics judge(std::span<const float> vectors,
                 const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;

@@ -8,7 +8,7 @@
 #include "core/graph/array.h"
 #include "data/dataset_iterator.h"
 #include "model/seen_labels.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 #include "tools/fitted_features.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "core/graph/ops.h"
-#include "nn/clipping.h"
-#include "nn/losses.h"
+#include "nn/base/clipping.h"
+#include "nn/losses/losses.h"
 
 namespace cairn::testing {
 namespace {

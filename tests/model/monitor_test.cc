@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 #include "tests/model/small_models.h"
 
 namespace cairn {

@@ -6,12 +6,12 @@
 
 #include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
-#include "nn/activations.h"
-#include "nn/added_losses.h"
-#include "nn/dense.h"
-#include "nn/embedding.h"
-#include "nn/initializers.h"
-#include "nn/regularizers.h"
+#include "nn/base/initializers.h"
+#include "nn/layers/activations.h"
+#include "nn/layers/dense.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/regularizers.h"
+#include "nn/losses/added_losses.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {

@@ -1,11 +1,11 @@
-// The losses of nn/losses.h beyond cross entropies and squares.
+// The losses of nn/losses/losses.h beyond cross entropies and squares.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "core/graph/ops.h"
-#include "nn/losses.h"
+#include "nn/losses/losses.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {

@@ -9,8 +9,8 @@
 
 #include "core/base/disk.h"
 #include "core/base/json.h"
-#include "nn/metric_names.h"
-#include "nn/ranking_metrics.h"
+#include "nn/metrics/metric_names.h"
+#include "nn/metrics/ranking_metrics.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 #include "tests/core/vectors.h"
 
 namespace cairn::nn {

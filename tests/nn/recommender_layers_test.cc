@@ -4,9 +4,9 @@
 
 #include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
-#include "nn/mmoe.h"
-#include "nn/sequential.h"
-#include "nn/two_tower.h"
+#include "nn/layers/mmoe.h"
+#include "nn/layers/sequential.h"
+#include "nn/layers/two_tower.h"
 #include "tests/nn/numeric_gradient.h"
 #include "tests/nn/values.h"
 

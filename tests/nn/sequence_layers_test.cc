@@ -5,9 +5,9 @@
 
 #include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
-#include "nn/attention.h"
-#include "nn/gru.h"
-#include "nn/training_scope.h"
+#include "nn/base/training_scope.h"
+#include "nn/layers/attention.h"
+#include "nn/layers/gru.h"
 #include "tests/nn/numeric_gradient.h"
 #include "tests/nn/values.h"
 

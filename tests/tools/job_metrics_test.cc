@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/best_threshold.h"
+#include "nn/metrics/best_threshold.h"
 #include "tools/job.h"
 #include "tools/job_threshold.h"
 

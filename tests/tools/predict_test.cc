@@ -8,7 +8,7 @@
 #include "core/graph/ops.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "nn/ranking_metrics.h"
+#include "nn/metrics/ranking_metrics.h"
 
 namespace cairn::tools {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "nn/ranking_metrics.h"
+#include "nn/metrics/ranking_metrics.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"

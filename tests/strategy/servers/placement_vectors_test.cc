@@ -1,6 +1,6 @@
 // placement_Nps.json: which ps each variable, and each part of one, is put on when they are made in
 // turn.
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 #include "tests/strategy/servers/turns.h"
 #include "tests/strategy/vector_cases.h"
 

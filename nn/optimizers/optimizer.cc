@@ -1,0 +1,115 @@
+// From options to rules. An optimizer has no arithmetic of its own: it names a kind and its
+// constants, in the order that RuleKind lists them, and the shards compute
+// (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in
+// nn/optimizers/optimizer.h.
+#include "nn/optimizers/optimizer.h"
+
+#include "core/base/error.h"
+
+namespace cairn::nn {
+namespace {
+
+float flag(bool on) { return on ? 1.0f : 0.0f; }
+
+// A rule's share (see RuleKind): the newer optimizers compute 1 - beta in double, the legacy ones
+// in float32, which 0 stands for. The last bits of a trained model depend on it.
+float share(double decay, Api api) {
+  return api == Api::kLegacy ? 0.0f : static_cast<float>(1.0 - decay);
+}
+
+UpdateRule sgd_rule(const SgdOptions& o) {
+  if (o.nesterov && o.momentum == 0)
+    throw InvalidArgumentError("SGD: nesterov wants a momentum above 0");
+  if (o.momentum == 0) return {RuleKind::kSgd, {}};
+  return {o.api == Api::kLegacy ? RuleKind::kMomentum : RuleKind::kMomentumTable,
+          {o.momentum, flag(o.nesterov)}};
+}
+
+UpdateRule adagrad_rule(const AdagradOptions& o) {
+  return {RuleKind::kAdagrad,
+          {o.initial_accumulator_value, o.epsilon, flag(o.api == Api::kKeras2)}};
+}
+
+UpdateRule rmsprop_rule(const RmsPropOptions& o) {
+  const auto rho = static_cast<float>(o.rho);
+  if (o.momentum == 0)
+    return {o.centered ? RuleKind::kRmsPropCentered : RuleKind::kRmsProp,
+            {rho, o.epsilon, flag(o.api == Api::kKeras2), share(o.rho, o.api)}};
+  const RuleKind rows =
+      o.centered ? RuleKind::kRmsPropCenteredMomentum : RuleKind::kRmsPropMomentum;
+  const RuleKind table =
+      o.centered ? RuleKind::kRmsPropCenteredMomentumTable : RuleKind::kRmsPropMomentumTable;
+  return {o.api == Api::kLegacy ? rows : table, {rho, o.epsilon, o.momentum, share(o.rho, o.api)}};
+}
+
+UpdateRule adam_rule(RuleKind kind, const AdamOptions& o) {
+  return {kind,
+          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
+           share(o.beta_1, o.api), share(o.beta_2, o.api)}};
+}
+
+UpdateRule lazy_adam_rule(const AdamOptions& o) {
+  if (o.amsgrad) throw InvalidArgumentError("LazyAdam: there is no amsgrad; take Adam");
+  return adam_rule(RuleKind::kLazyAdam, o);
+}
+
+UpdateRule adamax_rule(const AdamaxOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kAdamax : RuleKind::kAdamaxTable,
+          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
+           share(o.beta_1, o.api)}};
+}
+
+UpdateRule nadam_rule(const NadamOptions& o) {
+  const bool newer = o.api == Api::kKeras2;
+  return {RuleKind::kNadam,
+          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
+           newer ? 1.0f : o.schedule_decay, flag(newer)}};
+}
+
+UpdateRule adadelta_rule(const AdadeltaOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kAdadelta : RuleKind::kAdadeltaTable,
+          {static_cast<float>(o.rho), o.epsilon, share(o.rho, o.api)}};
+}
+
+UpdateRule ftrl_rule(const FtrlOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kFtrl : RuleKind::kFtrlTable,
+          {o.learning_rate_power, o.initial_accumulator_value, o.l1_regularization_strength,
+           o.l2_regularization_strength, o.beta, o.l2_shrinkage_regularization_strength}};
+}
+
+}  // namespace
+
+CustomOptimizer::CustomOptimizer(CustomOptimizerOptions o)
+    : Optimizer(o.name.empty() ? std::string(rule_name(o.rule)) : o.name, o.rule, o.learning_rate,
+                o.clipping) {}
+
+Sgd::Sgd(SgdOptions o) : Optimizer(o.name, sgd_rule(o), o.learning_rate, o.clipping) {}
+
+Adagrad::Adagrad(AdagradOptions o)
+    : Optimizer(o.name, adagrad_rule(o), o.learning_rate, o.clipping) {}
+
+RowwiseAdagrad::RowwiseAdagrad(RowwiseAdagradOptions o)
+    : Optimizer(o.name, {RuleKind::kRowwiseAdagrad, {o.initial_accumulator_value, o.epsilon}},
+                o.learning_rate, o.clipping) {}
+
+RmsProp::RmsProp(RmsPropOptions o)
+    : Optimizer(o.name, rmsprop_rule(o), o.learning_rate, o.clipping) {}
+
+Adam::Adam(AdamOptions o)
+    : Optimizer(o.name, adam_rule(o.amsgrad ? RuleKind::kAmsgrad : RuleKind::kAdam, o),
+                o.learning_rate, o.clipping) {}
+
+LazyAdam::LazyAdam(AdamOptions o)
+    : Optimizer(o.name == "adam" ? "lazy_adam" : o.name, lazy_adam_rule(o), o.learning_rate,
+                o.clipping) {}
+
+Adamax::Adamax(AdamaxOptions o) : Optimizer(o.name, adamax_rule(o), o.learning_rate, o.clipping) {}
+
+Nadam::Nadam(NadamOptions o) : Optimizer(o.name, nadam_rule(o), o.learning_rate, o.clipping) {}
+
+Adadelta::Adadelta(AdadeltaOptions o)
+    : Optimizer(o.name, adadelta_rule(o), o.learning_rate, o.clipping) {}
+
+Ftrl::Ftrl(FtrlOptions o) : Optimizer(o.name, ftrl_rule(o), o.learning_rate, o.clipping) {}
+
+}  // namespace cairn::nn
