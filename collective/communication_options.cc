@@ -8,7 +8,7 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kPackBytes = std::int64_t{4} << 20;
-// Of a slice, which is one message: payloads above it travel in pieces everywhere in Cairn.
+// The largest slice, which is one message: everywhere in Cairn larger payloads travel in pieces.
 constexpr std::int64_t kSliceBytesMax = std::int64_t{4} << 20;
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-// Of replicas of MultiWorkerMirroredStrategy that compute on GPUs it also says where values meet.
+// How and, for replicas of MultiWorkerMirroredStrategy on GPUs, where members exchange values.
 enum class CommunicationImplementation : std::uint8_t {
   // A tree for what is small, which costs fewest waits; a ring, which moves fewest bytes. Where
   // every replica has a GPU of its own and all processes have the same version of NCCL, the GPUs

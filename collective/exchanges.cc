@@ -15,8 +15,8 @@ namespace {
 
 using rpc::Task;
 
-// Of a tensor on its way down a tree. A member passes a piece on while the next one comes: smaller
-// ones fill the tree sooner, larger ones cost fewer messages.
+// The size of a piece of a tensor on its way down a tree. A member passes a piece on while the next
+// one comes: smaller pieces fill the tree sooner, larger ones cost fewer messages.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 constexpr std::size_t kPiecesUnderWay = 4;  // to each child
 constexpr int kRootsAtOnce = 8;

@@ -14,10 +14,10 @@ namespace {
 
 using rpc::Task;
 
-// Of parts under way: four of the usual packs. Each member holds at most so many bytes of another
-// that it has no use for yet.
+// The most bytes of parts under way: four of the usual packs. Each member holds at most this many
+// bytes of another member that it has no use for yet.
 constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
-// What a part counts at least: of small ones a thousand are under way.
+// The least that a part counts as, so that a thousand small ones are under way at most.
 constexpr std::size_t kPartBytesMin = std::size_t{16} << 10;
 // Up to here the waits of a ring cost more than the bytes that it saves.
 constexpr std::size_t kTreeBytesMax = std::size_t{64} << 10;

@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-// Of how many elements each member that waits claims the next: few enough that two members end at
+// The number of elements that a waiting member claims at a time: few enough that two members end at
 // nearly the same time, enough that a claim, one atomic addition, costs nothing beside the sums.
 constexpr std::int64_t kChunkElements = 32 * 1024;
 

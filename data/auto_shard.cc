@@ -41,7 +41,7 @@ Dataset with_hints_replaced(const Dataset& dataset, std::int64_t workers, std::i
   }));
 }
 
-// Of several datasets in one none could be dealt out by files without its partners.
+// How many files can be dealt out: 0 if several datasets make this one, as they belong together.
 std::size_t files_of(const Dataset& dataset) {
   const StageSpec* spec = dataset.last().get();
   for (; spec->input; spec = spec->input.get())

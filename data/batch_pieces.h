@@ -22,13 +22,13 @@ Element empty_batch(const ElementSpec& spec);
 
 // Has every batch so many examples that the spec tells how many?
 bool has_fixed_size(const ElementSpec& batches);
-// Of such pieces: of any size, but where every batch has one that divides evenly.
+// The spec of such pieces. A size is known only if `count` divides that of every batch.
 ElementSpec pieces_spec(const ElementSpec& batches, std::int64_t count);
-// Of what rebatch() makes: of any size, but where all batches, and all new ones, have one that is
-// known and fits.
+// The spec of what rebatch() makes. A size is known only if all new batches have the same, and it
+// divides that of every old batch or `drop_remainder` is set.
 ElementSpec rebatched_spec(const ElementSpec& batches, const std::vector<std::int64_t>& sizes,
                            bool drop_remainder);
-// Of batches that may have any size.
+// The spec of the same batches if they may have any size.
 ElementSpec any_size_spec(const ElementSpec& batches);
 
 }  // namespace cairn

@@ -43,7 +43,7 @@ class ColumnDecoder {
   void decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
   // What decode() found. Text refers to the cells, and is valid as long as they are.
   const RawColumn& decoded() const { return decoded_; }
-  // Of a column with a missing_indicator: 1 where a cell has no value, otherwise 0.
+  // For a column with a missing_indicator: 1 where a cell has no value, otherwise 0.
   const RawColumn& missing() const { return missing_; }
   // Appends what decode() found as columns of a block: one, or values and row splits, and then
   // the indicator. Strings are

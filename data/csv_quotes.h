@@ -25,7 +25,7 @@ struct QuoteFault {
 struct QuotedRecord {
   enum class State { kWhole, kNeedsMore, kFaulty };
   State state = State::kNeedsMore;
-  // Of a whole record: its length without the last line end, and where the next one begins.
+  // For a whole record: its length without the last line end, and where the next one begins.
   std::size_t end = 0, next = 0;
   std::int64_t lines = 0;
   QuoteFault fault;

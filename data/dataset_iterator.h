@@ -54,9 +54,9 @@ struct OpenOptions {
   OpenElements open_elements = {};
 };
 
-// Of a dataset whose elements come from a data service a state holds the ordinal alone: what was
-// handed out does not come again. An iterator that is opened at a state, or skips, only counts from
-// there, and hands out what the job has left.
+// For a dataset whose elements come from a data service, a state holds the ordinal alone: elements
+// that were handed out do not come again. An iterator that is opened at a state, or skips, only
+// counts from there, and hands out what the job has left.
 //   Thread  one at a time.
 class DatasetIterator {
  public:

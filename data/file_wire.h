@@ -10,7 +10,7 @@ void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const IdxSpec& spec);
-// Of a data service, which stands on a description of its own.
+// The stage of a data service contains a whole description, that of the service's dataset.
 void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec);
 Dataset read_service(pipeline::Service::Reader in);
 

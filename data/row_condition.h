@@ -43,8 +43,8 @@ class RowCondition {
 
   const std::string& text() const { return text_; }
   const std::string& column() const { return column_; }
-  // Of a cell whose value is known, as the file has it. A cell that should be a number and is none
-  // passes: it is for the column's own reader to complain of it.
+  // Whether a cell, as the file has it, meets the condition; its value must be known. A cell that
+  // should be a number and is none passes: the column's own reader complains of it.
   bool holds(std::string_view cell) const;
   // Whether it compares numbers. The same is then recorded of a value that was read before: any
   // numeric dtype or bool, of any shape -> bool.

@@ -20,7 +20,7 @@ struct CsvColumn {
   // column keeps its text, and of any other column is an error.
   std::optional<std::string> default_value = std::nullopt;
   bool skip = false;  // read past, never parsed
-  // Of a column whose cell holds several values: "a|b|c" with separator '|'. It becomes a ragged
+  // For a column whose cells hold several values: "a|b|c" with separator '|'. It becomes a ragged
   // column (core/tensor/element.h); an empty cell has no values.
   char separator = 0;
   // Adds a column "NAME/missing": float32 1 where the cell is empty or holds CsvSchema::unknown,
@@ -33,7 +33,7 @@ struct CsvColumn {
   // With `skip`, in files without a header: a file may lack the column, which the number of cells
   // in its first row tells. If several columns are optional, it lacks all of them or none.
   bool optional = false;
-  // Of an int64 column whose cells are dates of this format (data/date_format.h), such as
+  // The format of an int64 column whose cells are dates (data/date_format.h), such as
   // "%Y-%m-%d": the values are seconds since 1970-01-01 UTC. Empty: cells are numbers.
   std::string date_format = "";
   bool operator==(const CsvColumn&) const = default;

@@ -193,7 +193,7 @@ using StageKind =
 struct StageSpec {
   StageKind kind;
   std::shared_ptr<const StageSpec> input;  // nullptr: a source
-  // Of concatenate(), zip() and sample_from_datasets(): the datasets beside the input.
+  // For concatenate(), zip() and sample_from_datasets(): the datasets beside the input.
   std::vector<std::shared_ptr<const StageSpec>> others;
   ElementSpec element;  // what it yields
   int batches = 0;      // 0: examples, 1: batches of them, 2: batches of such batches
@@ -224,11 +224,11 @@ std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t f
 
 // ---- The element that a stage yields, and the checks that go with it ----
 //   Errors  InvalidArgument: it does not fit; names the column and the cure.
-// Of sources: columns in the order of the schema, those that are skipped left out.
+// Sources yield their columns in the order of the schema, without those that are skipped.
 ElementSpec csv_element(const CsvSchema& schema);
 ElementSpec records_element(const RecordSchema& schema);
 ElementSpec tensors_element(const TensorsSpec& spec);
-// Of stages that change the columns: what they make of `input`.
+// Stages that change the columns yield what these functions make of `input`.
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns);
 ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec);
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
@@ -238,7 +238,7 @@ ElementSpec padded_batch_element(const ElementSpec& input, const PaddedBatchSpec
 // what wants it.
 ElementSpec common_element(const ElementSpec& one, const ElementSpec& other, const char* call);
 ElementSpec zip_element(const std::vector<const ElementSpec*>& inputs);
-// Of filter() and take_while(): the graph gives one bool.
+// For filter() and take_while(): checks that the graph gives one bool.
 void check_predicate(const ElementSpec& input, const std::vector<std::byte>& graph,
                      const char* call);
 // What every source of columns and of files checks: the number of columns and their names; the

@@ -86,10 +86,10 @@ struct CompileOptions {
   // Further ones, of the validation data and of evaluate() alone: those that would slow down steps
   // of training.
   std::vector<MetricChoice> evaluation_metrics = {};
-  // Of a model of several, by the names that its network gives them.
+  // How each output of a model of several is judged, by the names that its network gives them.
   std::map<std::string, OutputOptions> outputs = {};
-  // Instead of `loss`: that of each example, float32 [b] or [b, 1], from all outputs and the whole
-  // batch. Metrics are told as without it, and want a label all the same.
+  // Replaces `loss`: returns each example's loss, float32 [b] or [b, 1], from all outputs and the
+  // whole batch. Metrics are computed as without it, and need a label all the same.
   std::function<Array(const Outputs& outputs, const Batch& batch)> batch_loss = {};
   // A column with a number per example, by which its losses are multiplied, and by which metrics
   // count it. Losses are still divided by the number of examples.

@@ -93,8 +93,8 @@ void LocalSteps::predict(const PredictBody& body, const Dataset& batches, const 
   }
 }
 
-// Of float32. A group gathers its values, since its sums may travel as bfloat16, in which an AUC's
-// counts would be wrong.
+// The sum of a float32 value over all replicas. A group gathers the values, since its sums may
+// travel as bfloat16, in which an AUC's counts would be wrong.
 Tensor LocalSteps::exact_sum(const PerReplica& value) {
   if (group_ == nullptr) return strategy_.reduce(ReduceOp::kSum, value).tensor();
   const RunValue all = strategy_.gather(value, 0);

@@ -30,7 +30,7 @@ class MetricSums {
   // The summaries of one step, in the order of the metrics, from `summaries[first]` on.
   void add(const std::vector<Tensor>& summaries, std::size_t first);
   void reset() { sums_.clear(); }
-  // Of what was added since; NaN for all of them if nothing was.
+  // The metrics of all that was added since the last reset(); NaN for all of them if nothing was.
   Logs logs() const;
 
   // The sums themselves, to be kept and put back.

@@ -25,7 +25,7 @@ class RunPace {
 // than 50 ms ago, as may be at the end.
 class ExamplesRate {
  public:
-  // Of a run that has trained `examples` in so many seconds. NaN: no time has passed.
+  // The rate of a run that has trained `examples` in `seconds` so far; NaN if no time has passed.
   double at(double seconds, std::int64_t examples);
 
  private:

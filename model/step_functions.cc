@@ -223,9 +223,9 @@ StepFunctions::Losses StepFunctions::losses_of(const Outputs& outputs, const Bat
   return made;
 }
 
-// Of a share of a step its examples' part of the batch's loss, so that the sum over all shares, of
-// gradients as of losses, is that of the whole batch. Members of a round have equal shares, and
-// cannot ask each other.
+// The loss of one share of a step's examples, scaled so that the losses and the gradients of all
+// shares add up to those of the whole batch. Members of a round have equal shares, and cannot ask
+// each other for their sizes.
 Array StepFunctions::share_of_loss(const Array& total, const Shares& shares) const {
   const Array own = count_of(total);
   if (shares.count == 1) return sum(total) / maximum(own, Array(1.0f));

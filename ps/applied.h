@@ -14,11 +14,11 @@ struct AppliedSet {
   bool operator==(const AppliedSet&) const = default;
 };
 
-// Of one session. Thread: the shard's own. Memory: what lies above the watermark, at most
-// `closures_max` closures.
+// The pushes of one session that a shard has applied. Thread: the shard's own. Memory: what lies
+// above the watermark, at most `closures_max` closures.
 //
-// Which closures there are, and below which watermark all are settled, is the coordinator's to say
-// (announce). A worker's word for either would let one wrong push make every later one a duplicate:
+// Only the coordinator says which closures there are, and below which watermark all are settled
+// (announce). If a worker could, one wrong push would make every later one look like a duplicate:
 // acknowledged and never applied.
 class AppliedPushes {
  public:

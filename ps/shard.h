@@ -138,7 +138,7 @@ class Shard {
   // `end` is told, from inside a later call, that the wait is over: with the push's result, or why
   // there is none.
   void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
-  // Who made the request has gone: nothing of it is done.
+  // Drops the request, because its caller has gone: nothing of it is done.
   void give_up(std::uint64_t wait) { waits_.give_up(wait); }
 
   // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is

@@ -191,7 +191,7 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
   else
     applied_.restore(applied);
   restore_.under_way = false;
-  // Who pulled before has read rows that are gone: their pushes have to be refused.
+  // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
   if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
   was_open_ = false;
   RestoreReport report{

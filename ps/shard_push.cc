@@ -271,7 +271,7 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   ShardCounters::add(counters_.pushes.bytes, update.values.size());
 }
 
-// Of a hashed table, by new rows.
+// Counts the rows and bytes by which new rows have made a hashed table grow.
 void Shard::count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before) {
   if (table.held() == held_before) return;
   ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held_before));

@@ -30,7 +30,7 @@ struct Shard::RoundSum {
     std::size_t nth;
     UpdateHeader header;
     RowSum sum;
-    // Of an optimizer's count: the first member's, as it came.
+    // An optimizer's count is not summed: these are the first member's values, as they came.
     std::span<const std::int64_t> counted_ids = {};
     std::span<const std::byte> counted = {};
   };

@@ -168,8 +168,8 @@ class ShardService final : public wire::Shard::Server {
           host_->database,
           ": a later connection has configured this shard and is in charge of it; connect anew"));
   }
-  // Of the session that this shard was configured for; before that there is none to protect, and
-  // the shard says so itself.
+  // Refuses any caller but the coordinator of the session that this shard was configured for.
+  // Before that there is no session to protect, and the shard says so itself.
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = host_->shard.session();
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);

@@ -24,7 +24,7 @@ namespace cairn::ps {
 
 class Snapshot {
  public:
-  // Of `memory`, which outlives it.
+  // `memory` holds the table's rows and outlives the snapshot.
   explicit Snapshot(const RowMemory& memory);
 
   // ---- what the table tells ----

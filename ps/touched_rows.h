@@ -19,7 +19,7 @@ class TouchedRows {
   static constexpr double kBytesARow = 0.25;  // bits and notes
 
   explicit TouchedRows(std::int64_t rows = 0);
-  // Of rows 0 to `rows` - 1, in any order.
+  // Marks rows as updated: any of 0 to `rows` - 1, in any order.
   void add(std::span<const std::int64_t> rows);
   void add(RowRange rows);
   // From then on has() knows all that was added; before, it may miss some.

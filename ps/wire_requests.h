@@ -50,8 +50,8 @@ std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
 DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
 StateRequest read_state(wire::Shard::ReadStateParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
-// Of a checkpoint: one absolute path without "..", so that no two processes take it for two
-// folders.
+// Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
+// two folders. Errors  InvalidArgument: any other path.
 std::string read_folder(capnp::Text::Reader in);
 void write(wire::Version::Builder out, const Version& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);

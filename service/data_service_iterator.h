@@ -70,7 +70,7 @@ struct DataServiceOptions {
 
 struct DataServiceStatistics {
   std::uint64_t handed = 0;  // by this iterator
-  // Of the whole job, as known when it ended: elements, and those handed to any consumer.
+  // Counts for the whole job, as known when it ended: elements, and those handed to any consumer.
   std::uint64_t job_elements = 0, job_handed = 0;
   // Elements that consumers were handed again, after a loss.
   std::uint64_t duplicates() const {

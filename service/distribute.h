@@ -31,7 +31,7 @@ struct DistributeOptions {
   std::string job_name;    // empty: each process that reads has a job of its own
   ProcessingMode mode = ProcessingMode::kOff;
   Compression compression = Compression::kAuto;
-  // Of the service. Empty: that of whoever reads; this program's is CAIRN_CLUSTER_ID, or "cairn".
+  // The service's id. Empty: the reading process's; this program's is CAIRN_CLUSTER_ID, or "cairn".
   std::string cluster;
   std::int64_t buffer_elements = 16;  // that a consumer has ahead
   // Coordinated reads: so many consumers of the named job read it in rounds, of as many consecutive

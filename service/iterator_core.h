@@ -60,7 +60,7 @@ struct DataServiceIterator::Core {
   void meet(const std::vector<WorkerPlace>& workers);
   void drop(const WorkerPlace& worker);
   void rest_if_idle();
-  // Of a group, in iterator_rounds.cc.
+  // From here to waits_text(): for a group of consumers, in iterator_rounds.cc.
   void put(const WorkerPlace& worker, GotElement element);
   void begin_rounds();
   rpc::Task<void> follow_rounds(bool wait);
@@ -89,7 +89,7 @@ struct DataServiceIterator::Core {
         1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
   }
 
-  // Of the program.
+  // The program's demand for elements: if it has none for a while, reading rests.
   struct Demand {
     std::size_t calls = 0;    // of next(), at the moment
     std::uint64_t taken = 0;  // elements, when it was looked at last

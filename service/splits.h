@@ -29,14 +29,14 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// Of a job in mode kDynamic. A repeat() of the description becomes passes over the splits.
+// The splits of a job in mode kDynamic. A repeat() of the description becomes passes over them.
 struct SplitPlan {
   Piece::Of of = Piece::Of::kRange;
   std::int64_t size = 0;    // elements of the source, or files
   std::int64_t each = 1;    // of them in a split
   std::int64_t passes = 1;  // -1: without end
   std::int64_t splits() const { return size / each + (size % each != 0 ? 1 : 0); }
-  // Of all passes; -1: without end.
+  // The number of tasks, one per split, over all passes; -1: without end.
   std::int64_t tasks() const;
   Piece piece(std::int64_t task) const;
 };

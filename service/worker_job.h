@@ -44,8 +44,8 @@ struct WorkerJobHost {
   rpc::Reactor& reactor;
   Offload& offload;
   std::size_t lane = 0;
-  // Of its elements. No two of one process may share a number: acknowledgements are by number, and
-  // may come late. The number less 1 is a multiple of the job's consumers.
+  // The number of the job's first element. No two elements of a process may share a number, since
+  // acknowledgements name it and may come late. One less is a multiple of the job's consumers.
   std::uint64_t first_number = 1;
   // Calls to the dispatcher. They return only when it has answered: the host repeats them.
   std::function<rpc::Task<NextTask>(std::vector<std::uint64_t> running)> next_task;

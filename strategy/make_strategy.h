@@ -12,8 +12,8 @@ namespace cairn {
 
 struct StrategyOptions {
   std::uint64_t seed = 0;  // of initial values and of random operations
-  // Of each process, a replica for each, as MirroredStrategy names them. None: two logical CPUs of
-  // mirrored and central_storage, one of all others.
+  // The devices of each process, a replica for each, as MirroredStrategy names them. None: two
+  // logical CPUs for mirrored and central_storage, one for all others.
   std::vector<std::string> devices = {};
   Consistency consistency = {};  // of parameter_server
 };

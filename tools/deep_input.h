@@ -22,8 +22,8 @@ Array numbers_of(const FittedFeatures& fitted, const Features& features,
 
 class DeepInput {
  public:
-  // Of the features that `of` names; empty: of all. `part` begins the names of their tables,
-  // "PART/FEATURE".
+  // The input takes the features that `of` names, or all if it is empty. `part` begins the names of
+  // their tables, "PART/FEATURE".
   DeepInput(const Job& job, const FittedFeatures& fitted, const std::string& part,
             const std::set<std::string>& of = {});
   // float32 [b, n].

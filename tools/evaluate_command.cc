@@ -171,7 +171,7 @@ class Ranks final : public Collector {
   std::vector<float> values_;
 };
 
-// Of a binary model some of whose metrics are of lists.
+// Collects for a binary model that has metrics of examples and metrics of lists.
 class Both final : public Collector {
  public:
   explicit Both(const Job& job) : job_(job), examples_(job), lists_(job, RankedLists("--data")) {}
@@ -189,7 +189,7 @@ class Both final : public Collector {
   Ranks<RankedLists> lists_;
 };
 
-// Of a model with a threshold: how good its decisions are.
+// Adds metrics of the decisions of a model with a threshold to what `others` collects.
 class Decisions final : public Collector {
  public:
   explicit Decisions(std::unique_ptr<Collector> others) : others_(std::move(others)) {}

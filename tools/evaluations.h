@@ -39,7 +39,7 @@ class Evaluations {
   void schedule_if_due(std::int64_t step);
   // The same if the job wants evaluations by time and one is due.
   void schedule_if_time(std::int64_t step);
-  // Of the model as the closures find it, told as that of `step`. Nothing without data.
+  // If there is data, has closures evaluate the model as they find it, to be reported as of `step`.
   void schedule(std::int64_t step);
   // What has ended is computed, oldest first; `say` gets a line for each. With `wait` it waits
   // a little for the first that has not ended.

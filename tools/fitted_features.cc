@@ -112,8 +112,8 @@ void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
                                    "; a column of one number per example is wanted"));
 }
 
-// Of columns that features() makes; a list's number is then a hash of its value, so long that no
-// two lists have the same.
+// The name and range of list numbers where features() makes the columns: a list's number is then a
+// hash of its value, so long that no two lists have the same.
 constexpr const char* kGroup = "data.identity";
 constexpr std::int64_t kGroups = std::int64_t{1} << 62;
 
@@ -137,7 +137,7 @@ void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
   if (job.data.has_columns()) made.columns.push_back(group_column(job));
 }
 
-// Of formats of which nothing else is fitted.
+// Fits the label's scale, for formats of which nothing else is fitted.
 LabelScale label_scale(const Job& job, const Dataset& data) {
   if (!job.model.standardize) return {};
   const NumericInput label = fit(data, fit_request(job)).numeric.back();

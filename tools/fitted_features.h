@@ -22,12 +22,12 @@ struct IdFeature {
   int value = -1;            // which of the column's values it is; -1: all of them
   bool bags = false;         // the column is ragged
   std::string weights = "";  // of bags: the column of what their ids' vectors are multiplied by
-  // Of a cross: the features that it combines, instead of a column.
+  // For a cross: the features that it combines, which take the place of a column.
   std::vector<IdFeature> crossed = {};
   nn::Ids of(const Features& features) const;
 };
 
-// Of the training data of a retrieval: how much of it each candidate has.
+// Each candidate's share of the training data of a retrieval.
 struct CandidateShares {
   Tensor candidates;  // int64 [n], ascending: as FittedFeatures::groups_of() has them
   Tensor log_share;   // float32 [n + 1]: logarithms, and 0 for what is none of them
@@ -43,7 +43,7 @@ struct FittedFeatures {
   // Columns of numbers that the model reads as they are.
   std::vector<std::string> plain;
   std::string weight;  // the column of examples' weights; empty: all are 1
-  // Of ranking the column of the lists' numbers, of retrieval that of the candidates'; else empty.
+  // The column of list numbers for ranking, or of candidates' numbers for retrieval; else empty.
   std::string group;
   std::shared_ptr<const CandidateShares> shares;  // of retrieval; else null
   LabelScale label;

@@ -25,8 +25,8 @@ std::vector<GpuSeen> gpus_here(const std::vector<std::string>& names);
 // "gpu:0 NVIDIA H100 80GB HBM3: 12.0 of 79.6 GiB used (variables 8.0, values of steps 3.5, scratch
 // 0.5), 93 % busy".
 std::string gpu_text(const GpuSeen& gpu);
-// Of all together, briefly: "gpu 93 %, 12.0/79.6 GiB", or "2 gpus ...". Empty: there are none. A
-// GPU that several tasks have, on one host, counts once for each.
+// A brief text for all GPUs together: "gpu 93 %, 12.0/79.6 GiB", or "2 gpus ..."; empty if there
+// are none. A GPU that several tasks of one host have counts once per task.
 std::string gpus_text(const std::vector<GpuSeen>& gpus);
 
 // What was seen of the GPUs while a run went on.

@@ -79,7 +79,7 @@ class Thinning {
   }
 
  private:
-  // Of joining pool i with the next one.
+  // By how much the squared error grows when pool i is joined with the next one.
   double cost(std::size_t i) const {
     const Pool &a = pools_[i], &b = pools_[next_[i]];
     const double apart = b.mean() - a.mean();

@@ -29,18 +29,18 @@ struct JobModel {
   std::uint64_t seed = 0;
   std::string combiner = "mean";  // of bags of ids; or sum, sqrtn
   std::int64_t hashed_from = 0;   // rows from which a table is hashed; 0: none is
-  // Of two_tower: the features of each tower; scores are products over the temperature, of vectors
-  // of length 1 if they are normalized.
+  // For two_tower: the features of each tower. A score is the product of the towers' vectors, which
+  // have length 1 if they are normalized, divided by the temperature.
   std::vector<std::string> query, candidate;
   double temperature = 1;
   bool normalize = false;
   // or regression, multiclass, ranking, retrieval (job_objective.h)
   std::string objective = "binary";
-  // Of regression mse, huber or mae; of ranking softmax or bpr.
+  // For regression: mse, huber or mae; for ranking: softmax or bpr.
   std::string loss = "mse";
   bool standardize = false;  // the label, over the training data; of regression true by default
   double huber_delta = 1;    // of huber: the error from which it grows linearly
-  // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
+  // The number of classes for multiclass, and their texts in the label's column; empty: 0, 1, ...
   std::int64_t classes = 0;
   std::vector<std::string> class_texts;
   // Factors of the losses of each class, for binary and multiclass; empty if all are 1.
@@ -61,11 +61,11 @@ struct JobModel {
 struct JobStrategy {
   std::string kind = "parameter_server";
   std::string consistency = "asynchronous";  // of parameter_server; or bounded, synchronous
-  // Of bounded: in steps, one of which is an update from every lane. 0: nothing was said.
+  // For bounded: the bound in steps, each of which is an update from every lane. 0: not given.
   std::uint32_t max_staleness = 0;
   int replicas = 0;  // of each process, on its logical CPUs. 0: nothing was said
 
-  // Of a kind whose processes have several, or may have.
+  // Replicas per process, for kinds whose processes have several, or may have.
   int replicas_of_process() const {
     return replicas > 0 ? replicas : kind == "multi_worker_mirrored" ? 1 : 2;
   }

@@ -37,11 +37,11 @@ struct JobData {
   // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
   std::vector<std::string> where, test_where;
   std::string weight;  // the column of examples' weights; empty: all are 1
-  // Of ranking: the column whose equal values make a list; of libsvm, what the qid is called.
+  // For ranking: the column whose equal values make a list; for libsvm, the name of the qid.
   std::string group;
-  // Of retrieval: the column that says which candidate a row has.
+  // For retrieval: the column that says which candidate a row has.
   std::string candidate;
-  // Of the workers that each go at their own pace: by_worker, or exactly_once.
+  // How workers that each go at their own pace read the data: by_worker, or exactly_once.
   std::string visitation = "by_worker";
   JobLabel truth;
   CsvSchema csv;  // of text and criteo, too

@@ -22,7 +22,7 @@ void read_truth(TomlTable& label, JobLabel& truth) {
     throw InvalidArgumentError(label.located("give either above or below"));
 }
 
-// Of cells: what unknown ones mean.
+// Reads what an unknown label in a cell means: an error, or a row to leave out.
 void read_unknown_label(TomlTable& label, JobLabel& truth) {
   std::string unknown = "error";
   label.read("unknown", unknown);

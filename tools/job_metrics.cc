@@ -61,7 +61,7 @@ MetricPointer metric_of_some_lists(const std::string& objective, const std::stri
   if (parts.base == "ndcg") return std::make_unique<nn::Ndcg>(nn::NdcgOptions{.k = *k});
   if (parts.base == "mrr") return std::make_unique<nn::Mrr>(nn::TopOptions{.k = *k});
   if (parts.base == "hit_rate") return std::make_unique<nn::HitRate>(nn::TopOptions{.k = *k});
-  // Of a binary model, recall is that of a threshold.
+  // For a binary model, "recall" is the recall at a threshold: metric_at_threshold().
   if (parts.base == "recall" && objective != "binary")
     return std::make_unique<nn::RecallAtK>(nn::TopOptions{.k = *k});
   return nullptr;

@@ -21,7 +21,7 @@ enum class MetricOf : std::uint8_t { kExamples, kLists };
 std::vector<std::string> metrics_of(const std::string& objective);
 std::vector<std::string> known_metrics(const std::string& objective);
 bool is_known_metric(const std::string& objective, const std::string& metric);
-// Of a known metric.
+// Returns what a metric is computed of. Needs  is_known_metric().
 MetricOf metric_of(const std::string& objective, const std::string& metric);
 
 // Those that the job's evaluations tell, in their order.

@@ -31,7 +31,7 @@ class JobNetwork {
   Array logits(const Features& features) const;
   // One per example, [b].
   Array losses(const Batch& batch) const;
-  // Of two towers, which have no logits: the query's and the candidate's vector of each example.
+  // For two towers, which have no logits: they give each example's query and candidate vectors.
   const JobTowers& towers() const { return *towers_; }
   const Objective& objective() const { return objective_; }
   // Updates the wide part's variables through its optimizer, all others through the other one.

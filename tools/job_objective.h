@@ -37,8 +37,8 @@ class Objective {
   explicit Objective(const Job& job, LabelScale scale = {});
   // What is learnt of the label's column, [b]: 0 or 1 by a threshold, a class id, or the number.
   Array truth(const Array& label) const;
-  // Of what the network gives, [b, outputs], and truths: one loss per example, [b]. `groups`, of
-  // ranking: int32 or int64 [b], one number for all examples of a list.
+  // One loss per example, [b], from the network's outputs, [b, outputs], and the truths. For
+  // ranking, `groups` is int32 or int64 [b], with one number for all examples of a list.
   Array losses(const Array& outputs, const Array& truth, const Array& groups = {}) const;
   // What metrics judge: probabilities [b] or [b, classes], or numbers or scores [b].
   Array prediction(const Array& outputs) const;

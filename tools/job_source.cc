@@ -25,7 +25,7 @@ std::vector<std::string> label_classes(const Job& job) {
   return texts;
 }
 
-// Of a label that is a class's number; 0: it is not.
+// The number of classes if the label is a class's number; else 0.
 std::int64_t classes_of(const Job& job, const std::string& label) {
   return job.model.objective == "multiclass" && !label.empty() ? job.model.classes : 0;
 }

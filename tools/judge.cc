@@ -62,10 +62,10 @@ class PointwiseJudge final : public Judge {
 
 constexpr const char* kNumber = "data.number";
 
-// Of each example some numbers, as many of all. Every example brings its own number: a batch's
-// values lie in the places of its examples, and behind them the batch's number, told by its first
-// example. So they add up over the pieces of a batch, and it does not matter in which order batches
-// are judged.
+// Judges by values that the network gives for every example, equally many for each. The examples
+// are numbered: a batch's summary holds the values in the places of its examples, and behind them
+// the batch's number, which its first example gives. So the summaries of a batch's pieces add up,
+// and it does not matter in which order batches are judged.
 class NumberedJudge : public Judge {
  public:
   explicit NumberedJudge(const Job& job)
@@ -135,7 +135,7 @@ class ListJudge final : public NumberedJudge {
   RankedLists lists_{"the data"};
 };
 
-// Of a binary model some of whose metrics are of lists: the network runs once for both kinds.
+// Judges a binary model that has metrics of examples and of lists: the network runs once for both.
 class BinaryJudge final : public Judge {
  public:
   BinaryJudge(const Job& job, const FittedFeatures& features,

@@ -34,10 +34,10 @@ class Judge {
   virtual Metrics result() const = 0;
 };
 
-// Of the job's objective. Where model.threshold is a rule, the validation data has the metric
-// kThreshold as well. All references outlive it. `judged`: with the job's features; empty:
-// there is no data. For metrics of lists it is read once, for its lists and labels or
-// candidates, which stay in memory.
+// Makes the judge for the job's objective. If model.threshold is a rule, the validation data has
+// the metric kThreshold as well. All references outlive the judge. `judged`: with the job's
+// features; empty: there is no data. For metrics of lists the data is read once, for its lists and
+// labels or candidates, which stay in memory.
 //   Errors  for metrics of lists, those of RankedLists and of reading the data.
 std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
                                   const std::optional<JudgedData>& judged);

@@ -98,7 +98,7 @@ struct Extent {
   }
 };
 
-// Of each piece of a long curve the least and the greatest value, so that no peak is lost.
+// Keeps the least and the greatest value of each piece of a long curve, so that no peak is lost.
 std::vector<Curve::Point> thinned(const std::vector<Curve::Point>& points) {
   if (points.size() <= 2 * kPieces) return points;
   std::vector<Curve::Point> kept;

@@ -17,7 +17,7 @@ struct Progress {
   double staleness = 0;
   unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;  // ps 0: there is no cluster to tell of
   unsigned replicas = 0;                                    // in step, instead of a cluster
-  // Of the replicas' time: in collective calls, and there waiting for the slowest.
+  // Shares of the replicas' time: in collective calls, and there waiting for the slowest.
   double held = 0, waited = 0;
   std::string gpus;  // how busy and how full they are; empty: there are none
   double seconds_left = -1;

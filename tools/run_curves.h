@@ -21,12 +21,12 @@ struct RunCurves {
   std::vector<std::string> left_out;  // lines that could not be read, with file, line and reason
 };
 
-// Of `text`, the lines of a history. `path` names it in what is told of lines that are left out.
-// Lines of a kind that is not known, which a later version may have written, are passed over.
+// The curves in `text`, the lines of a history. `path` names the history in RunCurves::left_out.
+// Lines of an unknown kind, which a later version may have written, are passed over.
 //   Thread  any.
 RunCurves curves_of(std::string_view text, const std::string& path);
 
-// Of `run`, a run's folder or a history file.
+// The curves of `run`, a run's folder or a history file.
 //   Errors  NotFound: there is none; and those of reading.
 RunCurves read_curves(const std::string& run);
 

@@ -16,7 +16,7 @@
 
 namespace cairn::tools {
 
-// Who listens. Calls may block.
+// Receives a run's start, its steps and its evaluations. Calls may block.
 //   Errors  any; RunTeller then leaves the listener out.
 class RunListener {
  public:
@@ -29,7 +29,7 @@ class RunListener {
   // The run begins behind this step: 0, or that of the checkpoint from which it goes on.
   virtual void start(std::int64_t) {}
   virtual void step(const Step& step) = 0;
-  // Of the model as of `step` on the data of that name, "test" or "validation".
+  // The metrics of the model as of `step` on the data of that name, "test" or "validation".
   virtual void evaluation(std::int64_t step, const std::string& data, const Metrics& metrics) = 0;
 };
 

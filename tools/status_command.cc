@@ -116,7 +116,7 @@ void print(const Json& status, const Json& description) {
   }
 }
 
-// Of a run that has no coordinator, what its folder says.
+// Prints what the folder of a run without a coordinator says.
 void print_processes(const RunAddress& run) {
   const Json tasks = run.description.value("tasks", Json::array());
   const pid_t pid = process_of(run);

@@ -167,7 +167,7 @@ T TomlTable::convert(const toml::node& found, const std::string& key) const {
   }
 }
 
-// Of what a table holds as a whole: the error names the file.
+// Checks a condition on what a table holds as a whole: the error names the file.
 inline void require(bool condition, const TomlTable& table, const std::string& message) {
   if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
 }

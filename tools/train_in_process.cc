@@ -21,7 +21,7 @@
 namespace cairn::tools {
 namespace {
 
-// Of a job that names devices.
+// The devices of a job that names some. If one is missing, the error says which key named it.
 ChosenDevices chosen_by(const Job& job) {
   try {
     return chosen_devices(job.cluster.device);

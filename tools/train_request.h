@@ -15,7 +15,7 @@ struct Job;
 
 // Flags that each override a key of the job file (docs/job-file.md).
 struct JobOverrides {
-  // Of [strategy].
+  // Overrides of the keys in [strategy].
   struct Strategy {
     std::optional<std::string> kind, consistency;
     std::optional<std::uint32_t> max_staleness;

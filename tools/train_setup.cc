@@ -173,7 +173,7 @@ std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
 
 namespace {
 
-// Who waits least for the others is the one that they wait for.
+// The replica that waits least for the others is the one that they wait for.
 void tell_collectives(const TrainingOutcome& outcome) {
   const double replicas = static_cast<double>(outcome.collectives.size());
   const double percent = outcome.stats.uptime_seconds * replicas / 100;

@@ -47,8 +47,8 @@ enum class Trial : std::uint8_t { kYes, kNo };
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line,
                                Trial trial = Trial::kYes);
-// Who is told how the run is doing, by the process that tells of it: the history in its folder,
-// or, with a warning, nobody where that cannot be written to; and the files of [callbacks].
+// The teller of the process that reports how the run is doing. It writes the files of [callbacks],
+// and the history in the run's folder; if that cannot be written to, it warns and keeps none.
 //   Errors  those of run_files.h.
 std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
                                      const Job& job, const TrainerOptions& options);

@@ -79,8 +79,8 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
       data.visitation == "exactly_once" ? Visitation::kExactlyOnce : Visitation::kByPolicy);
 }
 
-// Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
-// of gradients as of losses, is that of the whole batch.
+// A share's loss, scaled so that losses and gradients of all shares add up to the batch's. If a
+// step has one share only, this is the mean over its examples.
 Array Trainer::loss_of(const Batch& batch) const {
   Array losses = network_.losses(batch);
   if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);

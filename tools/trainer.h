@@ -35,7 +35,7 @@ struct TrainerOptions {
   ProgressLine* line = nullptr;  // where the run shows itself; never null
   // The GPUs of the run as they are now; empty: the run has none.
   std::function<std::vector<GpuSeen>()> gpus;
-  // Who is told how it is doing; never null.
+  // Passes how the run is doing on to its listeners; never null.
   std::shared_ptr<RunTeller> teller = nullptr;
 };
 
@@ -131,8 +131,8 @@ class Trainer {
   std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
   std::deque<StepResult> running_;
   std::optional<RestoreStatus> restored_;  // until the variables are there to be compared
-  // Of each data that the model is judged on, made after the training data's dataset; at least one.
-  // The first is judged on the way, and all are at the end. A deque, since none of them may move.
+  // One for each data that the model is judged on, made after the training dataset; at least one.
+  // The first evaluates on the way, and all do at the end. A deque, since none of them may move.
   std::deque<Evaluations> evaluations_;
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;

@@ -38,8 +38,8 @@ class GroupSeat {
                                   Member& member, const std::set<VariableId>& mirrored,
                                   bool check_copies);
 
-  // Of a closure, while it runs: if it fails, in whatever way, the others of its group wait for it
-  // no longer.
+  // A closure's membership in its group, while it runs. If the closure fails, in whatever way, the
+  // others of the group no longer wait for it.
   class Member final : public CopiesTurn {
    public:
     // In the order in which they have come.

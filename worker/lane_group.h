@@ -71,7 +71,7 @@ class LaneGroup final : public Collective {
   // Nothing if it is in no group.
   void abort(const ErrorParts& error);
 
-  // Of the group that it is in; 0: none, or one that has not formed yet or has ended.
+  // The group's number; 0: the lane is in none, or in one that has not formed yet or has ended.
   std::uint64_t number() const;
   int size() const;  // its members; 0 likewise
   int rank() const;  // of this lane in it; -1 likewise

@@ -111,8 +111,8 @@ class LaneService final : public wire::Lane::Server {
   }
 
  private:
-  // Of the session that the lane works for: one that was replaced has no say over its successor's
-  // lane.
+  // Refuses any caller but the coordinator of the session that the lane works for: a session that
+  // was replaced has no say over its successor's lane.
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = lane_->stats().session;
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);

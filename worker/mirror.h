@@ -28,8 +28,8 @@ namespace cairn::worker {
 
 class Mirror {
  public:
-  // Of which round the copies are: they stand as the ps stand when that round is applied. 0: there
-  // are none that count.
+  // The round that the copies are of: they are as the ps are once that round is applied. 0: there
+  // are no copies that count.
   std::uint64_t round() const { return round_; }
   // The caller knows that the copies, which it has just fetched, are of this round.
   void stands_at(std::uint64_t round) { round_ = round; }
@@ -59,8 +59,8 @@ class Mirror {
   void apply(std::span<const Update> updates, std::uint64_t round,
              Encoding encoding = Encoding::kRaw);
 
-  // Of all parameters and slots of these variables, or of all that there are, in the order of the
-  // variables' ids: equal copies, equal numbers, however the variables are cut into parts. Cost  a
+  // A hash of all parameters and slots of these variables, or of all variables, in the order of
+  // their ids. Equal copies have equal hashes, however the variables are cut into parts. Cost  one
   // pass over them.
   std::uint64_t fingerprint(const std::set<VariableId>& variables) const;
   std::uint64_t fingerprint() const;

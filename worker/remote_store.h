@@ -18,7 +18,7 @@
 
 namespace cairn::worker {
 
-// Who this lane is to the shards. Changing any of it needs new connections.
+// How this lane identifies itself to the shards. Changing any of it needs new connections.
 struct LaneIdentity {
   rpc::Hello hello;  // session, task, incarnation of the process; the endpoint is each link's own
   Encoding encoding = Encoding::kRaw;

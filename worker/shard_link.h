@@ -129,7 +129,7 @@ struct LinkOptions {
   Duration call_deadline = std::chrono::seconds(30);
 };
 
-// Who is at the other end.
+// The shard at the other end of a link, and where to reach it.
 struct ShardAddress {
   rpc::Address address;
   std::uint32_t ps = 0;

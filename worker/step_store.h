@@ -44,7 +44,7 @@ class StepStore : public UpdatePlaces {
   // For the closure's result: the largest staleness over its pushes, and whether it has pushed.
   virtual std::uint64_t staleness() const { return 0; }
   virtual bool updated() const = 0;
-  // Of the copies that the step has updated here, where somebody compares them; 0: there are none.
+  // A hash of the copies that the step has updated here, if copies are compared; 0: there are none.
   virtual std::uint64_t fingerprint_of_copies() const { return 0; }
 };
 

@@ -16,7 +16,7 @@ std::shared_ptr<const VariableSpec> without_initial_values(const VariableSpec& s
   return std::make_shared<const VariableSpec>(std::move(plain));
 }
 
-// Of those ids that lie in the part's rows, how many there are, and `local` takes them.
+// Fills `local` with the ids in the part's rows, relative to its first row; returns their count.
 std::size_t take_ids(std::span<const std::int64_t> ids, RowRange rows,
                      std::vector<std::int64_t>& local) {
   const auto end = std::lower_bound(ids.begin(), ids.end(), rows.end);

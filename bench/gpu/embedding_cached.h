@@ -17,7 +17,7 @@ namespace cairn::bench {
 // Thread: one.
 class CachedTables {
  public:
-  // Of any contents. All tables have `dim` floats a row, with the rule's slots beside them.
+  // The tables' contents are arbitrary. Each row has `dim` floats, then the rule's slots.
   CachedTables(const std::vector<std::int64_t>& rows, int dim, cuda::Rule rule,
                const cuda::RowCacheOptions& options)
       : rule_(rule),

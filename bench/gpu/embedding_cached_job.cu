@@ -85,7 +85,7 @@ class CachedJob {
     std::sort(times.begin(), times.end());
     return {name, times[times.size() / 2], times.front(), times.back(), 0};
   }
-  // Of the last time_steps(), rows per step.
+  // Fills in the rows found, read and written per step of the last time_steps().
   void count(CachedResult& result) const {
     const double steps = size_.replays + 1;
     result.found = static_cast<double>(after_.found - before_.found) / steps;

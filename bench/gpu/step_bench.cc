@@ -121,7 +121,7 @@ class Model {
   }
   void watch(std::function<Array()> value) { watched_ = std::move(value); }
 
-  // Of one more step of `record`, whose value is waited for, in ms: the median of `times`.
+  // The time of one more step of `record`, up to its value, in ms: the median of `times` runs.
   template <typename Record>
   double ms_of(Arithmetic arithmetic, int times, const Record& record) {
     const ConcreteFunction function = trace(

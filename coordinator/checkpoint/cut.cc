@@ -11,8 +11,8 @@ constexpr Duration kPauseBetweenCuts = std::chrono::milliseconds(50);
 // on the shard's thread.
 constexpr Duration kMarkDeadline = std::chrono::seconds(30);
 
-// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes or to
-// mark, is no fault of the program's.
+// Rethrows the error of a cut that came to nothing, unless a task was lost, or was too slow to hold
+// its pushes or to mark: those are no fault of the program's.
 void verify_is_a_loss(const std::exception_ptr& error) {
   const ErrorParts parts = error_parts(error);
   if (parts.code == Code::kDeadlineExceeded)

@@ -25,7 +25,7 @@ PipelinePosition from_manifest(const storage::DatasetPosition& saved);
 storage::DatabaseInfo database_of(const ShardSaved& shard);
 // NotFound, DataLoss: as storage has them.
 CheckpointView read_manifest(Disk& disk, const std::string& path);
-// Of those that the saver of `checkpoint` and its ancestors saved.
+// Removes all but the last `keep` checkpoints of the saver of `checkpoint` and its ancestors.
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
                            const CheckpointView& checkpoint);
 

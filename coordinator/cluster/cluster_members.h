@@ -45,8 +45,8 @@ struct Lane {
   std::shared_ptr<Closure> preparing;            // it is being sent what this closure needs
   InFlight inflight;                             // sent, or about to be in this turn of the loop
   std::vector<std::shared_ptr<Closure>> outbox;  // the latter
-  // Of rounds that were applied without them: it is still at work for those, and what it answers is
-  // of no interest.
+  // The closures, by sequence, of rounds that were applied without their shares: the lane is still
+  // at work on them, and the results that it answers with are of no interest.
   std::set<std::uint64_t> late;
   std::size_t calls = 0;      // that wait there for results
   std::uint64_t answers = 0;  // closures that this connection has answered
@@ -108,7 +108,7 @@ struct ClusterMembers {
 
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
-  // Of the ps that are there, in their order. Good until the next wait.
+  // The shards of the ps that are connected, in the order of the ps. Valid until the next wait.
   std::vector<ShardClient*> all_shards() const;
   // How often each ps became part of the session, by ps.
   std::vector<std::uint64_t> times_attached() const;

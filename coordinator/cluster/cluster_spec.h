@@ -1,6 +1,6 @@
-// Who is in the cluster: jobs and the addresses of their tasks, with tf.train.ClusterSpec's
-// queries. It holds what it was given and judges nothing; coordinator/cluster/task_roles.h says
-// what a valid cluster is.
+// The members of the cluster: jobs and the addresses of their tasks, with the queries of
+// tf.train.ClusterSpec. A ClusterSpec holds what it was given and validates nothing;
+// coordinator/cluster/task_roles.h says what a valid cluster is.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

@@ -103,7 +103,7 @@ class Consistency {
     return made;
   }
 
-  // Of bounded(k): k. 0: nothing is bounded.
+  // The k of bounded(k); 0 if nothing is bounded.
   std::uint32_t steps() const { return steps_; }
   bool in_rounds() const { return backup_workers_.has_value(); }  // synchronous(b), hybrid
   bool mirrors() const { return mirrors_; }                       // hybrid

@@ -25,7 +25,7 @@ class Dialer {
  public:
   explicit Dialer(Session& session) : session_(session) {}
 
-  // Of a task at `address`: control is endpoint 0, its lanes or shards are 1, 2, ...
+  // Connects to a task at `address`: control is endpoint 0, its lanes or shards are 1, 2, ...
   kj::Promise<std::unique_ptr<rpc::Connection>> connect(const rpc::Address& address,
                                                         std::uint32_t endpoint);
   // Verifies that the task behind a connection to `member` is the one that the cluster has there.

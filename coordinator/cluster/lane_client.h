@@ -48,7 +48,7 @@ struct LaneReply {
   std::uint64_t copies = 0;  // a hash of the lane's copies of what is mirrored; 0: not asked
 };
 
-// Of a group that all-reduces, by rank.
+// A member of a group of lanes that all-reduces; lists of members are in the order of their ranks.
 struct LaneGroupMember {
   std::uint32_t task = 0;
   std::string address;

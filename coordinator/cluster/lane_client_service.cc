@@ -51,8 +51,8 @@ void write_takes(capnp::List<wire::Take>::Builder out, std::span<const LaneTake>
   }
 }
 
-// Of a per-worker value the lane that runs the closure gets its own. It is chosen as the message is
-// written, and not as the closure is scheduled, because nobody knows then which lane it goes to.
+// The lane that runs the closure gets its own part of a per-worker value. It is chosen when the
+// message is written, because when the closure is scheduled its lane is not known yet.
 const Tensor& argument(const Closure& closure, std::size_t i, std::size_t lane) {
   const bool own = i < closure.per_worker.size() && closure.per_worker[i];
   return own ? closure.per_worker[i]->at(lane) : closure.arguments[i];

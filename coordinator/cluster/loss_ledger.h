@@ -55,9 +55,9 @@ class LossLedger {
   // The program restored a checkpoint on whose way `lost_updates` were lost; all ps are made of it.
   void restored(std::uint64_t lost_updates);
 
-  // Of a cut made now: every update that was committed is on the shards, but for what they lack.
+  // The holdings of a cut made now: every committed update, less those that each ps lacks.
   Holdings holdings() const;
-  // Lost on the way to the state of now, in this session and in those it goes on from.
+  // The updates lost on the way to the present state, in this session and in those it goes on from.
   std::uint64_t lost_on_the_way() const { return lost_before_ + lost_ - lost_undone_; }
   std::uint64_t lost_updates() const { return lost_; }  // in this session
   const std::vector<LossReport>& reports() const { return reports_; }

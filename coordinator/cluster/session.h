@@ -54,7 +54,7 @@ struct Session {
   // "Something changed, look again": notified whenever a condition that a part waits for may have
   // come true.
   rpc::Signal changed;
-  // Of the parts' coroutines that nobody awaits; last, so that they are cancelled first.
+  // The parts' coroutines that nothing awaits; the last field, so that they are cancelled first.
   rpc::TaskGroup tasks;
 };
 

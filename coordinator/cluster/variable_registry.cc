@@ -35,8 +35,8 @@ std::vector<RowRange> VariableRegistry::partition(const VariableSpec& spec) cons
 // In turns over the ps, as the reference, whose servers are not divided; within a ps, over its
 // shards.
 ShardId VariableRegistry::next_shard() const {
-  // Of several shards with the fewest bytes the first is taken, so that the same program places its
-  // variables alike in every run.
+  // If several shards have the fewest bytes, the first of them is taken, so that the same program
+  // places its variables alike in every run.
   if (options_.placement == Placement::kSizeAware)
     return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) -
                                 shard_bytes_.begin());

@@ -61,7 +61,7 @@ class ProgressBook {
                        std::vector<std::byte> state) {
     pipelines_[take.pipeline].commit(take, state_ordinal, std::move(state));
   }
-  // Of a closure that failed or was cancelled: nobody reads its elements again.
+  // Commits the elements of a closure that failed or was cancelled: they are not read again.
   void spend_elements(const Closure& closure);
   // A lane says how many rows of this pipeline it has skipped so far, over all runs of the
   // pipeline's life. How many of them are news.

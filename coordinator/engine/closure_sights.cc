@@ -123,7 +123,7 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
     const std::string doing = doing_of(one);
     add(*closure, stage_of(doing), doing, since);
   }
-  // Of what waits at a lane only the first is looked at: those behind it are not stuck themselves.
+  // Only the first closure that waits at a lane is shown: those behind it are not stuck themselves.
   if (!begun && lane.inflight.size() > 0)
     add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
 }

@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// Of all tables of a workspace together. By default they lie on the device whole if all of them fit
-// into what is free there.
+// How much of the device's memory all tables of a workspace may take together. By default, if all
+// of them fit into what is free there, they lie on the device whole.
 struct DeviceCache {
   std::optional<std::size_t> bytes = {};
   std::optional<double> share = {};  // of the device's memory, above 0 and up to 1
@@ -17,7 +17,7 @@ struct DeviceCache {
   // are columns of elements as they come. Fewer where the cache has no room for so many.
   int lookahead = 4;
   bool given() const { return bytes.has_value() || share.has_value(); }
-  // Of a device with so much memory; only if given().
+  // The bytes that tables may take on a device with so much memory. Call it only if given().
   std::size_t bytes_of(std::size_t device_bytes) const {
     return bytes ? *bytes : static_cast<std::size_t>(*share * static_cast<double>(device_bytes));
   }

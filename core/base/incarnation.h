@@ -18,16 +18,16 @@ struct Incarnation {
   friend std::ostream& operator<<(std::ostream& out, Incarnation of) { return out << of.number; }
 };
 
-// Of a process: drawn at random when it starts, and told in the hello. A ps or a worker at the same
-// address with another one was restarted, and has nothing of what the earlier one had.
+// A process draws its incarnation at random when it starts, and sends it in the hello. If a ps or a
+// worker at the same address has another one, it was restarted and has lost its earlier state.
 using ProcessIncarnation = Incarnation<struct OfProcess>;
 
-// Of a coordinator's connection to a lane: numbered upwards by the coordinator. Pushes carry it,
-// and a fence on the shards names those that are still listened to (ps/fence.h).
+// A coordinator numbers its connections to a lane upwards. Pushes carry their connection's number,
+// and a fence on the shards names those numbers that are still accepted (ps/fence.h).
 using LaneIncarnation = Incarnation<struct OfLane>;
 
-// Of a shard's rows: the number of its process at first, and another one after every restore, so
-// that what was computed from rows that are gone is known by it.
+// A shard's rows have the number of its process at first, and another one after every restore, so
+// that results computed from rows that are gone are recognised.
 using ShardIncarnation = Incarnation<struct OfShard>;
 
 }  // namespace cairn

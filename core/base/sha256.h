@@ -17,7 +17,7 @@ class Sha256 {
  public:
   Sha256();
   void update(std::string_view bytes);
-  // Of all bytes so far, as 64 digits of lower case. Ends the hash: nothing may follow.
+  // The hash of all bytes so far, as 64 lower-case hex digits. Ends the hash: no call may follow.
   std::string hex();
 
  private:

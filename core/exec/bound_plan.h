@@ -57,8 +57,8 @@ struct BoundUpdate {
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
   std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
   UniqueIds own_ids;                      // if no read has the same ids
-  // Of its values. If they are part of a larger value, the device reads them there; for the host
-  // they are copied out.
+  // Where the update's values lie. If that is in a larger value, the device reads them there; for
+  // the host they are copied out.
   RowsWithin rows;
   bool summed = false;  // in this run: by the device
 };

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// Of what is sent beside one another.
+// The alignment of an update's rates, ids and values, which are sent into one piece of memory.
 constexpr std::size_t kAlign = 64;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 // Where tables are cached because they do not fit: the share of the device that is left to the

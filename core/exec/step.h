@@ -222,7 +222,7 @@ class Step {
   std::shared_ptr<const Plan> plan_;
   Workspace::State& space_;
   UpdatePlaces& places_;
-  // Of a store that lends rows to the device; null: all reads and updates are asked for.
+  // Lends the store's rows to the device. If null, all reads and updates are requests to the store.
   RowLender* lender_ = nullptr;
   const StepContext context_;
   RunInputs inputs_;
@@ -234,7 +234,7 @@ class Step {
   std::size_t wave_ = 0;
   bool pushed_ = false, finished_ = false;
   std::int32_t tickets_begun_ = 0, tickets_awaited_ = 0;
-  // Of a device with memory of its own: what is reduced, by ticket. Empty once it was copied in.
+  // If the device has its own memory: what is reduced, by ticket. Empty once it was copied back in.
   std::vector<std::vector<std::pair<std::int32_t, Tensor>>> shares_on_host_;
   DeviceMember* member_ = nullptr;       // null: what is reduced meets in the host's memory
   std::unique_ptr<FailedCheck> failed_;  // null: every check so far has passed

@@ -59,8 +59,8 @@ VariableId Step::stored_variable(std::int32_t i) const {
   return plan_->bound[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
-// Who keeps the memory of a value while a request refers to it: the store whose place it is, or the
-// arena.
+// The owner that keeps a value's memory while a request refers to it: that of the place which the
+// store chose for the value, or else the arena.
 const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
   for (const auto& [placed, place] : placed_)
     if (placed == bound_->root(value)) return place;

@@ -210,7 +210,7 @@ RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
   return run;
 }
 
-// Of an update by ids: where its values lie.
+// Where the values of an update by ids lie.
 RowKernels::UpdateRun Step::values_of(const BoundUpdate& update, std::int64_t dim) {
   const RowsWithin& rows = update.rows;
   RowKernels::UpdateRun run;
@@ -312,13 +312,13 @@ void Step::send_rates(std::span<BoundUpdate> updates) {
   }
 }
 
-// Of all ids of a sparse update, in one row. A scalar: they are of several dtypes.
+// The type of all ids of a sparse update, joined into one vector; a scalar if their dtypes differ.
 TensorType Step::ids_type(std::int32_t update) const {
   const std::span<const std::int32_t> readers = id_readers(update);
   return readers.empty() ? bound_->type(input(update, 0)) : joined_type(readers);
 }
 
-// Of the ids of these reads, likewise.
+// The same for the ids of these reads.
 TensorType Step::joined_type(std::span<const std::int32_t> readers) const {
   const DType dtype = bound_->type(input(readers[0], 0)).dtype;
   std::int64_t count = 0;

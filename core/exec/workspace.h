@@ -44,7 +44,7 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
-  // Of variables that lie on the device.
+  // The reads and updates of variables that lie on the device.
   struct Rows {
     std::vector<std::int32_t> lookups;            // reads that the device makes: nodes
     std::vector<RowKernels::GatherRun> gathers;   // beside `lookups`

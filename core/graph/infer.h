@@ -49,7 +49,7 @@ inline bool dims_agree(std::int64_t a, std::int64_t b) {
   return a == b || unknown(a) || unknown(b);
 }
 bool shapes_agree(const Shape& a, const Shape& b);
-// Of two dimensions that agree, the one that says more.
+// Merges two dimensions that agree: the result is known if either of them is.
 inline std::int64_t merge_dims(std::int64_t a, std::int64_t b) { return unknown(a) ? b : a; }
 Shape merge_shapes(const Shape& a, const Shape& b);
 

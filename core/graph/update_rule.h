@@ -76,7 +76,7 @@ struct UpdateRule {
   static constexpr int kConstants = 6;
   RuleKind kind = RuleKind::kAssign;
   std::array<float, kConstants> constants{};
-  // Of kCustom. An update that travels to rows leaves it out: they keep their rule.
+  // A kCustom rule's slots and operations. An update sent to rows omits them: the rows keep them.
   std::shared_ptr<const CustomRule> custom = nullptr;
   bool operator==(const UpdateRule&) const = default;
 };
@@ -87,7 +87,7 @@ struct SlotSpec {
 };
 
 std::string_view rule_name(RuleKind kind);
-// Of a custom rule the name that the program gave it.
+// The name of the rule's kind, or for a custom rule the name that the program gave it.
 std::string_view rule_name(const UpdateRule& rule);
 // The names are valid as long as the rule.
 std::vector<SlotSpec> rule_slots(const UpdateRule& rule);

@@ -165,12 +165,12 @@ class Device {
   }
   virtual std::string new_group_id();
 
-  // Of the device's own memory: what is allocated now, by all workspaces of this process.
+  // Bytes of the device's own memory that all workspaces of this process have allocated now.
   virtual std::size_t used_bytes() const { return 0; }
   // For people to read. nullopt: the device has no memory of its own.
   virtual std::optional<DeviceFigures> figures() const { return std::nullopt; }
 
-  // Of the device's own memory, for all processes together; nullopt: the device does not say.
+  // Bytes of the device's own memory, for all processes together; nullopt: the device does not say.
   struct Room {
     std::size_t free = 0, total = 0;
   };

@@ -14,13 +14,13 @@ struct DeviceFigures {
   // some hundred megabytes, is not in it.
   std::size_t variables_bytes = 0;  // of rows and slots
   std::size_t cache_bytes = 0;      // of rows of tables that lie in the host's memory
-  // Of the different rows of each batch that caches of tables were asked for, the share that lay
-  // there already, since the process began; nullopt: nothing was cached.
+  // The share of requested rows that caches of tables held already, since the process began. Within
+  // a batch each different row counts once. nullopt: nothing was cached.
   std::optional<double> cache_found;
   std::size_t values_bytes = 0;   // of steps: arenas, constants
   std::size_t scratch_bytes = 0;  // that kernels keep
-  // Of the host's memory: what was registered for copies without a detour, such as what is shared
-  // with ps of this host.
+  // Host memory that was registered for copies without a detour, such as memory shared with ps of
+  // this host.
   std::size_t registered_bytes = 0;
   // The share of the last moments in which the device computed for any process, as the driver
   // samples it; nullopt: the driver does not say.

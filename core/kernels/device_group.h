@@ -52,13 +52,13 @@ class DeviceMember {
   //   opened  what the member's device opened (Device::open()), the same in all calls.
   //   Errors  Internal: the device failed.
   virtual void begin(Device& opened, std::vector<DeviceSum> sums) = 0;
-  // Of the oldest call that is not finished, which all members have begun: what is enqueued on
-  // `opened` from now on finds the sums.
+  // Finishes the oldest unfinished call, which all members must have begun: work that is enqueued
+  // on `opened` from now on finds the sums.
   //   Errors  Internal: a device or a link failed.
   virtual void finish(Device& opened) = 0;
-  // Of a group that spans processes: returns when the device has ended all calls, of which none is
-  // left to be finished, so that no process that is lost from now on can spoil their sums. Else at
-  // once.
+  // If the group spans processes, returns when the device has ended all calls, so that no process
+  // that is lost from then on can spoil their sums; otherwise returns at once. Every call must have
+  // been finished before.
   //   Errors  Aborted: the group was aborted before that. Internal: a device or a link failed.
   virtual void settle() = 0;
   // Ends what the devices of this process's members wait for; values of calls that are not settled

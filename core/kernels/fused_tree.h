@@ -26,8 +26,8 @@ struct FusedTree {
     DType output = DType::kFloat32;
   };
 
-  // Of the last node; every node has its shape. Of bfloat16 where the node makes float32: it is
-  // rounded on its way to memory.
+  // The type of the last node's value; every node has its shape. If it is bfloat16 where the node
+  // makes float32, the value is rounded on its way to memory.
   TensorType result;
   // The run's inputs in order, each stretched to the result's shape. One of bfloat16 that a node
   // takes for float32 is widened on its way from memory.
@@ -40,7 +40,7 @@ struct FusedTree {
   Arithmetic products = Arithmetic::kFloat32;
   bool deterministic = false;  // as KernelTypes has it
 
-  // Of one operation over its inputs.
+  // The tree of one operation over its inputs.
   static FusedTree of(const OpDef& op, const KernelTypes& types) {
     FusedTree tree;
     tree.result = types.outputs[0];

@@ -5,7 +5,7 @@
 
 namespace cairn {
 
-// Of two numbers the larger one has the larger key, and equal ones, 0 and -0 among them, have equal
+// The larger of two numbers has the larger key; equal numbers, 0 and -0 among them, have equal
 // keys. A NaN has the key 0, below all others.
 constexpr std::uint64_t order_key(float x) {
   if (x != x) return 0;

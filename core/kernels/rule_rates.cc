@@ -64,7 +64,7 @@ RuleRates adamax_rates(const UpdateRule& rule, const RuleInputs& in) {
           .epsilon = c[2]};
 }
 
-// Of the kinds without momentum the third constant is where epsilon stands, not a number.
+// In the kinds without momentum, c[2] is not the momentum but a flag: where epsilon stands.
 RuleRates rmsprop_rates(const UpdateRule& rule, const RuleInputs& in, float momentum) {
   const auto& c = rule.constants;
   return {.rate = in.learning_rate,

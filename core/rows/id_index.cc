@@ -36,8 +36,8 @@ inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const {
   return scaled_below(hash, capacity);
 }
 
-// Of the low bits, while the home comes from the high ones: ids that share a home still differ
-// here.
+// The tag comes from the hash's low bits, and the home from its high ones: ids that share a home
+// still differ in their tags.
 inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const {
   return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1);
 }

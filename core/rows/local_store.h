@@ -57,8 +57,8 @@ class LocalStore final : public VariableStore, private RowLender {
   std::uint64_t seed() const { return seed_; }
   // FailedPrecondition: variables were made from another seed.
   void set_seed(std::uint64_t seed);
-  // Of a hashed variable: the row that lies at each place of its block. Of others: empty, row r
-  // lies at place r.
+  // For a hashed variable, the row that lies at each place of its block. For others it is empty:
+  // their row r lies at place r.
   std::span<const std::int64_t> rows_held(VariableId id) const;
   // Back to the initial values of rows and slots; of a hashed variable no row is held.
   void reset(VariableId id);

@@ -23,7 +23,7 @@ namespace cairn {
 
 // Counts are in elements of the variable's dtype, as in RowBlock, where they are not called bytes.
 struct RowLayout {
-  // Of the whole variable, so that all of its parts lie alike.
+  // Variables of fewer rows lie in planes. All parts' rows count, so that all parts lie alike.
   static constexpr std::int64_t kRowsBeside = 1 << 14;
 
   std::size_t element_bytes = 4;

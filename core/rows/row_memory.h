@@ -77,7 +77,7 @@ class RowMemory {
   // update before it; no table rule can do that.
   void update(const UpdateRule& rule, float learning_rate, const Places& places,
               const std::byte* values, bool continues = false);
-  // Of every row; not of a hashed variable.
+  // One update of every row; not for a hashed variable.
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // ---- layout ----

@@ -18,7 +18,7 @@ using VariableId = std::uint32_t;  // a variable's number in its strategy, in or
 
 // Travels with every request.
 struct StepContext {
-  // Who asks: a store refuses a request of another session, or of a worker that was replaced.
+  // The asking session: a store refuses requests of another one, and of a worker that was replaced.
   std::uint64_t session = 0;
   std::uint64_t sent_layout = 0;  // the version of the layout by which it was sent
   std::uint64_t closure = 0;      // sequence number
@@ -63,7 +63,7 @@ class RowLender;  // core/rows/lending.h
 class UpdatePlaces {
  public:
   virtual ~UpdatePlaces() = default;
-  // Who lends whole variables to the memory of the device that computes; null: they stay here.
+  // Lends whole variables to the memory of the device that computes; null: they stay here.
   virtual RowLender* lender() { return nullptr; }
   // Whether a push also tells of the updates that the device makes (Update::on_device), which it
   // then makes behind the push.

@@ -19,7 +19,7 @@ Array& values(VariableGradient& gradient) {
   return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense;
 }
 
-// Of all replicas: a dense gradient is their sum already, and of a sparse one each has its rows.
+// The sum over all replicas: a dense gradient is summed already, a sparse one has rows per replica.
 Array sum_of_squares(VariableGradient& gradient) {
   const Array own = sum(square(values(gradient)));
   return gradient.is_sparse() ? sum_over_replicas(gradient.variable, own) : own;

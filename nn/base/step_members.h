@@ -21,7 +21,7 @@ class StepMembers {
   const std::int64_t before_;
 };
 
-// Of the innermost scope of this thread; 1 without one.
+// The number of members in the innermost StepMembers of this thread; 1 without one.
 std::int64_t step_members();
 
 }  // namespace cairn::nn

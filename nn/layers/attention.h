@@ -27,10 +27,10 @@ struct MultiHeadAttentionOptions {
   std::uint64_t seed = 0;
 };
 
-// Of each head, softmax(q kᵀ / sqrt(key_dim)) v; the heads' results side by side go through a last
-// linear map. Dense layers NAME/query, NAME/key, NAME/value and NAME/attention_output, whose
-// kernels are matrices: head h has columns h · key_dim up to (h + 1) · key_dim (the reference has
-// an axis of its own for the heads, over the same numbers).
+// Each head gives softmax(q kᵀ / sqrt(key_dim)) v; the heads' results side by side go through a
+// last linear map. The layers are Dense: NAME/query, NAME/key, NAME/value, NAME/attention_output;
+// their kernels are matrices: head h has columns h · key_dim up to (h + 1) · key_dim (the reference
+// has an axis of its own for the heads, over the same numbers).
 //   Errors  InvalidArgument: num_heads or key_dim below 1, a width below 0, a dropout outside [0,
 //           1); sequences of another form.
 class MultiHeadAttention {

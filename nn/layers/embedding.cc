@@ -37,7 +37,7 @@ Array Embedding::lookup(const Array& ids, const Array& examples) const {
   return rows;
 }
 
-// Of whatever was asked for, axis 0 is the examples.
+// Axis 0 of `y` is the examples, whatever ids were asked for.
 Array Embedding::regularized(Array y) const {
   add_activity_loss(options_.activity_regularizer, name_.get(), y);
   return y;

@@ -17,7 +17,7 @@ namespace cairn::nn {
 struct Ids {
   Array values;           // [b] or [b, k]; of bags all ids, [n]
   Array row_splits = {};  // of bags: int64 [b + 1], where each begins; undefined: these are none
-  // Of bags: float32 [n], by which each id's vector is multiplied. Undefined: 1.
+  // The factors of the ids of bags, float32 [n], each for its id's vector. Undefined: all 1.
   Array weights = {};
   bool are_bags() const { return row_splits.defined(); }
 };
@@ -33,9 +33,9 @@ struct EmbeddingOptions {
   // Rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
   // dim.
   bool hashed = false;
-  // Of the vectors that a call looks up, each as often as its id occurs, divided by the number of
-  // examples. The reference's embeddings_regularizer has all rows instead, and would make every
-  // step read and change the whole table.
+  // A penalty on the vectors that a call looks up, each as often as its id occurs, divided by the
+  // number of examples. The reference's embeddings_regularizer takes all rows instead, which would
+  // make every step read and change the whole table.
   Regularizer rows_regularizer = {};
   Regularizer activity_regularizer = {};  // of what the layer gives, divided likewise
 };

@@ -23,9 +23,9 @@ struct SafeLookupOptions {
   Array weights = {};  // float32, shaped as the ids; undefined: all 1
 };
 
-// Of ragged examples: ids int32 or int64 [n], row_splits int64 [b + 1], table float32 [rows, dim]
-// -> float32 [b, dim]. The weighted sum of an example's rows; for kMean over the sum of the
-// weights, for kSqrtn over the root of the sum of their squares.
+// Looks up ragged examples: ids int32 or int64 [n], row_splits int64 [b + 1], table float32 [rows,
+// dim] -> float32 [b, dim]. Each gets the weighted sum of its rows, divided for kMean by the sum of
+// the weights, for kSqrtn by the root of the sum of their squares.
 //   Errors  InvalidArgument: other dtypes or shapes. When run: an id from `rows` on.
 //   Cost    the rows of the ids that count, each pulled once. A missing id pulls and pushes none:
 //           it stands for one of the batch that counts, with weight 0. Only in a batch in which no
@@ -33,7 +33,7 @@ struct SafeLookupOptions {
 //   Thread  as all recording.
 Array safe_embedding_lookup_sparse(const Variable& table, const Array& ids, const Array& row_splits,
                                    const SafeLookupOptions& options = {});
-// Of examples padded to the same number of ids, as a rule by -1: ids [b, k] -> [b, dim].
+// Looks up examples padded to the same number of ids, as a rule by -1: ids [b, k] -> [b, dim].
 //   Errors  as above. InvalidArgument: k is unknown.
 Array safe_embedding_lookup(const Variable& table, const Array& ids,
                             const SafeLookupOptions& options = {});

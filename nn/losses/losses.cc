@@ -39,8 +39,8 @@ void check_focal(const char* loss, const FocalOptions& options) {
     throw InvalidArgumentError(str(loss, ": a gamma of ", options.gamma, "; at least 0 is wanted"));
 }
 
-// Of both classes: -label · log p - (1 - label) · log(1 - p), of a probability. The reference keeps
-// the margin twice: at the clipping, and under the logarithm.
+// The terms of both classes, -label · log p - (1 - label) · log(1 - p), for a probability p. The
+// reference keeps the margin twice: at the clipping, and under the logarithm.
 Array cross_entropy_terms(const Array& probability, const Array& label) {
   Array kept = clipped(probability);
   return neg(label * log(kept + kProbabilityMargin) +

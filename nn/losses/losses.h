@@ -16,7 +16,7 @@
 
 namespace cairn::nn {
 
-// Of logits, for labels in [0, 1] -> [b].
+// The binary cross-entropy of logits, for labels in [0, 1] -> [b].
 Array sigmoid_cross_entropy(const Array& logits, const Array& label);
 
 struct BinaryCrossEntropyOptions {

@@ -73,7 +73,7 @@ class ThresholdRatios {
 struct ThresholdOptions {
   // An example is predicted positive above the threshold.
   std::vector<float> thresholds = {0.5f};
-  // Of predictions and labels [b, c] this column alone; else all numbers count.
+  // The only column of predictions and labels [b, c] that counts; if unset, all numbers count.
   std::optional<std::int64_t> class_id = {};
   std::string name = {};  // "precision" or "recall", if empty
 };

@@ -98,7 +98,7 @@ const std::vector<KnownMetric>& known_metrics() {
        false,
        [](const AskedMetric& asked) { return area_metric(asked, Curve::kPrecisionRecall); }},
       {"precision", {"Precision"}, false, threshold_metric<Precision>},
-      // Of a binary model; "recall@10" is that of a list.
+      // "recall" is the recall of a binary model; "recall@10" is that of a list.
       {"recall",
        {"Recall"},
        true,

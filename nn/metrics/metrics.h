@@ -67,7 +67,7 @@ class Metric {
   // Adds the summary of one batch.
   //   Errors  InvalidArgument: it is not a summary of such a metric.
   virtual void add(const Tensor& summary) = 0;
-  // Of all that was added since the last reset().
+  // The metric of all that was added since the last reset().
   virtual double result() const = 0;
   virtual void reset() = 0;
   // A metric of the same kind, options and name, to which nothing was added.

@@ -173,7 +173,7 @@ class Adadelta final : public Optimizer {
   explicit Adadelta(AdadeltaOptions options = {});
 };
 
-// Of a rule that the program made itself, by custom_rule() (core/graph/custom_rule.h).
+// Options for a rule that the program made itself, by custom_rule() (core/graph/custom_rule.h).
 struct CustomOptimizerOptions {
   UpdateRule rule;
   LearningRate learning_rate = 0.001f;

@@ -22,7 +22,7 @@ class PooledMessageStream final : public capnp::MessageStream {
   // its stead when its message is written.
   //   Errors  those of AttachmentKeys::next().
   const void* attach(Attachment attachment);
-  // Of messages that have not come here yet, and perhaps never will.
+  // The bytes attached to messages that have not been written yet, and perhaps never will be.
   std::size_t attached_bytes() const { return attached_bytes_; }
   bool has_attachments() const { return !attached_.empty(); }
   void drop_attachments();

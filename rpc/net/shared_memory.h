@@ -32,10 +32,10 @@ class SharedMemory {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
-  // Of `size` bytes at `offset`.
+  // The `size` bytes at `offset`.
   // Errors  InvalidArgument: they do not lie inside, or `offset` is no multiple of 8.
   std::span<std::byte> at(std::uint64_t offset, std::uint64_t size) const;
-  // Of memory that lies inside; else nothing.
+  // The offset of memory that lies inside; nothing for any other.
   std::optional<std::uint64_t> offset_of(const void* data, std::size_t size) const;
 
  private:

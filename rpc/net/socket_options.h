@@ -12,9 +12,9 @@ inline constexpr int kUnixBufferBytes = 4 << 20;
 // told how large to be.
 void tune_socket(int descriptor, int family);
 
-// Of a connected TCP socket. Between processes of one host nothing is ever congested, and a
-// congestion control that paces what it sends (BBR, the default of many systems) halves the rate of
-// bulk: such a connection is given Reno, which every Linux has. Any other keeps the system's.
+// Sets the congestion control of a connected TCP socket whose peer is on this host to Reno, which
+// every Linux has; any other socket keeps the system's. Within one host nothing is ever congested,
+// and a control that paces what it sends (BBR, the default of many systems) halves the bulk rate.
 void tune_within_host(int descriptor);
 
 }  // namespace cairn::rpc

@@ -29,7 +29,7 @@ std::vector<std::string> known_commands(const CLI::App& app) {
   return known;
 }
 
-// Of the first argument that nobody takes; empty: there is none.
+// The message about the first argument that no flag or command takes; empty: there is none.
 std::string unknown_argument(const CLI::App& app) {
   const auto rest = app.remaining(true);
   if (rest.empty()) return "";

@@ -28,8 +28,8 @@ class DataCursor {
   // where it stood, in checkpoints too. Errors of the data are raised by next(). Of a data service
   // nothing is read, since what it has handed out does not come again.
   std::vector<Element> read_ahead(std::size_t elements);
-  // Of what was read ahead, what next() returns after `calls` further calls; nullptr: that was not
-  // read, or the data has ended.
+  // The element that next() returns after `calls` further calls; nullptr if it was not read ahead,
+  // or the data ends before it.
   const Element* ahead(std::size_t calls) const;
   // How many elements were handed out, by the runs before this one too.
   std::uint64_t ordinal() const;

@@ -33,7 +33,7 @@ class DealtIterator final : public IteratorSource {
                 bool fetches = true);
 
   Dealing how() const { return how_; }
-  // Of what each replica gets.
+  // The spec of the elements that each replica gets.
   const ElementSpec& element_spec() const override { return spec_; }
   // The next element of every replica. Const, as is what steps share.
   std::vector<Element> next() const;

@@ -36,12 +36,12 @@ class DeviceAssignment {
   static DeviceAssignment build(const DeviceGrid& grid);
 
   int num_replicas() const { return static_cast<int>(devices_.size()); }
-  // Of each replica. (The reference's word is num_cores_per_replica.)
+  // The number of logical devices of each replica (num_cores_per_replica in the reference).
   int num_logical_devices() const { return static_cast<int>(devices_.front().size()); }
   // The name, as it was given.
   //   Errors  InvalidArgument: no such replica or logical device.
   const std::string& device(int replica, int logical_device) const;
-  // Of all replicas, in their order.
+  // The devices that are this logical device in each replica, in the replicas' order.
   //   Errors  InvalidArgument: no such logical device.
   std::vector<std::string> devices_of_logical(int logical_device) const;
 

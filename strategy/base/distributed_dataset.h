@@ -45,9 +45,9 @@ struct InputOptions {
   // pipelines of a per-worker dataset, and kAuto is kOff there, as in the reference: each worker
   // reads everything.
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
-  // Of a per-worker dataset. kExactlyOnce means the workers' own files where AUTO comes to FILE or
-  // the policy says so, and one stream that they all draw from where there are too few files. A
-  // worker that has come to the end of its part helps with those of the others, and a closure that
+  // How often an element of a per-worker dataset is read. kExactlyOnce: each worker has its own
+  // files where the policy is FILE or AUTO comes to it; if these are too few, all share one stream.
+  // A worker that has come to the end of its part helps with those of the others. A closure that
   // finds no more elements ends the program's wait with OutOfRange, once all are committed.
   Visitation visitation = Visitation::kByPolicy;
   // How a global batch is cut for the replicas. By default a step sees the examples of one batch,
@@ -70,8 +70,8 @@ class DistributedIterator;
 
 class DistributedDataset {
  public:
-  // Of what a replica gets, if it was made of a dataset: a batch has a known size where no other
-  // can come. Of a dataset function the columns, and what the function says of sizes; under
+  // The spec of what a replica gets. Made of a dataset: a batch has a known size where no other can
+  // come. Made of a dataset function: the columns, and what the function says of sizes; under
   // parameter servers, where the function is called for each pipeline: FailedPrecondition.
   const ElementSpec& element_spec() const;
 
@@ -127,7 +127,7 @@ class DistributedIterator {
   DistributedElement get_next();
   // Empty at the end, however often it is asked.
   std::optional<DistributedElement> get_next_as_optional();
-  // Of what a replica gets.
+  // The spec of the elements that a replica gets.
   const ElementSpec& element_spec() const { return *spec_; }
 
   // To be passed to run() and call(), where the step takes its own elements.

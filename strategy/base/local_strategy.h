@@ -84,7 +84,7 @@ class LocalStrategy : public Strategy {
   std::shared_ptr<const IteratorSource> positioned(std::shared_ptr<const IteratorSource> source,
                                                    DataCursor& cursor,
                                                    const InputContext& pipeline = {});
-  // Of all iterators here, those of other processes included.
+  // The positions of all iterators of this strategy, those in other processes included.
   virtual std::vector<PipelinePosition> positions_to_save() const;
 
  private:

@@ -2,8 +2,8 @@
 // one after another. Each trace records its own replica's part alone, of cross-replica code too,
 // and meets the others in all_reduce and in updates, whenever the function runs.
 //
-// Who runs the graphs, a thread each (InSyncStrategy) or a worker all of them
-// (ParameterServerStrategy), is the strategy's.
+// How the graphs run is the strategy's choice: each on a thread of its own (InSyncStrategy), or all
+// of them on one worker (ParameterServerStrategy).
 //   Thread  any, for what is const.
 #pragma once
 #include <deque>
@@ -64,7 +64,7 @@ class TracedVariables {
 
 class ReplicaRecording {
  public:
-  // Of `replicas` in all, `here` are recorded in this process, from number `first` on.
+  // There are `replicas` in all; this process records `here` of them, from number `first` on.
   ReplicaRecording(Strategy& strategy, VariableCreator& creator, int replicas, int first, int here);
 
   // Cross-replica context, by whose graph is recorded: a place for each replica here.
@@ -75,7 +75,7 @@ class ReplicaRecording {
   // A value per replica of which this trace has one: the others record theirs.
   PerReplica spread(Array own, int part) const;
 
-  // Of what each replica has, recorded here for the one whose trace this is.
+  // All replicas' values combined, recorded here for the replica whose trace this is.
   Array reduced(ReduceOp op, const Array& own) const;
   std::vector<Array> reduced(ReduceOp op, const std::vector<Array>& own) const;
   //   Errors  Unimplemented: a dtype that has no sum.

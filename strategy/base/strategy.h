@@ -177,8 +177,8 @@ class Strategy : public VariableCreator {
   // How each pipeline of a dataset function is told which one it is; nothing where there are
   // several here.
   virtual std::optional<InputContext> input_context() const;
-  // Of what a replica gets of a dataset of global batches; of what the dataset function of this
-  // process gave.
+  // The spec of what a replica gets: of a dataset of global batches; of the dataset that the
+  // dataset function of this process gave.
   //   Errors  InvalidArgument: it cannot be dealt out.
   virtual ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const;
   virtual ElementSpec in_turn_spec(const Dataset& dataset) const;

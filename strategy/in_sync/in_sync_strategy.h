@@ -88,8 +88,8 @@ class InSyncStrategy : public LocalStrategy {
   // `devices`: one per replica; they outlive it.
   InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices,
                  const InSyncOptions& options);
-  // Of replicas of which others may run elsewhere: `runtime` says which are here, on a device each,
-  // and `runner` runs them; null: there is one replica in all.
+  // Some of the replicas may run elsewhere: `runtime` says which are here, on a device each, and
+  // `runner` runs them; `runner` is null if there is one replica in all.
   InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices,
                  std::unique_ptr<ReplicaRunner> runner, bool check_replicas);
 

@@ -36,7 +36,7 @@ class MeshStrategy final : public MirroredStrategy {
                         const InSyncOptions& options = {});
 
   const DeviceAssignment& device_assignment() const { return assignment_; }
-  // Of each replica.
+  // The number of logical devices of each replica.
   int num_logical_devices() const { return assignment_.num_logical_devices(); }
 
   // `value` belongs on logical device `logical_device`, [0, num_logical_devices()).

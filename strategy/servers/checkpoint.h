@@ -16,7 +16,7 @@ namespace cairn {
 
 class Checkpoint {
  public:
-  // Of the strategy whose scope is open, and without one of the default strategy.
+  // For the strategy whose scope is open; if none is, for the default strategy.
   Checkpoint() : Checkpoint(get_strategy()) {}
   explicit Checkpoint(Strategy& strategy) : strategy_(strategy) {}
   // A new checkpoint below `folder`; its own folder is returned.

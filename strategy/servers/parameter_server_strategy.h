@@ -37,9 +37,9 @@ struct ParameterServerOptions {
   rpc::Transport transport = rpc::Transport::kAuto;
   // How far workers may run ahead of one another: asynchronous(), bounded(k), or synchronous(b).
   Consistency consistency = {};
-  // Of each worker, logical CPUs as for MirroredStrategy; none: one. A lane computes the replicas
-  // of a closure one after another, so that the processors of a worker are used by its lanes. On
-  // what they compute, a GPU perhaps, is the worker's choice: cairn-worker --device.
+  // The devices of each worker: logical CPUs as for MirroredStrategy; none: one. A lane computes
+  // the replicas of a closure one after another, so that the processors of a worker are used by its
+  // lanes. The worker chooses the device they compute on, a GPU perhaps: cairn-worker --device.
   std::vector<std::string> devices = {};
   // its cluster, variables and consistency come from the resolver and the fields above
   EngineOptions engine = {};

@@ -33,7 +33,7 @@ class WorkerReplicas {
   //   Errors  those of tracing and of join_replicas().
   std::shared_ptr<const ConcreteFunction> joined(Function& function, const std::vector<Call>& calls,
                                                  JoinedOutputs outputs);
-  // Of a function that all replicas run alike, in cross-replica context.
+  // As joined(), for a function that all replicas run alike, in cross-replica context.
   std::shared_ptr<const ConcreteFunction> called(Function& function,
                                                  const std::vector<Argument>& arguments);
 

@@ -18,7 +18,7 @@ struct Gpu {
   std::unique_ptr<Device> device;
 };
 
-// Of a value that more than the reduction reads, and beside other work.
+// A function that reduces a value which other operations read too, and does other work beside it.
 inline ConcreteFunction reducing() {
   return trace_function({floats({2}), ints({2})}, [](const auto& in) {
     const Array doubled = arg(in, 0) * 2.0f;

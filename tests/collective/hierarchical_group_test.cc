@@ -60,7 +60,7 @@ TEST_P(ReplicasOfProcesses, RanksCountTheReplicasOfOneProcessAfterThoseOfAnother
   }
 }
 
-// Of two processes: a sum of two numbers is the same in either order.
+// The group has two processes: a sum of two numbers is the same in either order.
 TEST_P(ReplicasOfProcesses, AddsInTheOrderOfReplicasInEachProcessAndThenTheProcesses) {
   constexpr std::int64_t kElements = 50'001;
   Hierarchy all(processes(2), 3);

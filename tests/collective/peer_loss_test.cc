@@ -250,7 +250,7 @@ TEST(PeerLoss, TheValuesOfAFailedGroupAreLetGoOf) {
   EXPECT_TRUE(owner.expired());
 }
 
-// Of a broadcast from rank 0, rank 1 owes rank 2 nothing but the word that it takes part.
+// In a broadcast from rank 0, rank 1 owes rank 2 nothing but the message that it takes part.
 TEST(PeerLoss, AMemberThatHasAllItWantsMayLeaveWhileAnotherStillSpeaksToIt) {
   SimGroup group(3);
   group.start_and_form();

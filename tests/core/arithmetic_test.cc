@@ -34,7 +34,7 @@ Tensor value_of(const std::function<Array()>& made, Arithmetic arithmetic) {
              {})[0];
 }
 
-// Of both ways to compute a product: alone, and with what follows it in one go.
+// The results of both ways to compute a product: alone, and in one go with what follows it.
 std::vector<Tensor> products(const Tensor& a, const Tensor& b, const Tensor& bias, bool transpose_a,
                              bool transpose_b, Arithmetic arithmetic) {
   auto product = [&] { return matmul(Array(a), Array(b), transpose_a, transpose_b); };

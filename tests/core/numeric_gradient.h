@@ -24,7 +24,7 @@ void check_gradients(const std::vector<GradientCase>& cases);
 Tensor values(Shape shape, std::uint64_t seed, float low = -2, float high = 2);
 Tensor positive(Shape shape, std::uint64_t seed);
 
-// Of core/graph/ops_arrange.h: gradient_arrange_test.cc.
+// The cases for core/graph/ops_arrange.h, defined in gradient_arrange_test.cc.
 std::vector<GradientCase> arrange_cases();
 
 }  // namespace cairn::testing

@@ -17,7 +17,7 @@ inline UpdateRule own_adam() {
   });
 }
 
-// Of the kinds of operations that there are: comparisons, casts, scalars, results that were given.
+// Rules with every kind of operation: comparisons, casts, scalars, results that are inputs.
 inline std::vector<UpdateRule> own_rules() {
   return {own_adam(),
           custom_rule("sign", {},

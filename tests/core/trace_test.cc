@@ -23,7 +23,7 @@ class TraceDeathTest : public ::testing::Test {
     folder = ::mkdtemp(made);
   }
   ~TraceDeathTest() override { std::filesystem::remove_all(folder); }
-  // Of the only process that has written there.
+  // The events of the only process that has written to the folder.
   Json events() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder))
       return parse_json(system_disk().read(entry.path().string()), entry.path().string());

@@ -170,7 +170,7 @@ class RandomPipeline {
         const WindowOptions options{below(4), 1 + below(2), below(2) == 1};
         return dataset.window(1 + below(4), options);
       }
-      // Of endless data none may pass for ever.
+      // Endless data is not filtered: perhaps no element would ever pass.
       case 12:
         return numeric(dataset) && !endless_ ? dataset.filter(sum_is_not(dataset, 3, 1)) : dataset;
       case 13: return numeric(dataset) ? dataset.take_while(sum_is_not(dataset, 31, 7)) : dataset;

@@ -20,7 +20,7 @@
 
 namespace cairn::fuzz {
 
-// Who is attacked, and what a peer has to know to get in.
+// The processes that are attacked, and what a peer has to know to get in.
 struct Attacked {
   rpc::Address ps, worker;
   std::uint64_t ps_incarnation = 0;

@@ -167,7 +167,7 @@ class Storm {
     for (const LivingProgram* program : programs_) incarnation_of(*program);
     attacked_.ps_incarnation = incarnation_of(ps_);
   }
-  // Who has died, or holds too much; empty: nobody. Who was asked to end is there again.
+  // The programs that died or hold too much; empty: none. Those asked to end run again.
   std::string trouble() {
     const int before = restarts();
     std::string all;
@@ -198,8 +198,8 @@ class Storm {
       reactor_->wait(reactor_->sleep(std::chrono::milliseconds(20)));
     }
   }
-  // Who does not answer an honest peer; empty: all do. One that was asked to end may still accept a
-  // connection.
+  // The reason why an honest peer gets no answer; empty: all programs answer. A program that was
+  // asked to end may still accept a connection.
   std::string unanswered() {
     for (;;) {
       const std::string silent = ask_all();

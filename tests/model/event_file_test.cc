@@ -147,7 +147,7 @@ TEST_F(EventFileTest, ATextIsATensorOfOneString) {
   EXPECT_EQ(value.in(9).in(1).text(1), "text");
 }
 
-// Of each node its name, operation and inputs.
+// The name, operation and inputs of each node.
 std::vector<std::string> node_texts(const std::string& graph) {
   std::vector<std::string> nodes;
   for (ProtoFields all(graph); all.next();) {

@@ -61,7 +61,7 @@ TEST(ShardPieces, OfARepeatedRunReplaceThoseOfTheFirst) {
   push(row, 1, {1}, {1, 1});
   push(row, 0, {0}, {2, 2});
   push(row, 1, {2}, {3, 3});
-  // Of another size: which of the others it belongs with is not known.
+  // This piece has another size: which of the others it belongs with is not known.
   EXPECT_THROW(push(two_rows, 1, {1, 2}, {4, 4, 5, 5}), UnavailableError);
   push(row, 0, {0}, {2, 2});
   push(row, 1, {1}, {1, 1});

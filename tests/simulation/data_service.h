@@ -5,8 +5,8 @@
 
 namespace cairn::simulation {
 
-// Of four seeds one has no fault, one has the dispatcher killed alone, one a data worker and the
-// dispatcher; one has connections that fail beside them.
+// By seed modulo 5: no fault; the dispatcher killed; a data worker killed too; more faults beside
+// these, of connections or workers; faults of connections alone.
 Scenario data_service_scenario(std::uint64_t seed);
 Verdict run_data_service(const Scenario& scenario);
 

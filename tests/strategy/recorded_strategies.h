@@ -13,7 +13,7 @@
 
 namespace cairn::testing {
 
-// Of a single operation: sums over replicas depend on their order.
+// The tolerance for a single operation: sums over replicas depend on their order.
 inline constexpr double kOneOperation = 2e-6;
 
 // Nothing is computed in float64: the reference's mean of integers is a float32 here.

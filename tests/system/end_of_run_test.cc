@@ -122,7 +122,7 @@ TEST_F(EndOfRun, WhatTheEndNeedsIsTriedAtTheStart) {
   EXPECT_THAT(output(), HasSubstr("the checkpoints could not be written"));
 }
 
-// Of records the first batch alone is read before the run, so that this is met at the end.
+// Before the run only the first batch of the records is read, so the bad one is met at the end.
 TEST_F(EndOfRun, TheModelIsSavedBeforeItIsJudged) {
   struct Example {
     float label;

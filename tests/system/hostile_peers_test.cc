@@ -198,7 +198,7 @@ TEST_F(HostilePeers, AThousandIdleOnesAndAnEndlessHelloKeepNobodyOut) {
   EXPECT_LT(resident_mb(), before + kGrowthMbMax);
 }
 
-// Of what a declared message promises, only what comes takes memory.
+// A declared message takes memory only for those of its bytes that come.
 TEST_F(HostilePeers, DeclaredMessagesThatNeverComeTakeNoMemory) {
   constexpr int kRogues = 100;
   constexpr std::uint32_t kWords = (60u << 20) / 8;  // just below the limit of 64 MiB

@@ -67,7 +67,7 @@ class Predict : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
   }
-  // Of the file of predictions, by the lines' own labels.
+  // The AUC of the file of predictions, by the lines' own labels.
   double auc_of(const std::string& file) const {
     const std::vector<std::string> predicted = lines_of(file), truth = adult_lines();
     EXPECT_EQ(predicted.front(), "probability");
@@ -330,7 +330,7 @@ TEST_F(PredictFrom, AnEvaluationReadsTheFormThatWasTrainedOn) {
   EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), judged);
 }
 
-// Of a standardised label the model is trained on small numbers; what it says has the label's unit.
+// The model is trained on small numbers, the standardised labels; it predicts in the label's unit.
 TEST_F(PredictFrom, ARegressionOfAStandardisedLabel) {
   std::string rows;
   for (int i = 0; i < 200; ++i) rows += str(i % 10, ",", 5000 + 100 * (i % 10), "\n");

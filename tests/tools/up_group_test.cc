@@ -30,7 +30,7 @@ class UpGroup : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ChildProcess({.arguments = arguments, .output_file = folder_.path() + "/output"});
   }
-  // Of `workers` workers that run a script.
+  // A group of `workers` workers that run a script.
   ChildProcess group(int workers, const std::string& script) {
     return up({"--workers", std::to_string(workers), "--", "sh", "-c", kIndex + script});
   }

@@ -281,8 +281,8 @@ TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
 }
 
 TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
-  // Of some calls all values together are a multiple of 8 bytes, of others not; most variables' own
-  // are not.
+  // In some calls all values together are a multiple of 8 bytes, in others not; those of most
+  // single variables are not.
   use(2, {{"a", {4001, 3}}, {"b", {9001, 3}}, {"c", {60'001, 1}}});
   RemoteStep step(*store);
   for (const std::int64_t apart : {1, 2, 3}) {

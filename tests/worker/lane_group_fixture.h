@@ -67,7 +67,7 @@ class LaneGroups {
     return watch((*this)[task].all_reduce({}, {{ReduceOp::kSum, value.dtype(), value.elements(),
                                                 value.mutable_raw(), value.owner()}}));
   }
-  // Of `values` by rank.
+  // All-reduces `values`, which are indexed by rank, and returns each member's error.
   std::vector<std::string> all_reduce_all(const std::vector<std::uint32_t>& tasks,
                                           std::vector<Tensor>& values) {
     std::vector<std::shared_ptr<Outcome>> reduced;

@@ -97,7 +97,7 @@ TEST(Routing, ARowLargerThanAPieceGoesAlone) {
   EXPECT_EQ(requests[0].segments.at(0).rows, 1);
 }
 
-// Of each slice: its number, and the rows of the variable it has.
+// For each slice: its shard, its number, and the first and the end of the variable's rows it has.
 std::vector<std::tuple<ShardId, std::uint32_t, std::int64_t, std::int64_t>> slices_of(
     const Routing& routing, const std::vector<Update>& wave) {
   std::vector<std::tuple<ShardId, std::uint32_t, std::int64_t, std::int64_t>> slices;

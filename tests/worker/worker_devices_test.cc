@@ -70,7 +70,7 @@ TEST_F(DeterministicWorkerTest, RepeatsBitForBitWhateverTheCoordinatorAsksFor) {
   EXPECT_GT(first.counts().deterministic, 0);
 }
 
-// Of a system that pins no memory.
+// A device of a system that pins no memory.
 class RefusingDevice final : public Device {
  public:
   std::string_view name() const override { return "gpu:0"; }

@@ -64,7 +64,7 @@ const OpDef kArrangeOps[] = {
     {"pad", 2, 2, "axis before after", infer_pad, grad_pad},
 };
 
-// Of bools, as numbers that max and min tell apart.
+// Casts bools to numbers, which max and min can compare. Other dtypes are refused.
 Array bools_as_numbers(std::string_view op, const Array& x) {
   if (x.dtype() != DType::kBool)
     throw InvalidArgumentError(str(op, ": ", x.type().to_string(), " is no bool (see cast)"));
@@ -99,7 +99,7 @@ Array logical_xor(const Array& a, const Array& b) {
       throw InvalidArgumentError(str("logical_xor: ", one->type().to_string(), " is no bool"));
   return not_equal(a, b);
 }
-// Of nothing the largest number is the least that there is, and the smallest the greatest.
+// Over no elements, max is the least number, so any is false, and min the greatest: all is true.
 Array reduce_any(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   return greater(reduce_max(bools_as_numbers("reduce_any", x), axes, keep_dims), 0);
 }
@@ -134,9 +134,9 @@ Array range(std::int64_t n) {
   return Array(std::move(numbers));
 }
 
-// Of an unknown size the positions are a running sum of ones, of which there are as many as the
-// other axes leave when they are reduced. Nothing is reduced: of `each` the shape alone counts, so
-// a plan leaves it out.
+// If the axis has an unknown size, the positions are a running sum of ones. There are as many ones
+// as elements remain when the other axes are reduced. Nothing is reduced when a plan runs: only the
+// shape of `each` is used, so the plan leaves the reduction out.
 Array positions_along(const Array& x, int axis) {
   const int normal = normalize_axis("positions_along", axis, x.rank());
   if (!infer::unknown(x.shape()[normal])) return range(x.shape()[normal]);

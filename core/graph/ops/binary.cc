@@ -77,7 +77,7 @@ Arrays grad_floor_mod(const Array& y, const Array& dy) {
   return fold(y, dy, -dy * floor(first(y) / second(y)));
 }
 
-// Of equal values the first one gets the gradient, as in the reference.
+// If the two values are equal, the first one gets the gradient, as in the reference.
 Arrays pick(const Array& y, const Array& dy, const Array& takes_first) {
   return fold(y, where(takes_first, dy, 0.0f), where(takes_first, 0.0f, dy));
 }

@@ -121,7 +121,7 @@ std::vector<Array> grad_mean(const Array& y, const Array& dy) {
   return {stretch(keep_dims(of, dy / elements_reduced(of)), of.x)};
 }
 
-// Of several extreme elements each gets an equal share.
+// If several elements are extreme, each gets an equal share of the gradient.
 std::vector<Array> grad_extreme(const Array& y, const Array& dy) {
   Reduction of(y);
   std::vector<int> axes(of.axes.begin(), of.axes.end());

@@ -43,8 +43,8 @@ void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& 
 void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 
 // How many rows ahead are fetched: rows of a few cache lines each still fit the first-level cache.
-// Of 8 M rows one thread updates 44 M per second with 12 to 16 rows on their way, and 76 with 64
-// (bench/notebook.md).
+// In a table of 8 M rows, one thread updates 44 M rows per second if 12 to 16 are fetched ahead,
+// and 76 M if 64 are (bench/notebook.md).
 inline constexpr std::size_t kPrefetchRows = 64;
 
 // Asks for the first line of a row and of each slot; the processor's own prefetching follows from

@@ -123,8 +123,8 @@ class CudaCachedRows final : public CachedRows {
   // What a row of the table takes on the device wherever it lies, and a place besides its row; see
   // row_cache.h.
   static constexpr std::int64_t kBytesPerRow = 4, kBytesPerPlace = 16;
-  // Of a batch: besides what the cache has for it, a candidate for a victim in each of `lookahead`
-  // + 4 batches, and a copy of its id.
+  // The bytes that a lookup of a batch takes: besides what the cache has for it, a candidate for a
+  // victim in each of `lookahead` + 4 batches, and a copy of its id.
   static std::int64_t bytes_per_lookup(int lookahead) {
     return 80 + 4 * (lookahead + 1) + 50 * (lookahead + 4) + 8;
   }

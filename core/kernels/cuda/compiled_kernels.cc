@@ -21,7 +21,7 @@ bool is_switched_off() {
 
 }  // namespace
 
-// Of code that belongs to no device yet: each device that launches it gets a copy.
+// A kernel whose code belongs to no device yet: each device that launches it gets a copy.
 class CompiledKernels::Loaded final : public CompiledKernel {
  public:
   Loaded(const std::string& code, const std::string& name) {

@@ -1,6 +1,6 @@
 // Convolution, forward, and the gradients of image and filter, as matrix products.
 //
-// Of each position of the window the elements under it are copied into one row, the position's
+// For each position of the window, the elements under it are copied into one row, the position's
 // patch; then
 //   y          = patches of x  x  filter [rows * columns * in, out]
 //   the filter's gradient = (patches of x)^T  x  dy
@@ -20,7 +20,7 @@ namespace {
 
 using Pair = std::vector<std::int64_t>;
 
-// Of the patches that are there at a time: few enough to be read from the second-level cache.
+// Bytes of patches that are kept at a time: few enough to be read from the second-level cache.
 constexpr std::int64_t kPatchBytes = std::int64_t{32} << 20;
 
 // The window along one axis: element x lies under tap i of position y if

@@ -37,7 +37,7 @@ cudaDataType_t result_type(const ProductShape& s) {
 
 class Layout {
  public:
-  // Of a matrix that lies row-major as [rows, columns].
+  // Describes a batch of matrices, each of which lies row-major as [rows, columns].
   Layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
     check_blas(cublasLtMatrixLayoutCreate(&layout_, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), columns),

@@ -20,7 +20,7 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
 }
 
-// Of inputs whose shape alone is asked for no element is read.
+// The types that `op` reads. Where it needs only the shape of an input, it reads no elements.
 std::vector<TensorType> read_by(const OpDef& op, std::span<const TensorType> inputs) {
   std::vector<TensorType> types(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < types.size(); ++i)

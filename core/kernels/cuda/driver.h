@@ -103,7 +103,7 @@ class SumMember {
   // All members have enqueued the oldest call of which this was not told yet.
   //   Errors  Internal: a device or a link failed.
   virtual void all_have_begun() = 0;
-  // Of a group that spans processes, when a stream has ended the calls.
+  // Checks a group that spans processes. Call it after a stream has ended the group's calls.
   //   Errors  Internal: a device or a link failed.
   virtual void require_well() = 0;
   // Streams of this process's members go on, whatever they were waiting for in the group.
@@ -149,7 +149,7 @@ class Driver {
   CachedLookups& cached_lookups() { return cached_lookups_; }
   // What of the host's memory was pinned for copies; kept by those who make them.
   HostRanges& host_ranges() { return host_ranges_; }
-  // Of the last moments, all processes together; nullopt: the driver does not say.
+  // How busy all processes kept the device in the last moments; nullopt: the driver does not say.
   virtual std::optional<int> busy_percent() { return std::nullopt; }
   // Host memory that the device reads and writes at its address, and copies without a detour.
   virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
@@ -213,7 +213,7 @@ class Driver {
   virtual void begin_range(const char* /*name*/) {}
   virtual void end_range() {}
 
-  // Of kernels that are compiled for the host: their loops. A fake that records keeps them.
+  // Runs the loops of kernels that are compiled for the host. A fake that records keeps them.
   virtual void run_on_host(const std::function<void()>& work) { work(); }
 
   // Announces what the next piece of work reads and writes. A fake checks the order; the real
@@ -221,7 +221,7 @@ class Driver {
   virtual bool watches() const { return false; }
   virtual void announce(Stream, std::span<const Range> /*reads*/,
                         std::span<const Range> /*writes*/) {}
-  // Of this block only what is announced row by row counts.
+  // Announcements of more than one row of this block are ignored from now on.
   virtual void watch_rows(const std::byte* /*block*/, std::size_t /*row_bytes*/) {}
 
  private:

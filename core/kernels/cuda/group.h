@@ -26,8 +26,8 @@ inline constexpr int kBlock = 256;
 
 #ifdef __CUDACC__
 
-// Of a warp or of a whole block of kBlock threads. All threads of the group call combine() and
-// sync() together.
+// The threads of a warp or of a whole block, which has kBlock. All threads of the group call
+// combine() and sync() together.
 class Group {
  public:
   CAIRN_DEVICE Group(int rank, int size, double* shared)

@@ -10,7 +10,7 @@ namespace cairn::cuda {
 
 class OrderedIds {
  public:
-  // Of `n` ids below `bound`, with scratch for the queue's device.
+  // Sorts `n` ids below `bound`, with scratch in the memory of the queue's device.
   //   Errors  Unimplemented: 2^31 ids or more.
   OrderedIds(Queue& queue, std::int64_t n, std::int64_t bound);
 

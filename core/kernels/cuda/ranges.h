@@ -5,7 +5,7 @@ namespace cairn::cuda {
 
 // CAIRN_NVTX=1 or 0 decides; without it, whether a profiler has been attached to the process.
 bool wants_names();
-// Of this thread; ranges nest.
+// Begin and end a range of this thread; ranges nest.
 void begin_range(const char* name);
 void end_range();
 

@@ -35,7 +35,7 @@ struct Folded {
 constexpr std::int64_t kPieceMin = 512, kColumnPieceMin = 64;
 constexpr std::int64_t kThreadsWanted = 1 << 18;
 
-// Of the middle axis.
+// The number of pieces into which the middle axis is cut.
 std::int64_t pieces_of(const ReductionPass& pass) {
   const std::int64_t results = pass.outer * pass.inner;
   const std::int64_t threads = pass.inner == 1 ? results * kBlock : results;

@@ -57,7 +57,7 @@ class RowCache {
     std::uint64_t read = 0;     // rows that came in from the host
     std::uint64_t written = 0;  // rows that went back to it, but for those of flush()
   };
-  // Of a batch's step: whether it may change the rows that it looks up.
+  // Whether the step of a batch may change the rows that the batch looks up, or only reads them.
   enum class Access : std::uint8_t { kReads, kChanges };
 
   // `home` holds the rows of all tables with their slots beside them, in pinned memory
@@ -96,9 +96,9 @@ class RowCache {
   // Waits for all steps and brings the changed rows home. Rows stay in the cache.
   //   Errors  InvalidArgument: a kernel found a fault.
   void flush();
-  // Of all batches that have been prepared; waits until they are.
+  // The counts of all batches given to prepare() so far; waits until the device has prepared them.
   Counts counts();
-  // As they were some batches ago; waits for nothing.
+  // The counts as they were some batches ago; waits for nothing.
   Counts counts_lately() const;
 
  private:

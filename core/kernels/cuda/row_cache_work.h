@@ -52,7 +52,7 @@ struct CacheSums {
   std::uint64_t found, read, written;
 };
 
-// Of the batch that is being prepared. [lookups]:
+// Arrays for the batch that is being prepared, each of shape [lookups].
 struct CacheBatch {
   std::int64_t* numbers;   // by lookup, the row over all tables; -1: none
   std::int32_t* flags;     // which lookups in order begin a request; then, which requests miss

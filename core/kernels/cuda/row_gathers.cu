@@ -51,7 +51,7 @@ struct Copied {
   using To = Word;
   CAIRN_DEVICE static Word of(const Word& word) { return word; }
 };
-// Of float32, bfloat16.
+// Rounds float32 to bfloat16.
 struct Rounded {
   using From = float;
   using To = std::uint16_t;

@@ -169,7 +169,7 @@ class Update {
     }
   }
 
-  // Of all rows of different blocks.
+  // Runs several updates, each of all rows of its block; no two have the same block.
   void run_all(std::span<const RowKernels::UpdateRun> updates) {
     std::vector<RowWalk> planes;
     for (const RowKernels::UpdateRun& one : updates) {

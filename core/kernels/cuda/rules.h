@@ -40,7 +40,7 @@ DenseRun prepare_dense(Queue& queue, const UpdateRule& rule, DType dtype);
 //           pass over the block and two short launches, in which the rows named are marked and
 //           unmarked.
 RuleRun prepare_rule(Queue& queue, const UpdateRule& rule, DType dtype, std::int64_t rows = 0);
-// Of kind kCustom: its rows are laid side by side, computed as fused trees, and put back.
+// For kind kCustom: the rows are laid side by side, computed as fused trees, and put back.
 RuleRun prepare_custom_rule(Queue& queue, const UpdateRule& rule);
 
 }  // namespace cairn::cuda

@@ -42,7 +42,7 @@ struct Adam {
 struct Amsgrad {
   using Number = float;
   static constexpr int kSlots = 3;
-  // Of a row without gradient v decays, so it does not become the largest.
+  // If a row has no gradient, its v decays, so it does not become the largest.
   CAIRN_DEVICE static void step(float& p, float& m, float& v, float& largest, float g, bool named,
                                 const RuleRates& r) {
     m += (g - m) * r.share_1;

@@ -11,8 +11,8 @@ class Utilisation {
   // Loads libnvidia-ml.so.1 if it is there; it stays for as long as the process. `bus`: the
   // device's place on the PCI bus, as CUDA tells it.
   explicit Utilisation(const std::string& bus);
-  // Of the driver's last sample, some tenths of a second long; all processes count. nullopt: there
-  // is no such library, or it does not say.
+  // The utilisation by all processes in the driver's last sample, which is some tenths of a second
+  // long. nullopt: there is no such library, or it does not say.
   std::optional<int> percent() const;
 
  private:

@@ -34,7 +34,7 @@ struct Cuts : PartTest {
   std::vector<std::string> marks(std::size_t i) const { return fakes(i).calls_of("mark"); }
   std::vector<std::string> drops(std::size_t i) const { return fakes(i).calls_of("drop"); }
   const FakePs& fakes(std::size_t i) const { return const_cast<Cuts*>(this)->fake_ps(i); }
-  // Of the lanes.
+  // Whether both lanes hold their pushes.
   bool pushes_are_held() {
     EXPECT_EQ(fake_lane(0).holds_pushes, fake_lane(1).holds_pushes);
     return fake_lane(0).holds_pushes;

@@ -26,9 +26,9 @@ class FakeLane {
     bool operator==(const Received&) const = default;
   };
 
-  // Of a FakeWorker, which listens for it.
+  // A lane of a FakeWorker, which listens for it.
   explicit FakeLane(SimulatedSession& ground) : ground_(ground) {}
-  // Listens at sim://`name` by itself.
+  // A lane that listens at sim://`name` by itself.
   FakeLane(SimulatedSession& ground, const std::string& name)
       : ground_(ground), address_("sim://" + name) {
     rpc::AcceptorOptions door;

@@ -86,7 +86,7 @@ class FakePs {
     for (std::uint32_t i = 0; i < shards; ++i) doors.push_back(serving<Shard>(i));
     process.listen(incarnation, std::move(doors));
   }
-  // Of the calls of its shards, those that begin like this, in the order in which they came.
+  // The calls of its shards that begin with `beginning`, in the order in which they came.
   std::vector<std::string> calls_of(const std::string& beginning) const {
     std::vector<std::string> found;
     for (const std::string& call : calls)

@@ -63,7 +63,7 @@ struct PartTest : ::testing::Test {
   FakePs& fake_ps(std::size_t i) { return *fake_ps_.at(i); }
   FakeWorker& fake_worker(std::size_t i) { return *fake_workers_.at(i); }
   FakeLane& fake_lane(std::size_t worker, std::size_t i = 0) { return fake_worker(worker).lane(i); }
-  // Of a process that has not been there yet.
+  // The incarnation of a process that has not been there yet.
   std::uint64_t new_process() { return ++processes_; }
 
   // ---- closures and time ----

@@ -178,7 +178,7 @@ TEST_F(DeviceRowsTest, WhatTheStoreChangesIsSeenByTheNextStep) {
   expect_near(read(device, 0), tensor({2}, {20, 40}), "v at home");
 }
 
-// Of 10,000 runs some meet an id that is out of range, and some have batches of another size.
+// Some of the 10,000 runs meet an id that is out of range, and some have batches of another size.
 TEST_F(DeviceRowsTest, RunsThatFailLeaveNoMemoryBehind) {
   const Variable table = variable("table", noise({9, 4}, 1), kLazyAdam);
   const auto step = trace_function({ints({kAny})}, [&](auto& in) {

@@ -100,7 +100,7 @@ class DlrmStep : public DeviceRowsTest {
     for (VariableId id = 0; id < variables.size(); ++id) values.push_back(read(side, id).clone());
     return values;
   }
-  // Of the variables from `first` on.
+  // Expects device and host to differ by at most `part` of what each variable from `first` learnt.
   void expect_learnt_alike(const std::vector<Tensor>& before, std::size_t first, double part) {
     for (auto id = static_cast<VariableId>(first); id < variables.size(); ++id) {
       if (variables[id].spec().dtype != DType::kFloat32 || !trains(variables[id])) continue;

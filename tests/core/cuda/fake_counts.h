@@ -12,10 +12,10 @@ struct FakeCounts {
   int pinned_blocks = 0;         // allocated so far
   int pins = 0;                  // of memory where it lies
   std::size_t bytes_copied = 0;  // between the host and the device
-  // Of those, from and to memory that is pinned where it lies; the rest goes by way of blocks.
+  // The copied bytes from or to memory that is pinned where it lies; the rest goes through blocks.
   std::size_t bytes_straight = 0;
-  // What a device is given to do: kernels, products, copies within its memory and so on, each as
-  // often as it runs.
+  // The work that a device is given: kernels, products, copies within its memory and so on, each
+  // counted as often as it runs.
   int pieces = 0;
 };
 

@@ -110,7 +110,7 @@ TEST_F(PulledRows, AWarmStepWaitsOncePerWaveAndAllocatesNothing) {
 }
 #endif
 
-// Of rows that are no sums, and of numbers that are no floats, the host makes the update.
+// The host makes updates whose rows are no sums of gradients, or whose numbers are no floats.
 TEST_F(PulledRows, OtherUpdatesAreMadeByTheHost) {
   const Variable table = variable("table", noise({9, 4}, 1), kSgd),
                  counts = variable("counts", Tensor::zeros(DType::kInt32, {9, 1}), {});

@@ -25,7 +25,7 @@ struct RowCacheJob {
   bool skewed = true;
   std::vector<std::int64_t> first_row = {0, 100, 100, 103, 400};
   std::uint64_t seed = 1;
-  // Of a step's lookup; empty: random.
+  // The id of a step's lookup; empty: random.
   std::function<std::int64_t(int step, std::int64_t lookup)> id = {};
 };
 

@@ -18,7 +18,7 @@ class Maker {
  public:
   explicit Maker(Shape shape) { tree_.result.shape = std::move(shape); }
 
-  // Of the result's shape, or of another one that is stretched to it.
+  // A leaf of the result's shape, or of another shape that is stretched to it.
   Operand leaf(DType dtype) { return leaf(dtype, tree_.result.shape); }
   Operand leaf(DType dtype, Shape shape) {
     tree_.leaves.push_back({dtype, std::move(shape)});

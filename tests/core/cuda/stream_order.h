@@ -58,9 +58,9 @@ class StreamOrder {
     const auto seen = host().find(stream);
     return seen != host().end() && seen->second >= time;
   }
-  // Of the last piece of work that was announced on it.
+  // The time of the last piece of work that was announced on the stream.
   std::int64_t time(Stream stream) { return use(stream).at(stream); }
-  // The stream is there, and this thread uses it.
+  // Checks that the stream exists; from now on this thread uses it.
   void require(Stream stream) { use(stream); }
 
   // ---- memory ----

@@ -135,7 +135,7 @@ TEST_F(SeenOnTheDevice, WithoutATraceNothingIsTimedAndStepsAreReplayed) {
   EXPECT_EQ(driver.counts().recordings, 1);
   EXPECT_GT(driver.counts().replays, 0);
   EXPECT_THAT(driver.ranges(), IsEmpty());
-  // Of the stream that the update takes, and no others.
+  // The only events are those of the stream that the update takes.
   EXPECT_LE(driver.counts().events - events, 2 * 4);
 }
 

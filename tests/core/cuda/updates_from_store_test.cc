@@ -17,7 +17,7 @@ std::vector<UpdateRule> rules() {
 }
 
 struct UpdatesFromStore : DeviceRowsTest {
-  // Of every variable, after which the device has them.
+  // Reads every variable, after which the device has them.
   void read_all() {
     const auto step = trace_function({}, [&](auto&) {
       std::vector<Array> values;

@@ -146,7 +146,7 @@ TEST(MultiWorkerDevices, ValuesOfAllReplicasAreReducedAndGatheredInTheirOrder) {
   EXPECT_THAT(errors, Each(""));
 }
 
-// Of two workers one has the same constant on all its replicas, and the other has not.
+// One of two workers has the same constant on all its replicas, and the other has not.
 TEST(MultiWorkerDevices, AConstantOfOneWorkerIsReducedWithTheOthersValues) {
   const auto errors = on_workers(
       2,

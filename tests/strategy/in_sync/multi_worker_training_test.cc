@@ -56,7 +56,7 @@ void expect_close(const Losses& got, const Losses& wanted) {
     ASSERT_LE(std::abs(got[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
 }
 
-// Of as many workers, with so many replicas each.
+// Workers with so many replicas each have the losses of one device and of a MirroredStrategy.
 template <typename Model>
 void train_alike(int workers, int replicas) {
   OneDeviceStrategy one_device(kSeed);

@@ -1,5 +1,5 @@
-// Who waits for a closure that never ran is told why: the first error, not only that it was
-// cancelled.
+// A caller that waits for a closure that never ran receives the first error, not only the news that
+// the closure was cancelled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@ TYPED_TEST_SUITE(InSyncOptimizer, testing::InSyncKinds);
 struct Model {
   nn::Embedding table{{.name = "table", .rows = 6, .dim = 4, .combiner = Combiner::kSum}};
   nn::Dense dense{{.units = 1}};
-  // Of the examples' part of a mean over `global_batch`.
+  // The examples' part of a mean over `global_batch` examples.
   Array loss(const Batch& batch, std::int64_t global_batch) const {
     const Array prediction = dense(table(batch.features["id"]));
     return sum(nn::mean_squared_error(prediction, batch.label)) /

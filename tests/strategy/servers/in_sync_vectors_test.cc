@@ -79,7 +79,7 @@ TEST(Vectors, LossesOfFormsThatWereNotRecorded) { testing::run_more_cases("losse
 
 // ---- training.json ----
 
-// Of 12 and of up to 200 steps.
+// The tolerance for trainings of 12 and of up to 200 steps.
 constexpr double kTrainingTolerance = 2e-5;
 
 // A dense layer of one unit under a strategy of so many replicas.

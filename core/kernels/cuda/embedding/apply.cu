@@ -62,7 +62,7 @@ struct Job {
   GroupView groups;
   int dim;
 
-  // Of a group that begins at this occurrence; none: a refused id's.
+  // The row of the group that begins at this occurrence; none if its id was refused.
   template <typename Key>
   __device__ FoundRow row(std::uint32_t begin) const {
     const Key key = __ldg(static_cast<const Key*>(groups.keys) + begin);

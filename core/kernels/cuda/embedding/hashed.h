@@ -24,7 +24,7 @@
 namespace cairn::cuda {
 
 struct HashedOptions {
-  // Of each table, to begin with; rounded up to a power of two.
+  // Entries that each table's index begins with; rounded up to a power of two.
   std::int64_t index_entries = 1 << 16;
   // An id gets its row in the step that brings its k-th occurrence; until then it has kNoRow. All
   // occurrences of an id within a step share one answer. Occurrences are counted in

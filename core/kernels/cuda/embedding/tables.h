@@ -112,7 +112,7 @@ class RowGroups {
 
   void find(const ScatteredTables& tables, Stream stream);
 
-  // Of the last find(). Each waits for `stream`; for tests and reports.
+  // Counts of the last find(), for tests and reports. Each call waits for `stream`.
   std::int64_t distinct(Stream stream) const;  // groups; refused ids of a table make one
   std::int64_t refused(Stream stream) const;   // lookups whose id is out of range
 
@@ -144,7 +144,7 @@ constexpr std::int64_t slot_floats(Rule rule, int dim) {
 //   Cost    reads the gradients once, and reads and writes rows and slots once per distinct row.
 void apply(Rule rule, const Tables& tables, const RowGroups& groups, const float* gradients,
            const Rates* rates, Stream stream);
-// Of the lookups that `groups` found in these tables.
+// The same for the lookups that `groups` found in scattered tables.
 void apply(Rule rule, const ScatteredTables& tables, const RowGroups& groups, Stream stream);
 
 }  // namespace cairn::cuda
