@@ -14,8 +14,8 @@ namespace {
 
 using rpc::Task;
 
-// The most bytes of parts under way: four of the usual packs. Each member holds at most this many
-// bytes of another member that it has no use for yet.
+// The most bytes of parts that are under way at once: four of the usual packs. A member therefore
+// buffers at most this much from each other member.
 constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
 // The least that a part counts as, so that a thousand small ones are under way at most.
 constexpr std::size_t kPartBytesMin = std::size_t{16} << 10;

@@ -111,7 +111,7 @@ NumericInput standardised(NumericInput numeric, const Moments& moments) {
   return numeric;
 }
 
-// What is asked of a column of dates.
+// The ages that a request wants of a column of dates.
 struct DatesSeen {
   Moments seconds;
   std::int64_t latest = std::numeric_limits<std::int64_t>::min();

@@ -5,7 +5,7 @@
 //     return Outputs{{"probability", today["probability"] * 0.5f}, {"raw", today["probability"]}};
 //   }, R"({"halved": true})");
 //
-// What is recorded becomes part of the saved graph, so that whatever loads the model gets the new
+// The recorded operations become part of the saved graph: whatever loads the model gets the new
 // values and needs to know nothing else.
 #pragma once
 #include <functional>

@@ -47,7 +47,7 @@ Json scores_json(const CalibrationScores& scores) {
   return {{"logloss", scores.logloss.result()}, {"calibration", scores.calibration.result()}};
 }
 
-// What the probability is by now.
+// The new probability as a formula of the network's own.
 std::string formula_text(const CalibrationOutcome& outcome) {
   if (outcome.method == kPlatt) {
     const double intercept = outcome.fitted["intercept"];

@@ -23,7 +23,7 @@
 
 namespace cairn::tools {
 
-// What --calibrate may say.
+// The values that --calibrate may have.
 const std::vector<std::string>& calibration_methods();
 
 struct CalibrationScores {
@@ -50,7 +50,7 @@ class ModelCalibration {
   //   Errors  InvalidArgument: the job's objective is not binary. FailedPrecondition: the model has
   //           no output "probability". Those of verify_replaceable().
   ModelCalibration(const SavedModel& model, const Job& job, std::string method);
-  // What the model gives for a batch, and what judges it; undefined weights count as ones.
+  // Adds a batch: the model's outputs, the truth, and weights, which count as 1 if undefined.
   void add(const std::vector<Array>& outputs, const Array& truth, const Array& weights);
   // Fits, and replaces the outputs of the model.
   //   Errors  those of the fits (verify_sample()) and of replace_outputs(); the model is then as

@@ -23,9 +23,9 @@ struct ClassWeights {
 ClassWeights class_weights(const CalibrationSample& sample);
 
 // Checks that something can be learnt from the sample.
-//   Errors  InvalidArgument: no example, or none of one of the classes; a prediction that is no
-//           probability, a label outside of [0, 1], a weight below 0; predictions that are all the
-//           same.
+//   Errors  InvalidArgument: there is no example, or a class has none; a prediction is no
+//           probability; a label is outside of [0, 1]; a weight is below 0; or all predictions are
+//           equal.
 void verify_sample(const CalibrationSample& sample);
 
 }  // namespace cairn::tools

@@ -55,7 +55,7 @@ TypeText parse_type(const TomlTable& table, const std::string& key, const std::s
   return type;
 }
 
-// What stands for a cell without a value; numbers need no quotes.
+// The value that replaces a cell without one; numbers need no quotes.
 std::optional<std::string> read_default(TomlTable& table) {
   const toml::node* found = table.node("default");
   if (found == nullptr) return std::nullopt;

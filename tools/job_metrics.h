@@ -12,8 +12,8 @@
 
 namespace cairn::tools {
 
-// What a metric is computed of: summaries of batches of examples, or whole lists of them, which are
-// the rows with one value of data.group (of a retrieval: all candidates).
+// The input of a metric: summaries of batches of examples, or whole lists of them. A list is the
+// rows with one value of data.group, or in a retrieval all candidates.
 enum class MetricOf : std::uint8_t { kExamples, kLists };
 
 // The metrics of an objective where a job names none, the most telling one first; and all that a

@@ -28,7 +28,7 @@ struct JobThreshold {
 //   Errors  InvalidArgument: file, line and what is wanted.
 void read_threshold(TomlTable& table, JobThreshold& threshold);
 
-// What a rule means.
+// The goal that a rule stands for. The rule must be one that read_threshold() accepted.
 nn::BestThresholdOptions meaning_of(const std::string& rule);
 
 }  // namespace cairn::tools

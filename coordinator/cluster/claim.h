@@ -1,4 +1,4 @@
-// What a coordinator asks of a task before it uses it, and what it is answered
+// The question that a coordinator asks each task before it uses it, and the answer
 // (rpc/server/holder.h).
 #pragma once
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The members of the cluster: jobs and the addresses of their tasks, with the queries of
-// tf.train.ClusterSpec. A ClusterSpec holds what it was given and validates nothing;
-// coordinator/cluster/task_roles.h says what a valid cluster is.
+// ClusterSpec: the jobs of a cluster and the addresses of their tasks, with the queries of
+// tf.train.ClusterSpec. It does not check that a cluster is valid, with a chief and workers, say:
+// coordinator/cluster/task_roles.h does.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

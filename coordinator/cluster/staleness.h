@@ -32,7 +32,7 @@ class StalenessHistogram {
   }
   // How many updates were counted, whatever their staleness.
   std::uint64_t updates() const { return updates_; }
-  // The mean of the numbers themselves and not of their buckets. 0 without updates.
+  // The exact mean of the counted numbers (buckets play no part); 0 if there were no updates.
   double mean() const { return updates_ == 0 ? 0 : sum_ / static_cast<double>(updates_); }
   // The highest number that was counted, which is the end of the last bucket that is shown.
   std::uint64_t max() const { return max_; }

@@ -17,7 +17,7 @@ struct DeviceCache {
   // are columns of elements as they come. Fewer where the cache has no room for so many.
   int lookahead = 4;
   bool given() const { return bytes.has_value() || share.has_value(); }
-  // The bytes that tables may take on a device with so much memory. Call it only if given().
+  // The bytes that tables may take on a device of `device_bytes`. Requires given().
   std::size_t bytes_of(std::size_t device_bytes) const {
     return bytes ? *bytes : static_cast<std::size_t>(*share * static_cast<double>(device_bytes));
   }

@@ -96,9 +96,9 @@ struct ConcreteFunction {
   int replicas = 1;
 };
 
-// The number of the worker that will run the function being traced, an int64 scalar: an argument
-// that the strategy fills in as it sends the function, for a traced one cannot know it. Programs
-// ask by current_worker_index() (strategy/base/per_worker_variable.h).
+// The number of the worker that will run the function being traced, an int64 scalar. It is not
+// known while tracing, so it is an argument that the strategy fills in when it sends the function.
+// Programs call current_worker_index() (strategy/base/per_worker_variable.h) instead.
 //   Errors  FailedPrecondition: nothing is being traced.
 Array recorded_worker_index();
 

@@ -23,7 +23,7 @@ namespace cairn {
 
 // Counts are in elements of the variable's dtype, as in RowBlock, where they are not called bytes.
 struct RowLayout {
-  // Variables of fewer rows lie in planes. All parts' rows count, so that all parts lie alike.
+  // A variable with fewer rows than this, over all of its parts, is stored in planes.
   static constexpr std::int64_t kRowsBeside = 1 << 14;
 
   std::size_t element_bytes = 4;

@@ -12,7 +12,7 @@
 
 namespace cairn::nn {
 
-// What is to be the largest.
+// The quantity that the threshold is to maximise.
 enum class ThresholdGoal : std::uint8_t {
   kF1,                // 2 · precision · recall / (precision + recall)
   kAccuracy,          // the share of the examples that are right

@@ -47,8 +47,8 @@ struct InputOptions {
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
   // How often an element of a per-worker dataset is read. kExactlyOnce: each worker has its own
   // files where the policy is FILE or AUTO comes to it; if these are too few, all share one stream.
-  // A worker that has come to the end of its part helps with those of the others. A closure that
-  // finds no more elements ends the program's wait with OutOfRange, once all are committed.
+  // A worker that has finished its own part takes over some of the others'. When no elements are
+  // left and all are committed, the program's wait ends with OutOfRange.
   Visitation visitation = Visitation::kByPolicy;
   // How a global batch is cut for the replicas. By default a step sees the examples of one batch,
   // under every strategy; the reference does otherwise where the data is files (kByPolicy).

@@ -126,7 +126,7 @@ class Strategy : public VariableCreator {
   PerReplica experimental_distribute_values_from_function(
       const std::function<Array(const ValueContext&)>& value_fn);
 
-  // What code that must know how it is distributed asks (strategy/base/strategy_extended.h).
+  // For code that must know how it is distributed (strategy/base/strategy_extended.h).
   StrategyExtended extended() { return StrategyExtended(*this); }
 
   // ---- data ----

@@ -145,7 +145,7 @@ TEST_F(ReplacedOutputs, OfALinkedFolderAreThoseOfTheFolderBehindTheLink) {
   EXPECT_THAT(beside(), ElementsAre("small"));
 }
 
-// What a crash before the exchange leaves: the old model, and a folder whose name tells what it is.
+// A crash before the exchange leaves the old model, and a folder whose name says what it is.
 TEST_F(ReplacedOutputs, HalfWrittenBesideAreNoMatter) {
   const std::string left = small.path + ".tmp-1-1";
   fs::create_directories(left + "/weights");

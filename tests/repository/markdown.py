@@ -9,8 +9,9 @@ import sys
 
 COLUMNS = 100
 source = pathlib.Path(sys.argv[1])
-listed = subprocess.run(["git", "ls-files", "*.md"], cwd=source, capture_output=True, text=True, check=False).stdout.split()
-pages = listed or [str(path.relative_to(source)) for path in source.rglob("*.md") if "build" not in path.parts]
+git = subprocess.run(["git", "ls-files", "*.md"], cwd=source, capture_output=True, text=True, check=False)
+found = (path.relative_to(source) for path in source.rglob("*.md"))
+pages = git.stdout.split() or [str(path) for path in found if "build" not in path.parts]
 long = []
 for page in pages:
     code = False

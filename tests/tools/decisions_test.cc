@@ -77,6 +77,7 @@ TEST_P(DecisionsOnOneDevice, AreThoseOfTheBestModelWhereTheRunGoesBackToIt) {
             "[optimizer]\nlearning_rate = 30.0\n[evaluation]\nevery = 8\n[early_stopping]\n"
             "monitor = 'logloss'\n");
   run_.trained(GetParam());
+  ASSERT_THAT(run_.output(), HasSubstr("went back to the best model"));
   const Json report = parse_json(run_.folder.read("report"), "the report");
   EXPECT_THAT(run_.predicted("50\n").front(), "probability,decision") << report.dump();
   // All data judged the model that was saved.

@@ -35,7 +35,7 @@ double found(const BestThresholdOptions& options, const Examples& examples) {
   return metric.result();
 }
 
-// What the goal comes to above a threshold; below 0: not as good as it has to be.
+// The value of the goal at a threshold; below 0 if it is not as good as required.
 double value_above(double threshold, const BestThresholdOptions& options,
                    const Examples& examples) {
   double tp = 0, fp = 0, fn = 0, tn = 0;
