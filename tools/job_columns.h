@@ -8,6 +8,7 @@
 
 namespace cairn::tools {
 
+struct JobData;
 class TomlTable;
 
 // Each of them throws InvalidArgument: file, line where there is one, key and what is wrong.
@@ -20,5 +21,13 @@ void read_columns(TomlTable& table, char separator, std::vector<CsvColumn>& colu
 void read_fields(TomlTable& table, std::vector<RecordField>& fields);
 // data.tfrecords.features.
 void read_example_features(TomlTable& table, std::vector<ExampleFeature>& features);
+
+// A column that features may name: as the job describes it, whatever the format of the data.
+struct ColumnType {
+  std::string name;
+  DType dtype;
+  bool single;  // it has one value per example
+};
+std::vector<ColumnType> column_types(const JobData& data);
 
 }  // namespace cairn::tools

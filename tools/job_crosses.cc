@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/tensor/known_names.h"
 #include "nn/layers/id_cross.h"
+#include "tools/job_columns.h"
 
 namespace cairn::tools {
 namespace {
@@ -21,15 +22,9 @@ using Cross = JobFeatures::Cross;
 bool has_several(const Job& job, const std::string& name) {
   const JobFeatures& features = job.features;
   if (features.text.contains(name) || features.id_padding.contains(name)) return true;
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (job.data.is_text() && column.name == name && column.separator != 0) return true;
-  for (const ExampleFeature& feature : job.data.tfrecords.features)
-    if (job.data.format == "tfrecords" && feature.name == name &&
-        (feature.ragged || feature.shape.rank() > 0))
-      return true;
-  for (const RecordField& field : job.data.records.fields)
-    if (job.data.format == "records" && field.name == name && field.count > 1) return true;
-  return false;
+  return std::ranges::any_of(column_types(job.data), [&name](const ColumnType& column) {
+    return column.name == name && !column.single;
+  });
 }
 
 void verify_columns(const Job& job, const Cross& cross, const std::vector<std::string>& known) {

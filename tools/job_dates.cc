@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/base/error.h"
+#include "tools/job_columns.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -86,17 +87,9 @@ std::string cure(const JobData& data, const std::string& column) {
 
 // "" if the column has one int64 per example, or is not there; otherwise its type.
 std::string wrong_type(const JobData& data, const std::string& column) {
-  const auto name_of = [](DType dtype, bool several) {
-    if (dtype == DType::kInt64 && !several) return std::string();
-    return str(dtype_name(dtype), several ? "[]" : "");
-  };
-  for (const CsvColumn& each : data.csv.columns)
-    if (data.is_text() && each.name == column) return name_of(each.dtype, each.separator != 0);
-  for (const ExampleFeature& each : data.tfrecords.features)
-    if (data.format == "tfrecords" && each.name == column)
-      return name_of(each.dtype, each.ragged || each.shape.rank() > 0);
-  for (const RecordField& each : data.records.fields)
-    if (data.format == "records" && each.name == column) return name_of(each.dtype, each.count > 1);
+  for (const auto& [name, dtype, single] : column_types(data))
+    if (name == column && !(dtype == DType::kInt64 && single))
+      return str(dtype_name(dtype), single ? "" : "[]");
   return "";
 }
 

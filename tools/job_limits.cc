@@ -8,6 +8,7 @@
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/known_names.h"
 #include "tools/job_callbacks.h"
+#include "tools/job_columns.h"
 #include "tools/job_conditions.h"
 #include "tools/job_crosses.h"
 #include "tools/job_dates.h"
@@ -244,24 +245,6 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
             boundaries.end())
       limits.refuse(key, " must be finite numbers, at least one, each above the one before it");
   }
-}
-
-struct ColumnType {
-  std::string name;
-  DType dtype;
-  bool single;  // it has one value per example
-};
-std::vector<ColumnType> column_types(const JobData& data) {
-  std::vector<ColumnType> columns;
-  for (const CsvColumn& column : data.csv.columns) {
-    if (!data.is_text() || column.skip) continue;
-    columns.push_back({column.name, column.dtype, column.separator == 0});
-    if (column.missing_indicator)
-      columns.push_back({column.name + "/missing", DType::kFloat32, true});
-  }
-  for (const ExampleFeature& feature : data.tfrecords.features)
-    columns.push_back({feature.name, feature.dtype, !feature.ragged && feature.shape.rank() == 0});
-  return columns;
 }
 
 // Which features no column can be.
