@@ -1,5 +1,4 @@
 // Models with a threshold by the command: how it is found, and what they decide by it.
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,11 +16,10 @@ using ::testing::HasSubstr;
 class Decisions : public ::testing::TestWithParam<const char*> {
  protected:
   Decisions() {
-    std::uint64_t state = 5;
+    Draws draws(5);
     std::string rows;
     for (int i = 0; i < 900; ++i) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      const auto random = static_cast<int>((state >> 40) % 10'000);
+      const int random = draws.below(10'000);
       const int x = random % 100;
       clicked_.push_back(random / 100 < x / 2);
       rows += str(x, ",", clicked_.back() ? 1 : 0, "\n");

@@ -3,6 +3,7 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,6 +14,19 @@
 #include "tools/child_process.h"
 
 namespace cairn::tools {
+
+// Numbers for made-up data, the same in every run.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) {}
+  int below(int n) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((state_ >> 40) % static_cast<std::uint64_t>(n));
+  }
+
+ private:
+  std::uint64_t state_;
+};
 
 class JobRun {
  public:

@@ -14,12 +14,11 @@ class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const
   // items says nothing, and a model of single examples would go by it.
   RankingRun() {
     std::string rows = "query,colour,noise,grade\n";
-    std::uint64_t state = 11;
+    Draws draws(11);
     for (int query = 0; query < 150; ++query) {
       const int items = 3 + query % 5;
       for (int i = 0; i < items; ++i) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        const int colour = static_cast<int>((state >> 40) % 6);
+        const int colour = draws.below(6);
         rows += str("query ", query, ",c", colour, ",", query % 7, ",",
                     colour / 2 + (query % 7 > 3 ? 3 : 0), "\n");
       }
@@ -65,10 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
 class GroupedMetrics : public ::testing::TestWithParam<const char*> {
  protected:
   GroupedMetrics() {
-    std::uint64_t state = 7;
+    Draws draws(7);
     for (int i = 0; i < 600; ++i) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      const auto random = static_cast<int>((state >> 40) % 1000);
+      const int random = draws.below(1000);
       const int query = i % 40, colour = random % 6;
       const bool clicked = (random / 6) % 60 < 8 * colour + (query % 2 == 0 ? 20 : 0);
       rows_ += str("q", query, ",c", colour, ",", clicked ? 1 : 0, "\n");
