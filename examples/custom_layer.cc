@@ -4,11 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/custom_rule.h"
-#include "core/graph/ops.h"
-#include "model/model.h"
-#include "nn/nn.h"
-#include "strategy/strategies.h"
+#include <cairn/cairn.h>
+#include <cairn/core/graph/custom_rule.h>
 using namespace cairn;
 
 // sin(x · frequency + phase): [b, n] -> [b, units]. The variables are made at the first call.

@@ -6,10 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "core/graph/ops.h"
-#include "data/criteo_like.h"
-#include "nn/nn.h"
-#include "strategy/servers/cluster_coordinator.h"
+#include <cairn/cairn.h>
+#include <cairn/data/criteo_like.h>
 
 using namespace cairn;
 

@@ -25,11 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/ops.h"
-#include "model/callbacks.h"
-#include "model/model.h"
-#include "nn/nn.h"
-#include "strategy/strategies.h"
+#include <cairn/cairn.h>
 
 using namespace cairn;
 

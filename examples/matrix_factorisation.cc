@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/ops.h"
+#include <cairn/cairn.h>
+
 #include "examples/msweb.h"
-#include "model/model.h"
-#include "nn/nn.h"
-#include "strategy/strategies.h"
 using namespace cairn;
 
 // User, area, and the place of the area in the list that the model ranks.

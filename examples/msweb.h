@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "data/tfrecord_writer.h"
+#include <cairn/core/base/error.h>
+#include <cairn/data/dataset.h>
+#include <cairn/data/dataset_iterator.h>
+#include <cairn/data/tfrecord_writer.h>
 
 namespace cairn {
 

@@ -10,11 +10,7 @@
 #include <map>
 #include <string>
 
-#include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
-#include "model/model.h"
-#include "nn/nn.h"
-#include "strategy/in_sync/mirrored_strategy.h"
+#include <cairn/cairn.h>
 
 using namespace cairn;
 

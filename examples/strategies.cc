@@ -16,10 +16,8 @@
 #include <memory>
 #include <string>
 
-#include "core/base/random.h"
-#include "core/graph/ops.h"
-#include "nn/nn.h"
-#include "strategy/strategies.h"
+#include <cairn/cairn.h>
+#include <cairn/core/base/random.h>
 
 using namespace cairn;
 

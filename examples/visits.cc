@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/ops.h"
+#include <cairn/cairn.h>
+
 #include "examples/msweb.h"
-#include "model/model.h"
-#include "nn/nn.h"
-#include "strategy/strategies.h"
 using namespace cairn;
 
 constexpr std::int64_t kFirstArea = 1'000, kAreas = 298, kNone = kAreas, kSeen = 8, kTests = 3'000;

@@ -7,10 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/graph/ops.h"
-#include "data/fit.h"
-#include "nn/nn.h"
-#include "strategy/servers/cluster_coordinator.h"
+#include <cairn/cairn.h>
 
 using namespace cairn;
 

@@ -17,11 +17,12 @@ foreach(text ${texts})
   if(NOT text MATCHES "\\.h$")
     continue()
   endif()
-  # A public header includes public headers only: none that was left behind, and no generated schema.
-  string(REGEX MATCHALL "\n#include \"[^\"]*\"" includes "${content}")
-  foreach(include ${includes})
-    string(REGEX REPLACE ".*\"(.*)\"" "\\1" include "${include}")
-    if(NOT EXISTS ${PREFIX}/include/cairn/${include} OR include MATCHES "capnp\\.h$")
+  # A public header includes public headers only, by names that no folder of the program's own can be in the way of: none that was
+  # left behind, and no generated schema.
+  string(REGEX MATCHALL "\n#include (\"|<cairn/)[^\n]*" includes "${content}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE ".*[\"<](.*)[\">].*" "\\1" include "${include}")
+    if(NOT include MATCHES "^cairn/" OR NOT EXISTS ${PREFIX}/include/${include} OR include MATCHES "capnp\\.h$")
       message(SEND_ERROR "${text} is in cmake/public_headers.txt and includes ${include}, which is not")
     endif()
   endforeach()

@@ -1,0 +1,26 @@
+// All that a training program needs: arrays and their operations, datasets, layers, losses, metrics
+// and optimizers, every strategy with its coordinator, `Model`, and models on disk. Each header may
+// be included by itself instead, which compiles faster.
+//
+//   #include <cairn/cairn.h>
+//   using namespace cairn;
+#pragma once
+#include "core/graph/ops.h"
+#include "core/graph/ops_arrange.h"
+#include "core/graph/ops_model.h"
+#include "core/graph/ops_random.h"
+#include "data/dataset.h"
+#include "data/dataset_iterator.h"
+#include "data/fit.h"
+#include "data/tfrecord_writer.h"
+#include "model/callbacks.h"
+#include "model/loaded_model.h"
+#include "model/model.h"
+#include "model/saved_model.h"
+#include "model/sidecar_evaluator.h"
+#include "model/tensorboard.h"
+#include "nn/nn.h"
+#include "service/distribute.h"
+#include "strategy/servers/checkpoint.h"
+#include "strategy/servers/cluster_coordinator.h"
+#include "strategy/strategies.h"
