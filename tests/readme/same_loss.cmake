@@ -1,4 +1,4 @@
-# Runs the program of README.md that is the same under every strategy, as the page says, and compares
+# Runs the program of docs/strategies.md that is the same under every strategy, as the page says, and compares
 # what it prints. Given: cairn and program, their paths, and folder, for the clusters.
 set(mirrored ${program} mirrored)
 set(central_storage ${program} central_storage)
