@@ -20,7 +20,7 @@
 #include "model/sidecar_evaluator.h"
 #include "model/tensorboard.h"
 #include "nn/nn.h"
-#include "service/distribute.h"
+#include "service/consumer/distribute.h"
 #include "strategy/servers/checkpoint.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/strategies.h"

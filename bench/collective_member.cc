@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/network_group.h"
+#include "collective/network/network_group.h"
 #include "core/base/program.h"
 #include "core/tensor/tensor.h"
 

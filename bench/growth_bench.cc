@@ -14,7 +14,7 @@
 #include "bench/wide_deep_model.h"
 #include "core/base/random.h"
 #include "core/graph/ops.h"
-#include "core/graph/ops_wait.h"
+#include "core/graph/ops/ops_wait.h"
 #include "nn/nn.h"
 
 namespace cairn::bench {

@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/program.h"
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 
 namespace cairn::bench {
 namespace {

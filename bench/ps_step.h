@@ -7,7 +7,7 @@
 
 #include "bench/cluster.h"
 #include "coordinator/cluster/shard_client.h"
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/net/network.h"
 #include "worker/remote_step.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 
 namespace cairn::bench {
 namespace {

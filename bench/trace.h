@@ -4,7 +4,7 @@
 
 namespace cairn::bench {
 
-// Joins the files that the processes left in `folder` (core/base/trace.h) into `file`: what
+// Joins the files that the processes left in `folder` (core/disk/trace.h) into `file`: what
 // happened in the middle of the newest second, for long enough to see several steps whole. Errors
 // NotFound: nothing was recorded; those of writing.
 void join_traces(const std::string& folder, const std::string& file);

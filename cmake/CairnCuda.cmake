@@ -1,14 +1,18 @@
 # Whether libcairn_cuda.so is built: where a CUDA toolkit of version 13 is, and no sanitizer.
 # The sources that compile for a GPU and, in tests, for the host.
 set(CAIRN_CUDA_DEVICE_SOURCES
-  ahead.cc arrange.cu cached_rows.cc convolution.cu custom_rule.cu device.cc fused.cu group_sums.cc host_ranges.cc host_run.cc indexing.cu kernel_table.cc matmul.cc matrix_copy.cu memory_use.cc
-  normalise.cu ordered_ids.cu piece.cu pooling.cu products.cc program.cc queue.cc random.cu recommendation.cu reduction.cu row_cache.cc
-  row_cache_work.cu row_gathers.cu row_kernels.cu rules.cu rules_adaptive.cu rules_moments.cu scatter.cu selection.cu shape.cu softmax.cu staging.cc times.cc tree_run.cc tree_source.cc)
+  device.cc ops/arrange.cu ops/convolution.cu ops/group_sums.cc ops/indexing.cu ops/kernel_table.cc ops/matmul.cc
+  ops/normalise.cu ops/piece.cu ops/pooling.cu ops/random.cu ops/recommendation.cu ops/reduction.cu ops/row_gathers.cu
+  ops/row_kernels.cu ops/scatter.cu ops/selection.cu ops/shape.cu ops/softmax.cu rows/cached_rows.cc rows/custom_rule.cu
+  rows/row_cache.cc rows/row_cache_work.cu rows/rules.cu rows/rules_adaptive.cu rows/rules_moments.cu runtime/ahead.cc
+  runtime/host_ranges.cc runtime/host_run.cc runtime/matrix_copy.cu runtime/memory_use.cc runtime/ordered_ids.cu
+  runtime/queue.cc runtime/staging.cc runtime/times.cc trees/fused.cu trees/products.cc trees/program.cc trees/tree_run.cc
+  trees/tree_source.cc)
 list(TRANSFORM CAIRN_CUDA_DEVICE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/core/kernels/cuda/)
 
 # What kernels include that are compiled at run time, as texts in a source file. The standard's headers are all kernel_std.h.
-set(CAIRN_KERNEL_HEADERS core/kernels/to_integer.h core/kernels/cuda/casts.h core/kernels/cuda/elementwise.h
-  core/kernels/cuda/group.h core/kernels/cuda/half.h core/kernels/cuda/kernel_std.h core/kernels/cuda/tree_kernel.h)
+set(CAIRN_KERNEL_HEADERS core/kernels/to_integer.h core/kernels/cuda/trees/casts.h core/kernels/cuda/trees/elementwise.h
+  core/kernels/cuda/runtime/group.h core/kernels/cuda/runtime/half.h core/kernels/cuda/trees/kernel_std.h core/kernels/cuda/trees/tree_kernel.h)
 set(CAIRN_KERNEL_HEADER_TEXTS "")
 foreach(header ${CAIRN_KERNEL_HEADERS})
   file(READ ${PROJECT_SOURCE_DIR}/${header} text)
@@ -16,10 +20,10 @@ foreach(header ${CAIRN_KERNEL_HEADERS})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${header})
 endforeach()
 foreach(header cmath cstdint cstring limits type_traits)
-  string(APPEND CAIRN_KERNEL_HEADER_TEXTS "      {\"${header}\", \"#include \\\"core/kernels/cuda/kernel_std.h\\\"\\n\"},\n")
+  string(APPEND CAIRN_KERNEL_HEADER_TEXTS "      {\"${header}\", \"#include \\\"core/kernels/cuda/trees/kernel_std.h\\\"\\n\"},\n")
 endforeach()
 set(CAIRN_KERNEL_HEADERS_SOURCE ${PROJECT_BINARY_DIR}/core/kernels/cuda/kernel_headers.cc)
-configure_file(${PROJECT_SOURCE_DIR}/core/kernels/cuda/kernel_headers.cc.in ${CAIRN_KERNEL_HEADERS_SOURCE} @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/core/kernels/cuda/trees/kernel_headers.cc.in ${CAIRN_KERNEL_HEADERS_SOURCE} @ONLY)
 
 option(CAIRN_CUDA "Build libcairn_cuda.so where there is a CUDA toolkit" ON)
 if(CAIRN_CUDA AND NOT CAIRN_SANITIZE)

@@ -9,6 +9,7 @@ add_library(cairn_all INTERFACE)
 add_library(cairn::cairn ALIAS cairn_all)
 target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::model cairn::strategy cairn::service)
 set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/cairn)
 foreach(name cairn.h ${cairn_rooms})  # for the examples, which include headers as programs outside do
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${PROJECT_BINARY_DIR}/include/cairn/${name} SYMBOLIC)
 endforeach()
@@ -20,16 +21,16 @@ install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/public_headers/cairn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-foreach(room core data rpc_loop rpc_net rpc_server storage collective coordinator_cluster coordinator_dispatch coordinator_checkpoint coordinator_engine
-    strategy_base strategy_in_sync strategy_servers strategy service nn_base nn_losses nn_layers nn_metrics nn_optimizers model)
+foreach(room core data rpc_loop rpc_net rpc_server storage collective_base collective_local collective_network coordinator_cluster coordinator_dispatch coordinator_checkpoint coordinator_engine
+    strategy_base strategy_in_sync strategy_servers strategy service_base service_dispatcher service_worker service_consumer nn_base nn_losses nn_layers nn_metrics nn_optimizers model)
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   target_include_directories(cairn_${room} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE)
 endforeach()
-set_target_properties(cairn_rpc PROPERTIES EXPORT_NAME rpc)
-install(TARGETS cairn_rpc EXPORT cairn)
-set_target_properties(cairn_nn PROPERTIES EXPORT_NAME nn)
-install(TARGETS cairn_nn EXPORT cairn)
+foreach(room rpc nn collective service)  # all folders of a room
+  set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
+  install(TARGETS cairn_${room} EXPORT cairn)
+endforeach()
 foreach(part core_schema data_schema rpc_schema collective_schema service_schema sanitize)  # what the rooms are made of; nobody needs to name them
   set_target_properties(cairn_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "data/criteo_like.h"
 
 namespace cairn {

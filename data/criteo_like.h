@@ -81,7 +81,7 @@ struct CriteoSummary {
   double auc = 0;  // to 1e-4
 };
 
-// Writes rows [begin, end) to a file, which appears whole or not at all (core/base/output_file.h).
+// Writes rows [begin, end) to a file, which appears whole or not at all (core/disk/output_file.h).
 //   Errors  InvalidArgument: the range; and those of writing: PermissionDenied, NotFound (the
 //           folder), ResourceExhausted (the disk is full).
 CriteoSummary write_criteo_records(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,

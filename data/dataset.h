@@ -133,7 +133,8 @@ class Dataset {
   //   Thread  called by whoever reads, one at a time per iterator.
   static Dataset from_generator(std::function<ElementGenerator()> begin, ElementSpec element);
   // Elements that a data service hands out: it reads `dataset`, and every consumer of the job gets
-  // some. Programs call service::distribute() (service/distribute.h), which brings `open` along.
+  // some. Programs call service::distribute() (service/consumer/distribute.h), which brings `open`
+  // along.
   //   Place   it cannot be resumed: see DatasetIterator. If a reader is lost, so are the elements
   //           that its prefetch(), shuffle() and batch() hold; apply these to `dataset` instead.
   //   Passes  one: a repeat() belongs into `dataset`.

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset_wire.h"
 #include "data/feature_wire.h"
 #include "data/file_wire.h"
@@ -142,7 +142,7 @@ void write_kind(pipeline::Stage::Builder stage, const TensorsSpec& spec) {
   out.setLabel(spec.label);
 }
 
-// Tensors travel as in graphs (core/graph/wire.h), which verifies them.
+// Tensors travel as in graphs (core/graph/wire/wire.h), which verifies them.
 Dataset read_tensors(pipeline::Tensors::Reader in) {
   check_size(in.getColumns(), "columns");
   std::vector<std::pair<std::string, Tensor>> columns;

@@ -18,8 +18,8 @@ struct ServiceSource {
   std::string dispatcher;        // its address
   std::string job_name;          // empty: each reading process has a job of its own
   std::string cluster;           // empty: the reader's own
-  std::uint8_t mode = 0;         // service/processing_mode.h
-  std::uint8_t compression = 0;  // service/compression.h
+  std::uint8_t mode = 0;         // service/base/processing_mode.h
+  std::uint8_t compression = 0;  // service/base/compression.h
   std::int64_t buffer_elements = 16;
   // Coordinated reads: one of so many consumers that read in rounds; 0: there is no such group.
   std::uint16_t num_consumers = 0, consumer_index = 0;

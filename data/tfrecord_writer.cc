@@ -1,7 +1,7 @@
 #include "data/tfrecord_writer.h"
 
 #include "core/base/checksum.h"
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "data/proto_message.h"
 #include "data/tfrecord_reader.h"
 

@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-class OutputFile;  // core/base/output_file.h
+class OutputFile;  // core/disk/output_file.h
 
 // One tf.train.Example, feature by feature. Lists of numbers are packed.
 class ExampleMessage {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/base/checksum.h"
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 
 namespace cairn {
 namespace {

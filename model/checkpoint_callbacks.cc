@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "model/callback_states.h"
 #include "model/callbacks.h"
 #include "model/json_number.h"

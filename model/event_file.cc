@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/appended_file.h"
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/appended_file.h"
+#include "core/disk/disk.h"
 #include "data/proto_message.h"
 #include "data/tfrecord_writer.h"
 #include "model/graph_def.h"

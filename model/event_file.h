@@ -22,7 +22,7 @@
 
 namespace cairn {
 
-class AppendedFile;  // core/base/appended_file.h
+class AppendedFile;  // core/disk/appended_file.h
 
 // Events have the wall time of the call. Tags are paths, by which TensorBoard groups: the part
 // before the first '/' is the group. A tag has one kind of value throughout.

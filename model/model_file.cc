@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/base/disk.h"
 #include "core/base/sha256.h"
+#include "core/disk/disk.h"
 #include "storage/base64.h"
 
 namespace cairn {

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "model/model_file.h"
 
 namespace cairn {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "core/graph/graph.h"
 
 namespace cairn {

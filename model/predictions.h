@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "core/tensor/element.h"
 
 namespace cairn {

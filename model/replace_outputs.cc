@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "core/graph/op_def.h"
 #include "model/model_file.h"
 #include "model/model_folder.h"

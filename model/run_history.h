@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/appended_file.h"
 #include "core/base/json.h"
+#include "core/disk/appended_file.h"
 #include "model/run_pace.h"
 
 namespace cairn {

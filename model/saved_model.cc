@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "data/dataset_wire.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"

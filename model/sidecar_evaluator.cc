@@ -3,9 +3,9 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "model/fitted_columns.h"
 #include "model/model.h"
 #include "storage/checkpoint_folder.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/counts.h"
+#include "collective/base/counts.h"
 #include "coordinator/cluster/closure.h"
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"

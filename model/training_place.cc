@@ -1,8 +1,8 @@
 #include "model/training_place.h"
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "model/fitted_columns.h"
 #include "model/json_number.h"
 #include "storage/manifest.h"

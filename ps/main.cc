@@ -2,7 +2,7 @@
 #include <malloc.h>
 
 #include "core/base/log.h"
-#include "ps/ps_server.h"
+#include "ps/server/ps_server.h"
 #include "rpc/server/server_main.h"
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/base/log.h"
 #include "rpc/server/server_main.h"
-#include "service/data_worker_server.h"
-#include "service/dispatcher_server.h"
+#include "service/dispatcher/dispatcher_server.h"
+#include "service/worker/data_worker_server.h"
 
 namespace {
 

@@ -11,7 +11,7 @@ struct DataTask {
   number @1 :UInt64;
 }
 
-# What of the dataset a task reads; service/splits.h.
+# What of the dataset a task reads; service/dispatcher/splits.h.
 struct DataPiece {
   kind @0 :UInt8;
   begin @1 :Int64;
@@ -26,7 +26,7 @@ struct DataWorkerPlace {
   incarnation @1 :UInt64;
 }
 
-# A round of a group of consumers; service/round_book.h.
+# A round of a group of consumers; service/dispatcher/round_book.h.
 struct DataRound {
   worker @0 :DataWorkerPlace;
   number @1 :UInt64;

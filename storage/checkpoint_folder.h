@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "storage/manifest.h"
 #include "storage/row_store.h"
 

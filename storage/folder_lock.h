@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 
 namespace cairn::storage {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "core/graph/update_rule.h"
 #include "core/rows/layout.h"
 #include "core/tensor/tensor.h"

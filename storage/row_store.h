@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 
 namespace cairn::storage {
 

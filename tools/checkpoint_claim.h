@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "storage/folder_lock.h"
 #include "tools/user_files.h"
 

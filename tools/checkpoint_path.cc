@@ -1,7 +1,7 @@
 #include "tools/checkpoint_path.h"
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/run_folder.h"

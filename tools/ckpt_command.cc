@@ -6,9 +6,9 @@
 #include <ctime>
 #include <memory>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/checkpoint_path.h"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "data/criteo_like.h"
 #include "tools/user_files.h"
 

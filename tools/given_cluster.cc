@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "tools/run_folder.h"
 
 namespace cairn::tools {

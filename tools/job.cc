@@ -10,7 +10,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "tools/job_limits.h"
 #include "tools/job_objective.h"
 #include "tools/job_strategy.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "rpc/net/network.h"
-#include "service/distribute.h"
+#include "service/consumer/distribute.h"
 #include "tools/known_name.h"
 #include "tools/run_place.h"
 #include "tools/toml_table.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/processors.h"
+#include "core/disk/disk.h"
 #include "storage/manifest.h"
 
 namespace cairn::tools {

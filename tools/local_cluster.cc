@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "core/kernels/chosen_devices.h"
 #include "tools/run_folder.h"
 #include "tools/run_place.h"

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string_view>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "model/run_history.h"
 
 namespace cairn::tools {

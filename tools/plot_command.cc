@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "tools/plot_page.h"
 #include "tools/run_curves.h"
 #include "tools/user_files.h"

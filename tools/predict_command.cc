@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/base/clock.h"
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "model/predictions.h"

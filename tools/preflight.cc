@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "core/base/error.h"
-#include "core/base/output_file.h"
+#include "core/disk/output_file.h"
 #include "data/fit.h"
 #include "tools/job_warnings.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "tools/job_model.h"
 
 namespace cairn::tools {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "data/byte_source.h"
 #include "data/printable.h"
 #include "model/fitted_columns.h"

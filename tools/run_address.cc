@@ -1,7 +1,7 @@
 #include "tools/run_address.h"
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "rpc/server/token.h"
 #include "tools/run_folder.h"
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <limits>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "model/run_history.h"
 
 namespace cairn::tools {

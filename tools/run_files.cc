@@ -8,9 +8,9 @@
 #include <map>
 #include <optional>
 
-#include "core/base/appended_file.h"
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/appended_file.h"
+#include "core/disk/disk.h"
 #include "model/event_file.h"
 
 namespace cairn::tools {

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/child_process.h"
 #include "tools/run_address.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "coordinator/cluster/task_roles.h"
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "core/kernels/chosen_devices.h"
 #include "model/local_steps.h"
 #include "rpc/server/token.h"

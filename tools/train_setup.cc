@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/interrupt.h"

@@ -1,7 +1,7 @@
 #include "tools/trained_model.h"
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "core/graph/ops.h"
 #include "model/saved_model.h"
 

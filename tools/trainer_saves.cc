@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "model/runner_of.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"

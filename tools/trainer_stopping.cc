@@ -4,8 +4,8 @@
 // Every checkpoint holds the state of both rules, so that a resumed run decides as it would have
 // without the pause. Training waits for evaluations, so weights and state are of one moment, except
 // for an evaluation under way, which is made again.
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "model/json_number.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/resume.h"

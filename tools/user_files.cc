@@ -2,10 +2,10 @@
 
 #include <fstream>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/output_file.h"
+#include "core/disk/disk.h"
+#include "core/disk/output_file.h"
 #include "tools/plot_page.h"
 
 namespace cairn::tools {

@@ -10,7 +10,7 @@ enum class Overwrite : bool { kNo, kYes };
 
 // Checks, for --report, that `path` is free to be written: there is nothing, an empty file, a
 // device or a FIFO, or a report of ours.
-//   Errors  AlreadyExists, naming --overwrite; those of core/base/output_file.h.
+//   Errors  AlreadyExists, naming --overwrite; those of core/disk/output_file.h.
 void verify_report_path(const std::string& path, Overwrite overwrite);
 void write_report(const std::string& path, const std::string& text);
 

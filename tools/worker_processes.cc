@@ -14,10 +14,10 @@
 #include <iterator>
 #include <optional>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "tools/child_process.h"
 #include "tools/data_roles.h"
 #include "tools/local_cluster.h"

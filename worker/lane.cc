@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 #include "core/kernels/device.h"
 #include "worker/mirrored_step.h"
 

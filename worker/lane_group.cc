@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "collective/peer_group.h"
+#include "collective/network/peer_group.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/net/hello.h"
 

@@ -76,8 +76,8 @@ class LaneGroup final : public Collective {
   int size() const;  // its members; 0 likewise
   int rank() const;  // of this lane in it; -1 likewise
 
-  // Sums are taken in the order that collective/network_group.h has, and hold the same bits on all
-  // members.
+  // Sums are taken in the order that collective/network/network_group.h has, and hold the same bits
+  // on all members.
   //   Errors  Aborted: whatever ended the group, with its message and the task of the member to
   //           blame; or there is no group. InvalidArgument: a dtype that has no sum or no mean; no
   //           call was made then.

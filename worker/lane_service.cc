@@ -3,7 +3,7 @@
 #include <deque>
 #include <span>
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/error_wire.h"

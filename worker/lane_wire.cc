@@ -1,6 +1,6 @@
 #include "worker/lane_wire.h"
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 
 namespace cairn::worker {
 namespace {

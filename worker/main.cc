@@ -5,7 +5,7 @@
 #include "core/base/log.h"
 #include "core/kernels/chosen_devices.h"
 #include "rpc/server/server_main.h"
-#include "service/consumers.h"
+#include "service/consumer/consumers.h"
 #include "worker/worker_server.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 
 namespace cairn::worker {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 
 namespace cairn::worker {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/net/connection.h"

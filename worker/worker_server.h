@@ -49,7 +49,7 @@ struct WorkerOptions {
   // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
   Offload* offload = nullptr;
   LinkOptions link;
-  // For datasets that come from a data service (service/consumers.h); empty: none is read.
+  // For datasets that come from a data service (service/consumer/consumers.h); empty: none is read.
   OpenElements open_elements;
   LogSink log = log_line;
 };

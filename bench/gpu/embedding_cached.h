@@ -8,9 +8,9 @@
 
 #include "bench/gpu/embedding_host.h"
 #include "bench/gpu/embedding_timing.h"
-#include "core/kernels/cuda/cuda_driver.h"
 #include "core/kernels/cuda/embedding/tables.h"
-#include "core/kernels/cuda/row_cache.h"
+#include "core/kernels/cuda/rows/row_cache.h"
+#include "core/kernels/cuda/runtime/cuda_driver.h"
 
 namespace cairn::bench {
 

@@ -6,7 +6,7 @@
 
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/pipelines.h"
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "storage/manifest.h"
 
 namespace cairn {

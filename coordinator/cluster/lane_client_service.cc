@@ -1,6 +1,6 @@
 #include "coordinator/cluster/lane_client.h"
 #include "coordinator/cluster/reply_wire.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
 
 namespace cairn {

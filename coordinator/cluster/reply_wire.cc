@@ -1,6 +1,6 @@
 #include "coordinator/cluster/reply_wire.h"
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "rpc/loop/error_wire.h"
 
 namespace cairn {

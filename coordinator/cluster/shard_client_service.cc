@@ -3,7 +3,7 @@
 
 #include "coordinator/cluster/reply_wire.h"
 #include "coordinator/cluster/shard_client.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 //
 // Nothing outside of this seam reads a system clock to make a decision: a test that advances a
 // ManualClock by an hour sees every deadline of that hour expire, in order, without waiting.
-// Tracing (core/base/trace.h) is the exception, since it decides nothing.
+// Tracing (core/disk/trace.h) is the exception, since it decides nothing.
 #pragma once
 #include <chrono>
 #include <cstdint>

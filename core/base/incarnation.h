@@ -23,7 +23,7 @@ struct Incarnation {
 using ProcessIncarnation = Incarnation<struct OfProcess>;
 
 // A coordinator numbers its connections to a lane upwards. Pushes carry their connection's number,
-// and a fence on the shards names those numbers that are still accepted (ps/fence.h).
+// and a fence on the shards names those numbers that are still accepted (ps/shard/fence.h).
 using LaneIncarnation = Incarnation<struct OfLane>;
 
 // A shard's rows have the number of its process at first, and another one after every restore, so

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/base/clones.h"
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
 

@@ -1,5 +1,5 @@
 # What core says on the wire: values, variables, elements and graphs. Numbers are never reused or renumbered.
-# C++ conversions are in core/graph/wire.h; they verify whatever they read.
+# C++ conversions are in core/graph/wire/wire.h; they verify whatever they read.
 @0xf240a470dede7fbc;
 
 using Cxx = import "/capnp/c++.capnp";

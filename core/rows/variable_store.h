@@ -29,7 +29,7 @@ struct StepContext {
   // A ps knows a push that is repeated by the closure and this number.
   std::uint32_t push_number = 0;  // which push of this closure
   // 0: a push is applied when it comes. Else it is a share of this round, which a ps keeps until
-  // the coordinator has the round applied (ps/rounds.h).
+  // the coordinator has the round applied (ps/shard/rounds.h).
   std::uint64_t round = 0;
 };
 
@@ -49,7 +49,7 @@ struct Update {
   Tensor ids;    // int64 [n], ascending and distinct; undefined: dense
   Tensor value;  // [n, row shape], or the variable's shape
   // Replicas in sync each bring a share, and these become one update, in this way, before a store
-  // applies it (collective/shared_updates.h). kNone: it stands for itself.
+  // applies it (collective/local/shared_updates.h). kNone: it stands for itself.
   Aggregation shares = Aggregation::kNone;
   // The step makes it itself, in its device's memory, and only tells that it is about to; ids and
   // value are undefined. The store may answer that nobody makes it.

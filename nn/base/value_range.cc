@@ -1,6 +1,6 @@
 #include "nn/base/value_range.h"
 
-#include "core/graph/ops_check.h"
+#include "core/graph/ops/ops_check.h"
 #include "nn/base/layer.h"
 
 namespace cairn::nn {

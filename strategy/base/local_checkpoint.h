@@ -11,7 +11,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"
 #include "coordinator/dispatch/pipelines.h"
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "core/exec/local_runtime.h"
 #include "storage/row_store.h"
 

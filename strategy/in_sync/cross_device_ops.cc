@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "collective/thread_group.h"
+#include "collective/local/thread_group.h"
 #include "core/base/error.h"
 
 namespace cairn {

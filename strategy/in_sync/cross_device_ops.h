@@ -9,10 +9,10 @@
 //   MirroredStrategy ring({"cpu:0", "cpu:1"}, "Ring");      one of ours, by its name
 //
 // The reference's CrossDeviceOps is given the values of all replicas by one thread. Here each
-// replica has a thread, and a member object of a group that does it (collective/collective.h).
+// replica has a thread, and a member object of a group that does it (collective/base/collective.h).
 //
-// Ours differ in who adds, and in which order (collective/sum_order.h), so in the last bits of sums
-// of floats. Each repeats bit for bit, and leaves the same bits on all replicas.
+// Ours differ in who adds, and in which order (collective/base/sum_order.h), so in the last bits of
+// sums of floats. Each repeats bit for bit, and leaves the same bits on all replicas.
 //
 //   name                       who adds                     order           same bits as ThreadOps
 //   ThreadOps                  all replicas that wait       of replicas
@@ -35,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collective/collective.h"
+#include "collective/base/collective.h"
 
 namespace cairn {
 

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "collective/counts.h"
+#include "collective/base/counts.h"
 #include "core/exec/executor.h"
 #include "strategy/base/local_strategy.h"
 #include "strategy/in_sync/cross_device_ops.h"

@@ -27,8 +27,8 @@
 //              each worker is asked for a pipeline of its own, whose batches go to its replicas in
 //              turn; a step happens while any of them has data, and those without get a batch of no
 //              examples.
-//   Repeats    The order of all sums is fixed (collective/hierarchical_group.h): a run of the same
-//              seed on as many workers and devices repeats bit for bit, and the copies stay
+//   Repeats    The order of all sums is fixed (collective/local/hierarchical_group.h): a run of the
+//              same seed on as many workers and devices repeats bit for bit, and the copies stay
 //              bit-equal. Where GPUs sum, the order is NCCL's (in_sync_strategy.h).
 //   GPUs       Where every replica of all workers has one of its own, they sum what the replicas
 //              all-reduce, by NCCL, as CommunicationOptions::implementation wishes
@@ -46,8 +46,8 @@
 #include <string>
 #include <vector>
 
-#include "collective/collective.h"
-#include "collective/communication_options.h"
+#include "collective/base/collective.h"
+#include "collective/base/communication_options.h"
 #include "coordinator/cluster/cluster_resolver.h"
 #include "rpc/net/transport.h"
 #include "strategy/in_sync/in_sync_strategy.h"

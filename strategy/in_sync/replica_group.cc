@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collective/group_run.h"
+#include "collective/local/group_run.h"
 
 namespace cairn {
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "collective/group_store.h"
+#include "collective/local/group_store.h"
 #include "core/exec/executor.h"
 #include "core/kernels/device.h"
 #include "strategy/in_sync/cross_device_ops.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/counts.h"
+#include "collective/base/counts.h"
 #include "core/exec/executor.h"
 
 namespace cairn {

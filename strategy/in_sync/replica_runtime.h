@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/group_store.h"
+#include "collective/local/group_store.h"
 #include "core/exec/local_runtime.h"
 #include "strategy/base/replica_recording.h"
 

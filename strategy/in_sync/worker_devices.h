@@ -6,8 +6,8 @@
 #include <span>
 #include <thread>
 
-#include "collective/collective.h"
-#include "collective/communication_options.h"
+#include "collective/base/collective.h"
+#include "collective/base/communication_options.h"
 #include "core/base/clock.h"
 #include "core/kernels/device_group.h"
 

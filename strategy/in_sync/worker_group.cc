@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "collective/hierarchical_group.h"
+#include "collective/local/hierarchical_group.h"
 #include "coordinator/cluster/task_roles.h"
 #include "strategy/in_sync/cross_device_ops.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collective/communication_options.h"
-#include "collective/network_group.h"
+#include "collective/base/communication_options.h"
+#include "collective/network/network_group.h"
 #include "coordinator/cluster/cluster_resolver.h"
 #include "strategy/in_sync/replica_group.h"
 #include "strategy/in_sync/replica_runner.h"

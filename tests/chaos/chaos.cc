@@ -20,11 +20,11 @@
 #include <fstream>
 #include <map>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 #include "core/base/program.h"
 #include "core/base/random.h"
+#include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/row_store.h"
 #include "tests/chaos/cluster.h"

@@ -17,8 +17,8 @@
 
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
-#include "core/base/disk.h"
 #include "core/base/program.h"
+#include "core/disk/disk.h"
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "collective/collective.h"
+#include "collective/base/collective.h"
 #include "core/base/random.h"
 
 namespace cairn::testing {

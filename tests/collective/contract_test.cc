@@ -4,9 +4,9 @@
 #include <atomic>
 #include <deque>
 
-#include "collective/hierarchical_group.h"
-#include "collective/thread_group.h"
-#include "tests/collective/socket_group.h"
+#include "collective/local/hierarchical_group.h"
+#include "collective/local/thread_group.h"
+#include "tests/collective/network/socket_group.h"
 
 namespace cairn {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "collective/group_run.h"
-#include "collective/thread_group.h"
+#include "collective/local/group_run.h"
+#include "collective/local/thread_group.h"
 #include "core/exec/step.h"
 #include "tests/collective/gpu_replicas.h"
 

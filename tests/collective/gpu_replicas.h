@@ -6,8 +6,8 @@
 
 #include "core/graph/ops.h"
 #include "core/kernels/cuda/device.h"
-#include "tests/core/cuda/fake_driver.h"
 #include "tests/core/executor_testing.h"
+#include "tests/core/kernels/cuda/runtime/fake_driver.h"
 
 namespace cairn::testing {
 

@@ -4,10 +4,10 @@
 
 #include <thread>
 
-#include "collective/group_run.h"
-#include "collective/hierarchical_group.h"
+#include "collective/local/group_run.h"
+#include "collective/local/hierarchical_group.h"
 #include "tests/collective/gpu_replicas.h"
-#include "tests/collective/socket_group.h"
+#include "tests/collective/network/socket_group.h"
 
 namespace cairn {
 namespace {

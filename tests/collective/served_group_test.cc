@@ -5,7 +5,7 @@
 #include "collective/peer.capnp.h"
 #include "rpc/server/server.h"
 #include "tests/collective/collective_testing.h"
-#include "tests/collective/sim_group.h"
+#include "tests/collective/network/sim_group.h"
 
 namespace cairn {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "core/tensor/tensor.h"
-#include "tests/core/unread_inputs.h"
+#include "tests/core/exec/unread_inputs.h"
 
 namespace cairn::testing {
 

@@ -1,6 +1,6 @@
 // Seeds that are calls and replies of services, and whole streams of them.
 #include "core/graph/ops.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/dataset_wire.h"

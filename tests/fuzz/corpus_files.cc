@@ -4,7 +4,7 @@
 
 #include "core/base/checksum.h"
 #include "core/graph/ops.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/dataset_wire.h"

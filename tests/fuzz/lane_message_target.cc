@@ -1,5 +1,5 @@
 #include "core/graph/ops.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"

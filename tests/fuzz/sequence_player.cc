@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "data/dataset.h"
 #include "rpc/net/hello_io.h"
 #include "rpc/net/shared_memory.h"

@@ -1,5 +1,5 @@
 // What a sequence says to a shard.
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "tests/core/some_rules.h"
 #include "tests/fuzz/sequence_parts.h"
 #include "tests/fuzz/sequence_player.h"

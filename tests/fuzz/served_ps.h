@@ -1,8 +1,8 @@
 // A ps on a simulated network, raw streams to it, and a good client beside them.
 #pragma once
-#include "core/base/memory_disk.h"
 #include "core/base/offload.h"
-#include "ps/ps_server.h"
+#include "core/disk/memory_disk.h"
+#include "ps/server/ps_server.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/connection.h"

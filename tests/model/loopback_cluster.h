@@ -6,7 +6,7 @@
 
 #include "coordinator/engine/engine_host.h"
 #include "core/base/offload.h"
-#include "ps/ps_server.h"
+#include "ps/server/ps_server.h"
 #include "rpc/loop/reactor_thread.h"
 #include "storage/row_store.h"
 #include "strategy/servers/parameter_server_strategy.h"

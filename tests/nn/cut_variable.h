@@ -10,7 +10,7 @@
 
 #include "core/rows/layout.h"
 #include "storage/row_block.h"
-#include "tests/ps/shard_fixture.h"
+#include "tests/ps/shard/shard_fixture.h"
 
 namespace cairn::nn {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "nn/metrics/metric_names.h"
 #include "nn/metrics/ranking_metrics.h"
 #include "tests/nn/values.h"

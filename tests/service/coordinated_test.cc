@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/base/random.h"
-#include "service/distribute.h"
+#include "service/consumer/distribute.h"
 #include "tests/service/simulated_service.h"
 
 namespace cairn::service {

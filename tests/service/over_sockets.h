@@ -8,9 +8,9 @@
 
 #include "core/base/log.h"
 #include "rpc/loop/reactor_thread.h"
-#include "service/data_service_iterator.h"
-#include "service/data_worker_server.h"
-#include "service/dispatcher_server.h"
+#include "service/consumer/data_service_iterator.h"
+#include "service/dispatcher/dispatcher_server.h"
+#include "service/worker/data_worker_server.h"
 
 namespace cairn::service {
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "rpc/loop/sim_offload.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"
-#include "service/data_service_iterator.h"
-#include "service/data_worker_server.h"
-#include "service/dispatcher_server.h"
+#include "service/consumer/data_service_iterator.h"
+#include "service/dispatcher/dispatcher_server.h"
+#include "service/worker/data_worker_server.h"
 
 namespace cairn::service {
 

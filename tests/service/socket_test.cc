@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "service/data_service_reader.h"
+#include "service/consumer/data_service_reader.h"
 #include "tests/service/over_sockets.h"
 
 namespace cairn::service {

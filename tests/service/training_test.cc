@@ -5,13 +5,13 @@
 #include <thread>
 
 #include "coordinator/engine/engine_host.h"
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "core/graph/ops.h"
 #include "data/auto_shard.h"
 #include "data/dataset_wire.h"
-#include "ps/ps_server.h"
-#include "service/consumers.h"
-#include "service/distribute.h"
+#include "ps/server/ps_server.h"
+#include "service/consumer/consumers.h"
+#include "service/consumer/distribute.h"
 #include "storage/row_store.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "tests/service/over_sockets.h"

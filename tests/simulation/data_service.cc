@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/random.h"
-#include "service/data_worker.h"
+#include "service/worker/data_worker.h"
 #include "tests/service/simulated_service.h"
 
 namespace cairn::simulation {

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using rpc::Task;
 using Kind = Fault::Kind;
 
-constexpr Duration kNamedWithin = 1s;  // what collective/network_group.h promises
+constexpr Duration kNamedWithin = 1s;  // what collective/network/network_group.h promises
 // How long after a fault its effects may still be met: a heartbeat's silence and a second.
 constexpr Duration kAftermath = 2s;
 constexpr Duration kForming = 30s;  // more than faults last

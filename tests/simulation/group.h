@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "collective/peer_group.h"
+#include "collective/network/peer_group.h"
 #include "core/base/random.h"
 #include "rpc/net/sim_network.h"
 #include "tests/simulation/run.h"

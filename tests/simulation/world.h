@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "tests/simulation/cut.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/program.h"

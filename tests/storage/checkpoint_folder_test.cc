@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "storage/folder_lock.h"
 #include "storage/range_read.h"
 #include "tests/storage/fixture.h"

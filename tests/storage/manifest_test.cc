@@ -5,7 +5,7 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "storage/base64.h"
 
 namespace cairn::storage {

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/base/json.h"
-#include "service/data_service_reader.h"
-#include "service/dispatcher_server.h"
+#include "service/consumer/data_service_reader.h"
+#include "service/dispatcher/dispatcher_server.h"
 #include "tools/child_process.h"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/base/random.h"
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
 #include "rpc/net/hello_io.h"

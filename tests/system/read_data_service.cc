@@ -12,7 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/program.h"
 #include "data/dataset_iterator.h"
-#include "service/distribute.h"
+#include "service/consumer/distribute.h"
 
 namespace {
 

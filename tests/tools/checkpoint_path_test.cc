@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/base/disk.h"
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "storage/manifest.h"
 #include "tests/tools/temp_folder.h"
 

@@ -1,5 +1,5 @@
-// RunOnAGpu: programs whose GPUs are fake drivers (tests/core/cuda/fake_library.cc), and a small
-// job for them.
+// RunOnAGpu: programs whose GPUs are fake drivers
+// (tests/core/kernels/cuda/runtime/fake_library.cc), and a small job for them.
 #pragma once
 #include <gmock/gmock.h>
 

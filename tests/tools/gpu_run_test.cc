@@ -1,5 +1,5 @@
 // Runs of a job on a GPU, as a user sees them; the GPU is the fake driver's
-// (tests/core/cuda/fake_library.cc).
+// (tests/core/kernels/cuda/runtime/fake_library.cc).
 #include <poll.h>
 #include <signal.h>
 

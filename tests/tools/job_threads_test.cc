@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/base/disk.h"
+#include "core/disk/disk.h"
 #include "storage/manifest.h"
 #include "tests/tools/temp_folder.h"
 

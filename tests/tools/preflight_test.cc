@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/base/error.h"
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "coordinator/cluster/shard_client.h"
-#include "ps/ps_server.h"
+#include "ps/server/ps_server.h"
 #include "rpc/loop/reactor.h"
 #include "storage/row_store.h"
 #include "worker/remote_step.h"

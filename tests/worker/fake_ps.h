@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 #include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/sim_reactor.h"

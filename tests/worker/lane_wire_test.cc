@@ -4,7 +4,7 @@
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
-#include "core/graph/wire.h"
+#include "core/graph/wire/wire.h"
 
 namespace cairn::worker {
 namespace {

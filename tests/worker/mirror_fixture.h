@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/ps/server_fixture.h"
+#include "tests/ps/server/server_fixture.h"
 #include "worker/mirror.h"
 #include "worker/remote_step.h"
 

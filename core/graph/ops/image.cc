@@ -2,8 +2,8 @@
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
+#include "core/graph/ops/window.h"
 #include "core/graph/recording.h"
-#include "core/graph/window.h"
 
 namespace cairn {
 namespace {

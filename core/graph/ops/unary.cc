@@ -4,8 +4,8 @@
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
-#include "core/graph/ops_check.h"
-#include "core/graph/ops_wait.h"
+#include "core/graph/ops/ops_check.h"
+#include "core/graph/ops/ops_wait.h"
 #include "core/graph/recording.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/graph/window.h"
+#include "core/graph/ops/window.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
 

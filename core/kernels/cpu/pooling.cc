@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/graph/window.h"
+#include "core/graph/ops/window.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
 

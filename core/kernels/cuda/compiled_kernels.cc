@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/kernels/cuda/cuda_error.h"
-#include "core/kernels/cuda/launch.h"
-#include "core/kernels/cuda/nvrtc.h"
+#include "core/kernels/cuda/runtime/cuda_error.h"
+#include "core/kernels/cuda/runtime/launch.h"
+#include "core/kernels/cuda/trees/nvrtc.h"
 
 namespace cairn::cuda {
 namespace {

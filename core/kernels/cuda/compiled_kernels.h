@@ -6,9 +6,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/kernels/cuda/driver.h"
 #include "core/kernels/cuda/entry.h"
-#include "core/kernels/cuda/kernel_folder.h"
+#include "core/kernels/cuda/runtime/driver.h"
+#include "core/kernels/cuda/trees/kernel_folder.h"
 
 namespace cairn::cuda {
 

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 #include "core/graph/op_def.h"
-#include "core/kernels/cuda/fused.h"
-#include "core/kernels/cuda/group_sums.h"
-#include "core/kernels/cuda/host_run.h"
-#include "core/kernels/cuda/kernel_table.h"
-#include "core/kernels/cuda/row_kernels.h"
-#include "core/kernels/cuda/times.h"
-#include "core/kernels/cuda/tracks.h"
+#include "core/kernels/cuda/ops/group_sums.h"
+#include "core/kernels/cuda/ops/kernel_table.h"
+#include "core/kernels/cuda/ops/row_kernels.h"
+#include "core/kernels/cuda/runtime/host_run.h"
+#include "core/kernels/cuda/runtime/times.h"
+#include "core/kernels/cuda/runtime/tracks.h"
+#include "core/kernels/cuda/trees/fused.h"
 
 namespace cairn::cuda {
 namespace {

@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "core/kernels/cuda/driver.h"
+#include "core/kernels/cuda/runtime/driver.h"
 #include "core/kernels/device.h"
 
 namespace cairn {
-class SpanSink;  // core/base/trace.h
+class SpanSink;  // core/disk/trace.h
 }
 
 namespace cairn::cuda {

@@ -9,11 +9,11 @@
 
 #include "core/kernels/cuda/build_id.h"
 #include "core/kernels/cuda/compiled_kernels.h"
-#include "core/kernels/cuda/cublas_products.h"
-#include "core/kernels/cuda/cuda_driver.h"
-#include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/device.h"
-#include "core/kernels/cuda/nccl.h"
+#include "core/kernels/cuda/ops/cublas_products.h"
+#include "core/kernels/cuda/runtime/cuda_driver.h"
+#include "core/kernels/cuda/runtime/cuda_error.h"
+#include "core/kernels/cuda/runtime/nccl.h"
 
 namespace cairn::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/kernels/device.h"
 
 namespace cairn {
-class SpanSink;  // core/base/trace.h
+class SpanSink;  // core/disk/trace.h
 }
 
 namespace cairn::cuda {

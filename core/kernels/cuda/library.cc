@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/base/trace.h"
+#include "core/disk/trace.h"
 #include "core/kernels/cuda/build_id.h"
 
 namespace cairn {

@@ -6,7 +6,7 @@
 
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
-#include "core/base/memory_disk.h"
+#include "core/disk/memory_disk.h"
 #include "rpc/loop/sim_offload.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/disk/disk.h"
 #include "core/graph/ops.h"
 #include "tests/nn/values.h"
 

@@ -8,7 +8,7 @@
 #include "strategy/base/device_names.h"
 #include "strategy/in_sync/in_sync_strategy.h"
 #include "strategy/in_sync/replica_runtime.h"
-#include "tests/core/cuda/fake_driver.h"
+#include "tests/core/kernels/cuda/runtime/fake_driver.h"
 
 namespace cairn::testing {
 

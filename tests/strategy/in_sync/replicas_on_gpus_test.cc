@@ -1,5 +1,5 @@
-// Replicas of one process on two fake GPUs (tests/core/cuda/fake_library.cc), which sum what the
-// replicas reduce.
+// Replicas of one process on two fake GPUs (tests/core/kernels/cuda/runtime/fake_library.cc), which
+// sum what the replicas reduce.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

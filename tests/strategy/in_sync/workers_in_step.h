@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "collective/thread_group.h"
+#include "collective/local/thread_group.h"
 #include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn::testing {

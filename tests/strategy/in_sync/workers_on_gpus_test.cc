@@ -5,11 +5,11 @@
 
 #include <cmath>
 
-#include "collective/thread_group.h"
+#include "collective/local/thread_group.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
 #include "strategy/in_sync/worker_group.h"
-#include "tests/collective/socket_group.h"
+#include "tests/collective/network/socket_group.h"
 #include "tests/strategy/in_sync/mirrored_on_gpus.h"
 #include "tests/strategy/in_sync/workers_in_step.h"
 

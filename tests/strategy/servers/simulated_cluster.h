@@ -7,8 +7,8 @@
 
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
-#include "core/base/memory_disk.h"
-#include "ps/ps_server.h"
+#include "core/disk/memory_disk.h"
+#include "ps/server/ps_server.h"
 #include "rpc/loop/sim_offload.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"

@@ -1,0 +1,7 @@
+#include "collective/base/collective.h"
+
+namespace cairn {
+
+Collective::~Collective() = default;
+
+}  // namespace cairn

@@ -1,7 +1,0 @@
-#include "collective/collective.h"
-
-namespace cairn {
-
-Collective::~Collective() = default;
-
-}  // namespace cairn

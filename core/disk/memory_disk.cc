@@ -1,0 +1,212 @@
+// The disk of tests and of the simulation. Each call takes the lock once and checks the power
+// before it does anything, so that a call after the crash changes nothing. The fault switches
+// themselves (flip_bit, truncate) work without power: they are the damage that a later reader
+// finds.
+#include "core/disk/memory_disk.h"
+
+#include "core/base/error.h"
+
+namespace cairn {
+namespace {
+
+// Doubled and trailing slashes dropped, so that "a//b/" and "a/b" are one key.
+std::string normal(const std::string& path) {
+  std::string made;
+  for (char c : path)
+    if (c != '/' || made.empty() || made.back() != '/') made.push_back(c);
+  while (made.size() > 1 && made.back() == '/') made.pop_back();
+  return made;
+}
+
+// Whether `path` lies within `folder`. The slash is looked at too: "a/bc" does not lie within
+// "a/b".
+bool is_under(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 &&
+         (folder == "/" || path[folder.size()] == '/');
+}
+
+}  // namespace
+
+void MemoryDisk::set_capacity(std::uint64_t bytes) {
+  std::lock_guard hold(mutex_);
+  capacity_ = bytes;
+}
+
+void MemoryDisk::crash_at_write(std::uint64_t n, std::uint64_t kept) {
+  std::lock_guard hold(mutex_);
+  crash_ = Crash{n, kept};
+}
+
+void MemoryDisk::recover() {
+  std::lock_guard hold(mutex_);
+  down_ = false;
+  crash_.reset();
+}
+
+void MemoryDisk::flip_bit(const std::string& path, std::uint64_t byte, int bit) {
+  std::lock_guard hold(mutex_);
+  auto& stored = file(path).at(byte);
+  stored = static_cast<char>(stored ^ (1 << bit));
+}
+
+void MemoryDisk::truncate(const std::string& path, std::uint64_t bytes) {
+  std::lock_guard hold(mutex_);
+  auto& stored = file(path);
+  stored.resize(std::min<std::uint64_t>(bytes, stored.size()));
+}
+
+std::uint64_t MemoryDisk::bytes_used() const {
+  std::lock_guard hold(mutex_);
+  return used();
+}
+
+std::uint64_t MemoryDisk::used() const {
+  std::uint64_t sum = 0;
+  for (const auto& [path, bytes] : files_) sum += bytes.size();
+  return sum;
+}
+
+void MemoryDisk::check_power() const {
+  if (down_) throw UnavailableError("the disk lost power");
+}
+
+std::string& MemoryDisk::file(const std::string& path) {
+  auto found = files_.find(normal(path));
+  if (found == files_.end()) throw NotFoundError(str("opening ", path, ": no such file"));
+  return found->second;
+}
+
+std::string MemoryDisk::read(const std::string& path) const {
+  std::lock_guard hold(mutex_);
+  check_power();
+  return const_cast<MemoryDisk*>(this)->file(path);
+}
+
+void MemoryDisk::write_atomically(const std::string& path, std::string_view bytes) {
+  std::lock_guard hold(mutex_);
+  check_power();
+  std::string target = normal(path);
+  // As on a real disk, writing a file does not make its folder: code that forgets make_folder()
+  // fails here too.
+  if (std::string folder = folder_of(target);
+      folder != "." && folder != "/" && !folders_.contains(folder))
+    throw NotFoundError(str("creating ", path, ": no such folder"));
+  // The name of the leftover is of the form that SystemDisk gives its temporary files: what cleans
+  // up after a crash must recognise it. The crash is forgotten at once, so that recover() leaves a
+  // disk that works.
+  if (crash_ && crash_->writes_left-- == 0) {
+    files_[target + ".0.tmp"] =
+        std::string(bytes.substr(0, std::min<std::uint64_t>(crash_->kept, bytes.size())));
+    crash_.reset();
+    down_ = true;
+    throw UnavailableError(str("the disk lost power while writing ", path));
+  }
+  // Old and new stand beside each other until the rename, so both must fit.
+  if (used() + bytes.size() > capacity_)
+    throw ResourceExhaustedError(str("writing ", path, ": no space left on the disk"));
+  files_[target] = std::string(bytes);
+}
+
+bool MemoryDisk::exists(const std::string& path) const {
+  std::lock_guard hold(mutex_);
+  check_power();
+  return files_.contains(normal(path)) || folders_.contains(normal(path));
+}
+
+std::uint64_t MemoryDisk::size(const std::string& path) const { return read(path).size(); }
+
+std::vector<std::string> MemoryDisk::list(const std::string& folder) const {
+  std::lock_guard hold(mutex_);
+  check_power();
+  std::string parent = normal(folder);
+  std::set<std::string> names;
+  auto add = [&](const std::string& path) {
+    if (path != parent && folder_of(path) == parent) names.insert(path.substr(path.rfind('/') + 1));
+  };
+  for (const auto& [path, bytes] : files_) add(path);
+  for (const auto& path : folders_) add(path);
+  return {names.begin(), names.end()};
+}
+
+// Each parent is a folder of its own in the set; list() and exists() need no more than that.
+void MemoryDisk::make_folder(const std::string& path) {
+  std::lock_guard hold(mutex_);
+  check_power();
+  for (std::string folder = normal(path); folder != "." && folder != "/";
+       folder = folder_of(folder)) {
+    if (files_.contains(folder))
+      throw AlreadyExistsError(str("making the folder ", path, ": ", folder, " is a file"));
+    folders_.insert(folder);
+  }
+}
+
+void MemoryDisk::remove(const std::string& path) {
+  std::lock_guard hold(mutex_);
+  check_power();
+  files_.erase(normal(path));
+}
+
+void MemoryDisk::remove_tree(const std::string& path) {
+  std::lock_guard hold(mutex_);
+  check_power();
+  std::string root = normal(path);
+  auto gone = [&](const std::string& p) { return p == root || is_under(p, root); };
+  std::erase_if(files_, [&](const auto& entry) { return gone(entry.first); });
+  std::erase_if(folders_, gone);
+}
+
+void MemoryDisk::rename(const std::string& from, const std::string& to) {
+  std::lock_guard hold(mutex_);
+  check_power();
+  std::string source = normal(from), target = normal(to);
+  if (source == target) return;
+  if (files_.contains(source)) {
+    files_[target] = std::move(files_[source]);
+    files_.erase(source);
+    return;
+  }
+  if (!folders_.contains(source)) throw NotFoundError(str("renaming ", from, ": no such file"));
+  auto moved = [&](const std::string& p) { return target + p.substr(source.size()); };
+  // A folder takes everything below it along. Both maps are built anew, because the paths are their
+  // keys.
+  std::map<std::string, std::string> files;
+  for (auto& [path, bytes] : files_)
+    files[is_under(path, source) ? moved(path) : path] = std::move(bytes);
+  std::set<std::string> folders;
+  for (const auto& path : folders_)
+    folders.insert(path == source || is_under(path, source) ? moved(path) : path);
+  files_ = std::move(files);
+  folders_ = std::move(folders);
+}
+
+// A lock shares the table of holders with its disk, so that it may be destroyed after the disk.
+// recover() releases none: a lock lives as long as its process, and what crashed is the disk.
+class MemoryDisk::Lock final : public DiskLock {
+ public:
+  Lock(std::shared_ptr<Locks> locks, std::string path)
+      : locks_(std::move(locks)), path_(std::move(path)) {}
+  ~Lock() override {
+    std::lock_guard hold(locks_->mutex);
+    locks_->holders.erase(path_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::shared_ptr<Locks> locks_;
+  std::string path_;
+};
+
+std::unique_ptr<DiskLock> MemoryDisk::lock(const std::string& path, const std::string& holder,
+                                           Duration) {
+  {
+    std::lock_guard hold(mutex_);
+    check_power();
+  }
+  std::lock_guard hold(locks_->mutex);
+  const auto [found, fresh] = locks_->holders.emplace(normal(path), holder);
+  if (!fresh) throw FailedPreconditionError(found->second);
+  return std::make_unique<Lock>(locks_, normal(path));
+}
+
+}  // namespace cairn

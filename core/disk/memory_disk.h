@@ -1,0 +1,76 @@
+// A disk in memory that fills up, tears writes and loses power when it is told to: for tests and
+// the simulation.
+//
+//     disk.crash_at_write(0, 100);      // the next file is torn after 100 bytes
+//     EXPECT_THROW(save(disk), UnavailableError);
+//     disk.recover();                   // the machine is up again: what does a new run find?
+#pragma once
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "core/disk/disk.h"
+
+namespace cairn {
+
+// Paths are compared as they are written, apart from doubled and trailing slashes: "." and ".."
+// mean nothing.
+//   Thread  any.
+class MemoryDisk final : public Disk {
+ public:
+  // Fault switches.
+  //   Full: a write that would bring the sum of all files above `bytes` raises ResourceExhausted
+  //   and changes nothing.
+  void set_capacity(std::uint64_t bytes);
+  //   Crash in the n-th write_atomically from now (0: the next one): it leaves its first `kept`
+  //   bytes in a file beside the target, as a torn write does, and raises Unavailable; so does
+  //   every later call until recover(). The target keeps its old bytes.
+  void crash_at_write(std::uint64_t n, std::uint64_t kept = 0);
+  void recover();
+  //   Rot: flips one bit of a stored byte, as a worn medium does, for what has a checksum to
+  //   notice.
+  void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
+  //   Cuts a file short, as a file system may after a crash that came before a sync.
+  void truncate(const std::string& path, std::uint64_t bytes);
+  // The sum of all files.
+  std::uint64_t bytes_used() const;
+
+  std::string read(const std::string& path) const override;
+  void write_atomically(const std::string& path, std::string_view bytes) override;
+  bool exists(const std::string& path) const override;
+  std::uint64_t size(const std::string& path) const override;
+  std::vector<std::string> list(const std::string& folder) const override;
+  void make_folder(const std::string& path) override;
+  void remove(const std::string& path) override;
+  void remove_tree(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+  // Never waits, whatever `patience` is: in a simulation the holder runs on this thread, and could
+  // not release it meanwhile.
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
+                                 Duration patience) override;
+
+ private:
+  struct Locks {
+    std::mutex mutex;  // guards the holders: a lock may go on any thread
+    std::map<std::string, std::string> holders;
+  };
+  class Lock;
+  struct Crash {
+    std::uint64_t writes_left, kept;
+  };
+  void check_power() const;
+  std::string& file(const std::string& path);
+  std::uint64_t used() const;
+
+  mutable std::mutex mutex_;  // guards everything below: offload threads and loops share one disk
+  std::map<std::string, std::string> files_;
+  std::set<std::string> folders_;
+  std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
+  std::optional<Crash> crash_;
+  bool down_ = false;
+  std::shared_ptr<Locks> locks_ = std::make_shared<Locks>();
+};
+
+}  // namespace cairn

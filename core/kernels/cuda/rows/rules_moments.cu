@@ -1,0 +1,107 @@
+// Update rules that follow the gradient's moving averages, as core/kernels/cpu/rules_moments.cc
+// has them.
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/kernels/cuda/rows/rule_walk.h"
+
+namespace cairn::cuda {
+namespace {
+
+struct Momentum {
+  using Number = float;
+  static constexpr int kSlots = 1;
+  CAIRN_DEVICE static void step(float& p, float& a, float&, float&, float g, bool,
+                                const RuleRates& r) {
+    a = a * r.momentum - r.rate * g;
+    p += a;
+  }
+};
+
+struct Nesterov {
+  using Number = float;
+  static constexpr int kSlots = 1;
+  CAIRN_DEVICE static void step(float& p, float& a, float&, float&, float g, bool,
+                                const RuleRates& r) {
+    a = a * r.momentum - r.rate * g;
+    p += a * r.momentum - r.rate * g;
+  }
+};
+
+struct Adam {
+  using Number = float;
+  static constexpr int kSlots = 2;
+  CAIRN_DEVICE static void step(float& p, float& m, float& v, float&, float g, bool,
+                                const RuleRates& r) {
+    m += (g - m) * r.share_1;
+    v += (g * g - v) * r.share_2;
+    p -= r.rate * m / (std::sqrt(v) + r.epsilon);
+  }
+};
+
+struct Amsgrad {
+  using Number = float;
+  static constexpr int kSlots = 3;
+  // If a row has no gradient, its v decays, so it does not become the largest.
+  CAIRN_DEVICE static void step(float& p, float& m, float& v, float& largest, float g, bool named,
+                                const RuleRates& r) {
+    m += (g - m) * r.share_1;
+    v += (g * g - v) * r.share_2;
+    largest = named && v > largest ? v : largest;
+    p -= r.rate * m / (std::sqrt(largest) + r.epsilon);
+  }
+};
+
+struct Adamax {
+  using Number = float;
+  static constexpr int kSlots = 2;
+  CAIRN_DEVICE static void step(float& p, float& m, float& u, float&, float g, bool,
+                                const RuleRates& r) {
+    const float size = std::fabs(g), decayed = r.beta_2 * u;
+    m += (g - m) * r.share_1;
+    u = size > decayed ? size : decayed;
+    p -= r.rate * m / (u + r.epsilon);
+  }
+};
+
+struct Nadam {
+  using Number = float;
+  static constexpr int kSlots = 2;
+  CAIRN_DEVICE static void step(float& p, float& m, float& v, float&, float g, bool,
+                                const RuleRates& r) {
+    m += (g - m) * r.share_1;
+    v += (g * g - v) * r.share_2;
+    p -= (r.rate * g + r.moment * m) / (std::sqrt(r.correction * v) + r.epsilon);
+  }
+};
+
+// Nadam that moves named rows only: the slots of the others decay, their parameters stay.
+struct NadamOfNamed {
+  using Number = float;
+  static constexpr int kSlots = 2;
+  CAIRN_DEVICE static void step(float& p, float& m, float& v, float& none, float g, bool named,
+                                const RuleRates& r) {
+    const float before = p;
+    Nadam::step(p, m, v, none, g, named, r);
+    if (!named) p = before;
+  }
+};
+
+}  // namespace
+
+WalkRows moments_rule(const UpdateRule& rule) {
+  const auto& c = rule.constants;
+  switch (rule.kind) {
+    case RuleKind::kMomentum:
+    case RuleKind::kMomentumTable: return c[1] != 0 ? walk_rows<Nesterov> : walk_rows<Momentum>;
+    case RuleKind::kAdam:
+    case RuleKind::kLazyAdam: return walk_rows<Adam>;
+    case RuleKind::kAmsgrad: return walk_rows<Amsgrad>;
+    case RuleKind::kAdamax:
+    case RuleKind::kAdamaxTable: return walk_rows<Adamax>;
+    case RuleKind::kNadam: return c[4] != 0 ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
+    default: CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " follows no moments");
+  }
+}
+
+}  // namespace cairn::cuda

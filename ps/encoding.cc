@@ -1,9 +1,0 @@
-#include "ps/encoding.h"
-
-namespace cairn::ps {
-
-std::size_t wire_bytes(Encoding encoding, DType dtype) {
-  return is_narrowed(encoding, dtype) ? 2 : dtype_bytes(dtype);
-}
-
-}  // namespace cairn::ps

@@ -1,0 +1,25 @@
+#include "ps/server/await_rows.h"
+
+#include "ps/server/shard_service.h"
+
+namespace cairn::ps {
+
+kj::Promise<PushResult> await_rows(std::shared_ptr<ShardHost> host, std::uint64_t wait) {
+  auto pair = kj::newPromiseAndFulfiller<PushResult>();
+  // The fulfiller is shared because std::function copies what it holds, and a fulfiller cannot be
+  // copied.
+  const auto ended =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<PushResult>>>(kj::mv(pair.fulfiller));
+  host->shard.on_end(wait, [ended](const WaitOutcome& outcome) {
+    if (outcome.error != nullptr)
+      (*ended)->reject(rpc::to_kj(outcome.error));
+    else
+      (*ended)->fulfill(PushResult(outcome.pushed));
+  });
+  // If the connection ends, the promise goes, and with it the wait: a request that nobody is
+  // answered for must not be applied later. After a wait that has ended this does nothing.
+  auto give_up = kj::defer([host = std::move(host), wait] { host->shard.give_up(wait); });
+  return pair.promise.attach(kj::mv(give_up));
+}
+
+}  // namespace cairn::ps

@@ -1,0 +1,41 @@
+// Saving and restoring one shard: the shard's thread hands over or takes in a batch at a time, the
+// disk is somebody else's.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ps/shard/shard.h"
+#include "rpc/loop/task.h"
+#include "storage/row_store.h"
+
+namespace cairn::ps {
+
+struct ShardHost;
+
+struct SavedDatabase {
+  std::vector<storage::FileInfo> files;  // named relative to `folder`: "<database>/<file>"
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
+};
+// Writes the state that was marked in `attempt` to the database folder/<host->database>, while
+// pulls and pushes go on between the batches, and drops the mark, whatever happens. At most two
+// batches of about 1 MB are in memory.
+//   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
+//           meanwhile; the store's.
+rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
+                                    std::string folder);
+
+struct RestoredRows {
+  RestoreReport report;
+  std::uint64_t bytes = 0;
+};
+// Loads this shard's rows (of the variables `only`, if any are named) from the databases, later
+// ones over earlier ones. The shard is closed from the start on; open() it afterwards. After an
+// error it stays closed and has to be restored again: never half a model.
+rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
+                                      std::vector<std::string> databases, AppliedSet applied,
+                                      std::vector<VariableId> only = {});
+
+}  // namespace cairn::ps

@@ -1,0 +1,133 @@
+#include "ps/server/ps_server.h"
+
+#include <random>
+
+#include "ps/server/control_service.h"
+#include "ps/server/shard_service.h"
+#include "rpc/loop/reactor_thread.h"
+
+namespace cairn::ps {
+namespace {
+
+// Random, because a process that is started again at the same address must not be taken for the one
+// that was lost. Odd, thus never 0, which means "none".
+ProcessIncarnation draw_incarnation() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;
+}
+
+}  // namespace
+
+struct PsServer::Impl {
+  Impl(rpc::Reactor& control_reactor, rpc::Network& network, Offload& offload,
+       storage::RowStore& store, PsServerOptions wanted)
+      : reactor(control_reactor), options(std::move(wanted)) {
+    if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
+    if (options.incarnation == 0) options.incarnation = draw_incarnation();
+    options.shard.incarnation = options.incarnation.number;
+    control->holder = std::make_shared<rpc::Holder>(reactor.clock());
+    std::vector<rpc::Endpoint> endpoints;
+    endpoints.push_back(
+        {&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) {
+           return serve_control(control, connection);
+         }});
+    for (std::uint32_t i = 0; i < options.shards; ++i)
+      endpoints.push_back(make_shard(i, offload, store));
+    control->index = options.index;
+    control->shards_why = options.shards_why;
+    control->incarnation = options.incarnation;
+    for (const auto& host : hosts) control->shards.push_back(&host->shard.counters());
+    control->shutdown = [this](const std::string& reason) {
+      if (shutdown) shutdown(reason);
+    };
+    listen(network, std::move(endpoints));
+  }
+
+  rpc::Endpoint make_shard(std::uint32_t i, Offload& offload, storage::RowStore& store) {
+    rpc::Reactor* own = &reactor;
+    if (!reactor.simulated()) {
+      threads.push_back(std::make_unique<rpc::ReactorThread>(str("ps-shard-", i)));
+      own = &threads.back()->reactor();
+    }
+    // In a simulation all shards share the one loop. Otherwise each has a thread of its own: it
+    // alone touches the shard's rows, and no lock is needed for them.
+    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store,
+                                            str("ps-", options.index, "-shard-", i));
+    // A shard learns of a new session on its own thread and tells the control's loop by mail. The
+    // pointer is weak: a letter that arrives after stop() finds nobody.
+    host->on_session = [mailbox = reactor.mailbox(),
+                        weak = std::weak_ptr(told)](std::uint64_t session) {
+      mailbox->post([weak, session] {
+        if (const auto server = weak.lock()) (*server)->set_session(session);
+      });
+    };
+    hosts.push_back(host);
+    return {own, [host](const rpc::PeerInfo&, rpc::Connection& connection) {
+              return serve_shard(host, connection);
+            }};
+  }
+
+  void listen(rpc::Network& network, std::vector<rpc::Endpoint> endpoints) {
+    rpc::AcceptorOptions accept;
+    accept.cluster = options.cluster;
+    accept.role = rpc::Role::kPs;
+    accept.task = options.index;
+    accept.incarnation = options.incarnation;
+    accept.token = options.token;
+    accept.insecure = options.insecure;
+    accept.connection = options.connection;
+    acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.listen),
+                                               std::move(accept), std::move(endpoints));
+    control->address = acceptor->address().str();
+    control->connections = [this] { return acceptor->connections(); };
+  }
+
+  void set_session(std::uint64_t session) {
+    control->session = session;
+    acceptor->set_session(session);
+  }
+
+  void stop() {
+    // First, so that no letter of a shard finds a server that is being taken apart. Then no
+    // connection comes any more, and last the threads end.
+    told.reset();
+    control->connections = nullptr;
+    acceptor->stop();
+    for (const auto& thread : threads) thread->stop();
+  }
+
+  rpc::Reactor& reactor;
+  PsServerOptions options;
+  std::shared_ptr<ControlHost> control = std::make_shared<ControlHost>();
+  // Shards post to the server through this pointer, which lives until stop().
+  std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);
+  std::function<void(const std::string&)> shutdown;
+  std::vector<std::shared_ptr<ShardHost>> hosts;
+  std::vector<std::unique_ptr<rpc::ReactorThread>> threads;  // after hosts: they end first
+  std::unique_ptr<rpc::Acceptor> acceptor;
+};
+
+PsServer::PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload,
+                   storage::RowStore& store, PsServerOptions options)
+    : impl_(std::make_unique<Impl>(control, network, offload, store, std::move(options))) {}
+PsServer::~PsServer() { stop(); }
+
+const rpc::Address& PsServer::address() const { return impl_->acceptor->address(); }
+ProcessIncarnation PsServer::incarnation() const { return impl_->options.incarnation; }
+std::size_t PsServer::shards() const { return impl_->hosts.size(); }
+const ShardCounters& PsServer::counters(std::size_t shard) const {
+  return impl_->hosts.at(shard)->shard.counters();
+}
+std::string PsServer::status_json() const { return ps::status_json(*impl_->control); }
+std::vector<rpc::NamedLoop> PsServer::loops() const {
+  std::vector<rpc::NamedLoop> loops;
+  for (std::size_t i = 0; i < impl_->threads.size(); ++i)
+    loops.push_back({str("shard ", i), impl_->threads[i]->reactor().mailbox()});
+  return loops;
+}
+void PsServer::on_shutdown(std::function<void(const std::string&)> handler) {
+  impl_->shutdown = std::move(handler);
+}
+void PsServer::stop() { impl_->stop(); }
+
+}  // namespace cairn::ps

@@ -1,0 +1,60 @@
+// PsServer: a ps process without the process: one listening address, a control service, and a shard
+// a thread.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/incarnation.h"
+#include "core/base/offload.h"
+#include "ps/shard/shard.h"
+#include "rpc/loop/waits.h"
+#include "rpc/net/network.h"
+#include "rpc/server/server.h"
+#include "storage/row_store.h"
+
+namespace cairn::ps {
+
+struct PsServerOptions {
+  std::uint32_t index = 0;  // of the task
+  std::string listen = "tcp://127.0.0.1:0";
+  std::string cluster;
+  std::string token;
+  bool insecure = false;
+  std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
+  std::string shards_why;          // for people: why so many
+  ProcessIncarnation incarnation;  // none: drawn at random
+  ShardOptions shard;              // its incarnation is the server's
+  rpc::ConnectionOptions connection;
+};
+
+class PsServer {
+ public:
+  // Listens at once. The control service runs on `control`; each shard on a thread of its own, or,
+  // if `control` is simulated, all on it. All that is passed by reference outlives the server;
+  // `store` outlives `offload`, which ends what it has begun.
+  //   Errors  those of Network::listen and rpc::Acceptor.
+  //   Thread  `control`'s.
+  PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload, storage::RowStore& store,
+           PsServerOptions options);
+  ~PsServer();  // stop()
+
+  const rpc::Address& address() const;  // with the real port
+  ProcessIncarnation incarnation() const;
+  std::size_t shards() const;
+  const ShardCounters& counters(std::size_t shard) const;  // of shard 0, 1, ...
+  std::string status_json() const;
+  std::vector<rpc::NamedLoop> loops() const;  // of the shards, where they have loops of their own
+  // Called once when somebody asked over the wire for this process to end.
+  void on_shutdown(std::function<void(const std::string& reason)> handler);
+  // Ends connections and threads. Idempotent.
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cairn::ps

@@ -1,0 +1,324 @@
+#include "ps/server/shard_service.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/disk/trace.h"
+#include "core/graph/wire/wire.h"
+#include "ps/server/await_rows.h"
+#include "ps/server/checkpoint_tasks.h"
+#include "ps/server/wire_requests.h"
+
+namespace cairn::ps {
+namespace {
+
+// Answers below this are copied into the message: a segment of its own costs more.
+constexpr std::size_t kCopiedBytes = 2 << 10;
+// Rows of an answer from this size on leave from where the table has them: below, a copy costs less
+// than keeping book of a loan.
+constexpr std::size_t kLentBytesMin = std::size_t{2} << 20;
+constexpr capnp::MessageSize kSmallAnswer{32, 0};
+
+class ShardService final : public wire::Shard::Server {
+ public:
+  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection)
+      : host_(std::move(host)),
+        connection_(connection),
+        number_(++host_->connections),
+        shared_{connection.peer().shared.get(), {}} {}
+
+ protected:
+  kj::Promise<void> pull(PullContext context) override {
+    // The usual pull is answered within the call. A coroutine, whose frame costs an allocation, is
+    // begun only if rows are elsewhere.
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.pull");
+      connection_.verify_reading();
+      DecodedPull pull = read_pull(context.getParams(), shared_);
+      if (host_->shard.must_wait(pull.request))
+        later = connection_.guard(answer_pull_later(context, std::move(pull)));
+      else
+        answer_pull(context, pull);
+    });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
+  }
+  kj::Promise<void> push(PushContext context) override {
+    std::optional<kj::Promise<void>> unused, later;
+    auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.push");
+      DecodedPush push = read_push(context.getParams(), shared_);
+      // A push in one piece is applied before the call returns, and needs nothing kept.
+      if (push.request.pieces > 1) unused = keep_values(push);
+      const TraceSpan span("apply a push", push.request.step.closure);
+      const PushResult result = host_->shard.push(push.request);
+      context.releaseParams();  // unless they were kept, their buffer may serve the next message
+      if (result.waits != 0)
+        later = connection_.guard(answer_push_later(host_, context, result.waits));
+      else
+        answer_push(context, result);
+    });
+    if (later.has_value()) answered = kj::mv(*later);
+    if (!unused.has_value()) return answered;
+    return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
+  }
+  kj::Promise<void> readState(ReadStateContext context) override {
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.readState");
+      connection_.verify_reading();
+      const VerifiedState state = host_->shard.read_state(read_state(context.getParams()));
+      auto results = context.initResults(kSmallAnswer);
+      results.setUpdates(state.updates());
+      results.setWritten(state.written());
+      write(results.initVersion(), host_->shard.version());
+      const std::size_t bytes = state.bytes();
+      if (bytes <= kCopiedBytes)
+        return state.read(
+            reinterpret_cast<std::byte*>(results.initRows(static_cast<unsigned>(bytes)).begin()));
+      const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
+      results.adoptRows(gathered(orphanage, bytes, state));
+    });
+  }
+  kj::Promise<void> configure(ConfigureContext context) override {
+    return rpc::at_once([&] {
+      connection_.allow_coordinator("Shard.configure", context.getParams().getSession());
+      const Configuration configuration = read_configuration(context.getParams());
+      take_charge();
+      const bool news = configuration.session != host_->shard.session();
+      const Version version = host_->shard.configure(configuration);
+      if (news && host_->on_session) host_->on_session(configuration.session);
+      write(context.initResults(kSmallAnswer).initVersion(), version);
+    });
+  }
+  kj::Promise<void> open(OpenContext) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.open");
+      host_->shard.open();
+    });
+  }
+  kj::Promise<void> fence(FenceContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.fence");
+      const auto params = context.getParams();
+      host_->shard.fence(params.getSession(), params.getNewest(), read_alive(params));
+    });
+  }
+  kj::Promise<void> mark(MarkContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.mark");
+      const MarkResult marked = host_->shard.mark(context.getParams().getAttempt());
+      auto results = context.initResults();
+      write(results.initVersion(), marked.version);
+      write(results.initApplied(), marked.applied);
+    });
+  }
+  kj::Promise<void> dropMark(DropMarkContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.dropMark");
+      host_->shard.drop_mark(context.getParams().getAttempt());
+    });
+  }
+  kj::Promise<void> announce(AnnounceContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.announce");
+      const auto params = context.getParams();
+      host_->shard.announce(params.getSession(), params.getClosuresBelow(),
+                            params.getSettledBelow());
+    });
+  }
+  kj::Promise<void> applyRound(ApplyRoundContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.applyRound");
+      const DecodedRound round = read_round(context.getParams());
+      const TraceSpan span("apply a round", round.request.round);
+      const Version version = host_->shard.apply_round(round.request);
+      write(context.initResults(kSmallAnswer).initVersion(), version);
+    });
+  }
+  kj::Promise<void> save(SaveContext context) override {
+    try {
+      from_coordinator("Shard.save");
+      return connection_.guard(save_and_answer(host_, context));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+  }
+  kj::Promise<void> restore(RestoreContext context) override {
+    try {
+      from_coordinator("Shard.restore");
+      return connection_.guard(restore_and_answer(host_, context));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+  }
+
+ private:
+  // What the coordinator sent by a connection that it has given up may arrive after what it sent by
+  // the next one, or after its successor has begun: a late restore would take the rows from under
+  // those who work with them.
+  void take_charge() {
+    verify_not_replaced();
+    if (number_ == host_->in_charge) return;
+    host_->in_charge = number_;
+    host_->shard.change_hands();
+  }
+  void verify_not_replaced() const {
+    if (number_ < host_->in_charge)
+      throw UnavailableError(str(
+          host_->database,
+          ": a later connection has configured this shard and is in charge of it; connect anew"));
+  }
+  // Refuses any caller but the coordinator of the session that this shard was configured for.
+  // Before that there is no session to protect, and the shard says so itself.
+  void from_coordinator(std::string_view call) const {
+    const std::uint64_t session = host_->shard.session();
+    connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
+    verify_not_replaced();
+  }
+
+  // A piece waits where it came, until the last one is there. Where that is shared memory the
+  // worker may use it again once it has an answer: it gets one, as the promise says, when the shard
+  // lets go of the place.
+  std::optional<kj::Promise<void>> keep_values(DecodedPush& push) {
+    struct Place {
+      ~Place() { unused->fulfill(); }
+      std::shared_ptr<rpc::SharedMemory> memory;
+      kj::Own<kj::PromiseFulfiller<void>> unused;
+    };
+    if (push.places.empty()) {
+      const std::span<const std::byte> values = push.request.values.together;
+      push.request.owner = connection_.buffers().buffer_of(values.data(), values.size());
+      return std::nullopt;
+    }
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    push.request.owner =
+        std::shared_ptr<Place>(new Place{connection_.peer().shared, kj::mv(pair.fulfiller)});
+    return kj::mv(pair.promise);
+  }
+
+  // What is attached to an answer must be on its way at once, so that the pull is answered here and
+  // not in its turn. Rows may have gone again since, so that it asks once more.
+  rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
+    const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
+    // `shared_` keeps the ids only until the next request of this connection.
+    pull.request.ids = ids;
+    while (host_->shard.must_wait(pull.request)) {
+      kj::Promise<PushResult> rows = await_rows(host_, host_->shard.wait(pull.request));
+      co_await kj::mv(rows);
+    }
+    connection_.verify_reading();
+    answer_pull(context, pull);
+  }
+
+  static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
+                                           std::uint64_t wait) {
+    kj::Promise<PushResult> applied = await_rows(std::move(host), wait);
+    const PushResult result = co_await kj::mv(applied);
+    answer_push(context, result);
+  }
+
+  static void answer_push(PushContext context, const PushResult& result) {
+    auto results = context.initResults(kSmallAnswer);
+    write(results.initVersion(), result.version);
+    results.setStaleness(result.staleness);
+    results.setDuplicate(result.duplicate);
+  }
+
+  void answer_pull(PullContext context, const DecodedPull& pull) {
+    const TraceSpan span("gather for a pull", pull.request.step.closure);
+    // Verified and counted before anything is allocated for the answer.
+    VerifiedPull& rows = host_->shard.pull(pull.request);
+    const std::size_t bytes = rows.bytes();
+    auto results = context.initResults(kSmallAnswer);
+    write(results.initVersion(), host_->shard.version());
+    write_written(results, rows.reads());
+    if (!pull.to.empty()) {
+      if (pull.to.size() < bytes || (pull.to.size() > bytes && pull.request.copies_of == 0))
+        throw InvalidArgumentError(
+            str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
+      rows.read(pull.to.data());
+      return;
+    }
+    if (bytes <= kCopiedBytes) {
+      auto values = results.initValues(static_cast<unsigned>(bytes));
+      rows.read(reinterpret_cast<std::byte*>(values.begin()));
+      return;
+    }
+    // Rows that lie as they travel leave from the table. Should a push change them before they have
+    // left, the table copies them aside first, and the loan finds them there.
+    const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
+    if (auto loan = bytes >= kLentBytesMin ? rows.lend() : nullptr) {
+      results.adoptValues(connection_.attach(orphanage, rpc::Attachment(std::move(loan), bytes)));
+      return;
+    }
+    results.adoptValues(gathered(orphanage, bytes, rows));
+  }
+
+  // `rows` are copied to a pooled buffer, which the answer refers to.
+  template <typename Rows>
+  capnp::Orphan<capnp::Data> gathered(capnp::Orphanage orphanage, std::size_t bytes, Rows& rows) {
+    rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
+    rows.read(reinterpret_cast<std::byte*>(buffer.get()));
+    const void* const values = buffer.get();
+    return connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer)));
+  }
+
+  // The number of a part's last write goes with its values, and comes back with the next pull of
+  // the caller, who is then spared what has not changed.
+  static void write_written(wire::Shard::PullResults::Builder& results,
+                            std::span<const VerifiedRead> reads) {
+    const auto whole = std::count_if(reads.begin(), reads.end(),
+                                     [](const VerifiedRead& read) { return read.whole; });
+    if (whole == 0) return;
+    auto written = results.initWritten(static_cast<unsigned>(whole));
+    unsigned next = 0;
+    for (const VerifiedRead& read : reads)
+      if (read.whole) written.set(next++, read.table->written());
+  }
+
+  static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
+    const std::string folder = read_folder(context.getParams().getFolder());
+    const SavedDatabase saved = co_await save_shard(host, context.getParams().getAttempt(), folder);
+    auto results = context.initResults();
+    results.setRows(saved.rows);
+    results.setBytes(saved.bytes);
+    auto files = results.initFiles(static_cast<unsigned>(saved.files.size()));
+    for (unsigned i = 0; i < files.size(); ++i) {
+      files[i].setName(saved.files[i].name);
+      files[i].setBytes(saved.files[i].bytes);
+      files[i].setChecksum(saved.files[i].checksum);
+    }
+  }
+
+  static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host,
+                                            RestoreContext context) {
+    const auto params = context.getParams();
+    std::vector<std::string> databases;
+    for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases"))
+      databases.push_back(wire::read_name(name));
+    std::vector<VariableId> only;
+    for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables"))
+      only.push_back(id);
+    // A restore from no database is a new beginning, which reads no folder.
+    std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
+    const RestoredRows restored =
+        co_await restore_shard(host, std::move(folder), std::move(databases),
+                               read_applied(params.getApplied()), std::move(only));
+    auto results = context.initResults();
+    results.setRows(restored.report.rows);
+    results.setBytes(restored.bytes);
+  }
+
+  std::shared_ptr<ShardHost> host_;
+  rpc::Connection& connection_;
+  const std::uint64_t number_;  // of the connection: later ones have higher numbers
+  SharedBulk shared_;
+};
+
+}  // namespace
+
+wire::Shard::Client serve_shard(std::shared_ptr<ShardHost> host, rpc::Connection& connection) {
+  return kj::heap<ShardService>(std::move(host), connection);
+}
+
+}  // namespace cairn::ps

@@ -1,0 +1,46 @@
+// The Shard interface of rpc/cairn.capnp, served over one connection.
+#pragma once
+#include <capnp/capability.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/base/offload.h"
+#include "ps/shard/shard.h"
+#include "rpc/cairn.capnp.h"
+#include "rpc/net/connection.h"
+
+namespace cairn::storage {
+class RowStore;
+}
+namespace cairn::ps {
+
+// One shard and what its services share, over all connections.  Thread: the reactor's.
+struct ShardHost {
+  ShardHost(rpc::Reactor& own, const ShardOptions& options, Offload& blocking, std::size_t own_lane,
+            storage::RowStore& rows, std::string name)
+      : reactor(own),
+        shard(own.clock(), options),
+        offload(blocking),
+        lane(own_lane),
+        store(rows),
+        database(std::move(name)) {}
+
+  rpc::Reactor& reactor;
+  Shard shard;
+  Offload& offload;
+  std::size_t lane;  // of the offload: one a shard
+  storage::RowStore& store;
+  std::string database;  // the name of this shard's database in a checkpoint: "ps-0-shard-1"
+  std::uint64_t connections = 0;  // so far
+  // the number of the one that configured the shard last; 0: none has
+  std::uint64_t in_charge = 0;
+  std::function<void(std::uint64_t session)> on_session;  // told of each new session
+};
+
+// `connection` outlives what is returned, as rpc::Endpoint::serve has it.
+wire::Shard::Client serve_shard(std::shared_ptr<ShardHost> host, rpc::Connection& connection);
+
+}  // namespace cairn::ps

@@ -1,0 +1,208 @@
+#include "ps/server/wire_requests.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/graph/wire/wire.h"
+#include "core/memory/bulk_copy.h"
+#include "rpc/net/shared_memory.h"
+
+namespace cairn::ps {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "row numbers and values are used as they lie in the message");
+constexpr unsigned kHeadersMax = 1u << 20;
+constexpr std::size_t kSharedIdBytesMax = std::size_t{64} << 20;  // as a message has at most
+
+std::span<const std::int64_t> read_ids(capnp::Data::Reader data) {
+  if (data.size() % sizeof(std::int64_t) != 0)
+    throw InvalidArgumentError(str("ids of ", data.size(), " bytes: they have 8 bytes each"));
+  return {reinterpret_cast<const std::int64_t*>(data.begin()), data.size() / sizeof(std::int64_t)};
+}
+
+// The place is named by the worker: at() verifies that it lies within the shared memory.
+std::span<std::byte> shared_bytes(wire::Place::Reader place, const SharedBulk& shared) {
+  if (shared.memory == nullptr)
+    throw InvalidArgumentError(
+        "a call names a place in shared memory, of which this connection has none");
+  return shared.memory->at(place.getOffset(), place.getBytes());
+}
+
+// Ids in shared memory are copied before they are verified: the worker could change them between
+// the check and their use. Values need no copy, because any bits are values.
+template <typename Params>
+std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
+  if (!in.hasIdsAt()) return read_ids(in.getIds());
+  const std::span<std::byte> bytes = shared_bytes(in.getIdsAt(), shared);
+  if (bytes.size() % sizeof(std::int64_t) != 0 || bytes.size() > kSharedIdBytesMax)
+    throw InvalidArgumentError(str("ids of ", bytes.size(),
+                                   " bytes: they have 8 bytes each, and at most ",
+                                   kSharedIdBytesMax, " in a call"));
+  shared.ids.resize(bytes.size() / sizeof(std::int64_t));
+  if (!bytes.empty()) std::memcpy(shared.ids.data(), bytes.data(), bytes.size());
+  return shared.ids;
+}
+
+PushValues read_values(wire::Shard::PushParams::Reader in,
+                       std::vector<std::span<const std::byte>>& places, const SharedBulk& shared) {
+  if (in.hasValuesAt()) {
+    const auto at = wire::bounded(in.getValuesAt(), kHeadersMax, "places of values");
+    places.reserve(at.size());
+    // Places may overlap, so that a small memory could be named as terabytes of values.
+    std::size_t bytes = 0;
+    for (const auto place : at) bytes += places.emplace_back(shared_bytes(place, shared)).size();
+    if (!places.empty() && bytes > shared.memory->bytes())
+      throw InvalidArgumentError(str("the ", places.size(), " places of a push's values take ",
+                                     bytes, " bytes of a shared memory of ",
+                                     shared.memory->bytes()));
+  }
+  if (!places.empty()) return std::span<const std::span<const std::byte>>(places);
+  const auto values = in.getValues();
+  return std::span(reinterpret_cast<const std::byte*>(values.begin()), values.size());
+}
+
+Encoding read_encoding(wire::Encoding encoding) {
+  switch (encoding) {
+    case wire::Encoding::RAW: return Encoding::kRaw;
+    case wire::Encoding::BFLOAT16: return Encoding::kBfloat16;
+  }
+  throw InvalidArgumentError(str("encoding ", static_cast<int>(encoding),
+                                 " is unknown: a newer version of Cairn sent it"));
+}
+
+}  // namespace
+
+StepContext read_step(wire::Step::Reader in) {
+  StepContext step;
+  step.session = in.getSession();
+  step.sent_layout = in.getSentLayout();
+  step.closure = in.getClosure();
+  step.incarnation = in.getIncarnation();
+  step.global_step = in.getGlobalStep();
+  step.replica = in.getReplica();
+  step.replicas = in.getReplicas();
+  step.push_number = in.getPushNumber();
+  step.round = in.getRound();
+  return step;
+}
+
+DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
+  DecodedPull out;
+  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
+  out.headers.reserve(headers.size());
+  for (const auto header : headers)
+    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
+                           header.getWhole(), header.getWritten()});
+  out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared),
+                 read_encoding(in.getEncoding())};
+  out.request.copies_of = in.getCopiesOf();
+  if (in.hasValuesAt()) {
+    out.to = shared_bytes(in.getValuesAt(), shared);
+    // So much does not stay in this core's caches until the worker's core reads it: it goes past
+    // them.
+    if (out.to.size() >= kBulkBytes) out.request.next_reader = NextReader::kAnotherCore;
+  }
+  return out;
+}
+
+DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
+  DecodedPush out;
+  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
+  out.headers.reserve(headers.size());
+  for (const auto header : headers)
+    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
+                           header.getWhole(), wire::read(header.getRule()),
+                           header.getLearningRate()});
+  out.request.step = read_step(in.getStep());
+  out.request.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
+  out.request.headers = out.headers;
+  out.request.ids = read_ids(in, shared);
+  out.request.values = read_values(in, out.places, shared);
+  out.request.encoding = read_encoding(in.getEncoding());
+  out.request.piece = in.getPiece();
+  out.request.pieces = in.getPieces();
+  out.request.slice = in.getSlice();
+  return out;
+}
+
+// Lists are bounded before anything is allocated for them, as everywhere in this file: the sizes
+// are another process's word.
+Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
+  Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}};
+  for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
+    TableConfig config{table.getVariable(),
+                       std::make_shared<const VariableSpec>(wire::read(table.getSpec())),
+                       wire::read(table.getRule()),
+                       {}};
+    for (const auto part : wire::bounded(table.getParts(), kHeadersMax, "parts of a table")) {
+      if (part.getVariable() != config.variable)
+        throw InvalidArgumentError(str("a part of variable number ", part.getVariable(),
+                                       " among those of '", config.spec->name, "', number ",
+                                       config.variable));
+      config.parts.push_back({part.getIndex(), {part.getBegin(), part.getEnd()}});
+    }
+    out.tables.push_back(std::move(config));
+  }
+  return out;
+}
+
+std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in) {
+  std::vector<LaneIncarnation> alive;
+  for (const std::uint64_t incarnation :
+       wire::bounded(in.getAlive(), kHeadersMax, "lanes that live"))
+    alive.emplace_back(incarnation);
+  return alive;
+}
+
+DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in) {
+  DecodedRound out;
+  const auto members = wire::bounded(in.getMembers(), kHeadersMax, "members of a round");
+  out.members.reserve(members.size());
+  for (const auto member : members)
+    out.members.push_back({member.getClosure(), member.getSentLayout()});
+  out.request = {in.getSession(), in.getRound(), out.members};
+  return out;
+}
+
+StateRequest read_state(wire::Shard::ReadStateParams::Reader in) {
+  return {in.getSession(), in.getVariable(), in.getPart(), in.getBegin(), in.getRows()};
+}
+
+AppliedSet read_applied(wire::AppliedSet::Reader in) {
+  AppliedSet set{in.getLowWatermark(), {}};
+  for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures"))
+    set.closures.emplace_back(range.getBegin(), range.getEnd());
+  return set;
+}
+
+// A ps writes files where a message says. An absolute path without ".." is at least the one that
+// the log and the errors show.
+std::string read_folder(capnp::Text::Reader in) {
+  std::string folder = wire::read_name(in);
+  const std::filesystem::path path(folder);
+  const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
+  if (!path.is_absolute() || climbs || folder.find('\0') != std::string::npos)
+    throw InvalidArgumentError(
+        str("checkpoint folder \"", folder, "\": a ps takes an absolute path without \"..\""));
+  return folder;
+}
+
+void write(wire::Version::Builder out, const Version& version) {
+  out.setIncarnation(version.incarnation.number);
+  out.setCounter(version.counter);
+}
+
+void write(wire::AppliedSet::Builder out, const AppliedSet& set) {
+  out.setLowWatermark(set.low_watermark);
+  auto closures = out.initClosures(static_cast<unsigned>(set.closures.size()));
+  for (unsigned i = 0; i < closures.size(); ++i) {
+    closures[i].setBegin(set.closures[i].first);
+    closures[i].setEnd(set.closures[i].second);
+  }
+}
+
+}  // namespace cairn::ps

@@ -1,0 +1,59 @@
+// Requests of rpc/cairn.capnp as the shard's plain structs. Spans refer to the message: keep it
+// while they are used.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ps/shard/applied.h"
+#include "ps/shard/requests.h"
+#include "rpc/cairn.capnp.h"
+
+namespace cairn::rpc {
+class SharedMemory;
+}
+
+namespace cairn::ps {
+
+// Where bulk may lie besides the message. Ids are copied before they are used: what is shared may
+// change after it was verified.
+struct SharedBulk {
+  const rpc::SharedMemory* memory = nullptr;  // null: the connection has none
+  std::vector<std::int64_t> ids;              // the last request's
+};
+
+// A pull or push with the headers that its spans refer to.
+struct DecodedPull {
+  std::vector<ReadHeader> headers;
+  PullRequest request;
+  std::span<std::byte> to;  // where the values go; empty: into the answer
+};
+struct DecodedPush {
+  std::vector<UpdateHeader> headers;
+  std::vector<std::span<const std::byte>> places;  // of the values, if they lie in shared memory
+  PushRequest request;
+};
+
+struct DecodedRound {
+  std::vector<RoundMember> members;
+  RoundRequest request;
+};
+
+// Errors InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the
+// shared memory. Thread: any.
+StepContext read_step(wire::Step::Reader in);
+DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
+DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
+Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
+std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
+DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
+StateRequest read_state(wire::Shard::ReadStateParams::Reader in);
+AppliedSet read_applied(wire::AppliedSet::Reader in);
+// Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
+// two folders. Errors  InvalidArgument: any other path.
+std::string read_folder(capnp::Text::Reader in);
+void write(wire::Version::Builder out, const Version& version);
+void write(wire::AppliedSet::Builder out, const AppliedSet& set);
+
+}  // namespace cairn::ps

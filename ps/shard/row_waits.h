@@ -1,0 +1,143 @@
+// RowWaits: requests that wait until all of their rows are here.
+//
+//   Order  A request has its turn when all of its rows are here and no earlier update that still
+//          waits shares a row with it. So two updates of one row apply in the order in which they
+//          came, and a read sees every update of its rows that came before it. Requests that share
+//          no row with a waiting update go by. An update does not wait for earlier reads, which are
+//          answered with the rows as they are at their turn.
+//   Turn   In its turn a push is carried out at once, before anything else happens to the shard;
+//          until then nothing of it has. So whatever comes between (a mark, a fence, another
+//          session) sees it whole or not at all. A pull is only told: its caller reads when it can
+//          send the answer, and asks again before that.
+//   Cost   Nothing without a source. With one: asking it, and a look-up of each row of a new
+//          request while updates wait; at each event a pass over the rows of those that wait.
+//   Thread the shard's own. Callbacks come from inside its calls.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/rows/variable_store.h"
+#include "ps/shard/requests.h"
+#include "ps/shard/row_source.h"
+
+namespace cairn::ps {
+
+// How a wait ended: the rows are here, and the push was applied, or `error`.
+struct WaitOutcome {
+  PushResult pushed;  // of a push
+  std::exception_ptr error;
+};
+using WaitEnd = std::function<void(const WaitOutcome&)>;
+
+struct RowWaitsOptions {
+  // That wait at once, and of what is kept for them; further ones are to be repeated.
+  std::size_t requests_max = 1 << 16;
+  std::size_t bytes_max = std::size_t{1} << 30;
+};
+
+// Rows that some requests have a claim on.
+class RowClaims {
+ public:
+  void add(const WantedRows& wanted);
+  void remove(const WantedRows& wanted);  // which was added
+  // Whether one of the wanted rows is claimed.
+  bool meet(const WantedRows& wanted) const;
+
+ private:
+  struct OfTable {
+    std::size_t claims = 0, of_all = 0;
+    std::unordered_map<std::int64_t, std::uint32_t> rows;  // how often each is claimed
+  };
+  std::unordered_map<const Table*, OfTable> tables_;
+};
+
+class RowWaits {
+ public:
+  using Number = std::uint64_t;  // of a request that waits; never 0
+  enum class Access : std::uint8_t { kRead, kUpdate };
+  // Carries a push out.
+  using Turn = std::function<PushResult()>;
+  // Puts rows that were fetched into their table.
+  using Put = std::function<void(Table&, const storage::StoredRows&)>;
+
+  RowWaits(RowSource* source, RowWaitsOptions options, Put put)
+      : source_(source), options_(options), put_(std::move(put)) {}
+  RowWaits(const RowWaits&) = delete;
+  RowWaits& operator=(const RowWaits&) = delete;
+
+  bool always_here() const { return source_ == nullptr; }
+  bool must_wait(std::span<const WantedRows> wanted);
+
+  // The request waits from now on, and its rows are fetched. `step` is what verdicts go by
+  // (refuse()); `turn` may be empty, and keeps `bytes` until then.
+  //   Errors  Unavailable: too many wait.
+  Number wait(const StepContext& step, Access access, std::span<const WantedRows> wanted,
+              std::size_t bytes, Turn turn);
+  // `end` is told how the wait ended, right after its turn. Nothing if it does not wait any more.
+  void on_end(Number number, WaitEnd end);
+  // The request is dropped, without a word. Nothing if it does not wait any more.
+  void give_up(Number number);
+  // Ends the waits of those for which `verdict` has an error.
+  void refuse(const std::function<std::exception_ptr(const StepContext&)>& verdict);
+  // The table begins anew, or goes: what is still being fetched of it is not put into it.
+  //   Needs  no request waits for rows of it.
+  void reset(const Table& table);
+
+  std::size_t size() const { return waiting_.size(); }
+
+ private:
+  using Fetch = std::uint64_t;
+  struct Claim {
+    Table* table;
+    bool all;
+    std::vector<std::int64_t> rows;
+    WantedRows wanted() const { return {table, rows, all}; }
+  };
+  struct Waiter {
+    StepContext step;
+    Access access = Access::kRead;
+    std::vector<Claim> claims;
+    std::size_t bytes = 0;
+    std::set<Fetch> fetches;  // that it waits for, or waited for
+    Turn turn;
+    WaitEnd end;
+  };
+  struct UnderWay {
+    Table* table;
+    std::vector<std::int64_t> rows;
+  };
+
+  bool all_here(Waiter& waiter);
+  void fetch(Waiter& waiter, Table& table, const std::vector<std::int64_t>& elsewhere);
+  void fetched(Fetch number, const std::vector<storage::StoredRows>& rows,
+               std::exception_ptr error);
+  void give_turns();
+  Waiter take(Number number);
+  static void finish(Waiter waiter, std::exception_ptr error);
+
+  RowSource* source_;
+  RowWaitsOptions options_;
+  Put put_;
+  std::map<Number, Waiter> waiting_;  // in the order in which they came
+  Number last_ = 0;
+  std::size_t bytes_ = 0;
+  RowClaims claimed_;  // by all updates that wait
+  std::map<Fetch, UnderWay> fetches_;
+  Fetch last_fetch_ = 0;
+  std::map<std::pair<const Table*, std::int64_t>, Fetch> fetching_;  // the rows of all of these
+  std::vector<std::int64_t> elsewhere_;
+  bool giving_turns_ = false, again_ = false;
+  // Fetches may end after this object has.
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+};
+
+}  // namespace cairn::ps

@@ -1,0 +1,297 @@
+// Shard: the rows that one thread owns, and the rules by which they are read and changed. No
+// network, no files; and no waiting, but for rows that are elsewhere (RowSource), where a request
+// is kept and carried out in a later call.
+//
+// A call either does all it says or throws and changes nothing. Refusals, as the scheduler reads
+// them:
+//   Unavailable         not open yet, or restoring: repeat the call.
+//   FailedPrecondition  another session, or a rule whose slots were never configured: mend the
+//                       state first.
+//   Aborted             the closure pulled from another incarnation: run it again.
+//   Cancelled           the worker was fenced.
+//   NotFound, InvalidArgument  the request itself is wrong; names the variable and what was
+//                              expected.
+//   Thread  one; counters() from any.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/incarnation.h"
+#include "core/base/machine.h"
+#include "ps/shard/applied.h"
+#include "ps/shard/counters.h"
+#include "ps/shard/fence.h"
+#include "ps/shard/requests.h"
+#include "ps/shard/rounds.h"
+#include "ps/shard/row_waits.h"
+#include "ps/shard/staging.h"
+#include "ps/shard/table.h"
+#include "ps/shard/verified_pull.h"
+#include "ps/shard/verified_state.h"
+
+namespace cairn::ps {
+
+// Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
+class PushObserver {
+ public:
+  virtual void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) = 0;
+  // not applied: it was a duplicate. `staleness` as the push is answered it.
+  // A share of a round counts as applied when it is kept.
+  virtual void pushed(const StepContext& step, bool applied, std::uint64_t staleness) = 0;
+  // `applied`: now, and not before.
+  virtual void applied_round(const RoundRequest&, bool /*applied*/) {}
+
+ protected:
+  ~PushObserver() = default;
+};
+
+struct ShardOptions {
+  ShardIncarnation incarnation = 1;  // until the first restore; never none
+  // of values a pull; callers cut theirs to about 4 MB
+  std::size_t answer_bytes_max = std::size_t{32} << 20;
+  // of all rows and slots that it is configured with
+  std::size_t tables_bytes_max = machine_memory_bytes();
+  std::size_t tables_max = 1 << 20;
+  StagingOptions staging;
+  // Where rows are that are not in memory; outlives the shard. Null: all of them are.
+  RowSource* row_source = nullptr;
+  RowWaitsOptions waits;
+  PushObserver* observer = nullptr;
+};
+
+struct MarkResult {
+  Version version;
+  AppliedSet applied;
+};
+
+// What a checkpoint has for one table, gathered by restore().
+struct RestoreReport {
+  std::uint64_t rows = 0;
+  // variables of this shard that the checkpoint does not have: they keep their initial values
+  std::vector<std::string> missing;
+  // variables whose optimizer changed: their slots begin anew
+  std::vector<std::string> slots_reset;
+};
+
+class Shard {
+ public:
+  Shard(const Clock& clock, ShardOptions options);
+
+  // Makes the tables as given: new ones at their initial values, slots added where a rule asks for
+  // them, others untouched. A new session forgets everything of the old one, a restore that had not
+  // ended too.
+  //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table
+  //           that is here otherwise; ResourceExhausted: more rows than there is memory for, found
+  //           out before any is allocated.
+  Version configure(const Configuration& configuration);
+  void open();
+  bool is_open() const { return open_; }
+
+  // The whole request verified, its tables found: read it or lend it. Copied parts (copies_of) are
+  // left out: a part's last write has a number (Table::written()), another one for other values as
+  // long as this is the same incarnation.
+  //   Errors  besides those above, InvalidArgument: more than answer_bytes_max.
+  VerifiedPull& pull(const PullRequest& request);
+  // Whether rows of the pull are elsewhere, or an earlier push of one of them waits: then have it
+  // wait(), and ask again when that has ended. Errors  as pull().
+  bool must_wait(const PullRequest& request) {
+    return !waits_.always_here() && rows_must_wait(request);
+  }
+
+  // Rows of a dense part with their slots, verified: read them. Two answers of one incarnation with
+  // the same written() are of one state of the part.
+  //   Errors  as pull(), though no fence is looked at: the request names no lane. InvalidArgument
+  //           also: a hashed variable, rows that the part has not, more than kStateBytesMax of
+  //           several rows. FailedPrecondition also: rows of the part are elsewhere (RowSource).
+  VerifiedState read_state(const StateRequest& request);
+  static constexpr std::size_t kStateBytesMax = std::size_t{4} << 20;
+
+  // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
+  // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,
+  // verified once more in its turn, and then applied as a whole.
+  PushResult push(const PushRequest& request);
+
+  // Sums what the members have pushed as shares of the round (StepContext::round), in the order of
+  // the members, and applies the sum as one push: each rule sees one update of each table. Then the
+  // members count as applied, and shares of this round and earlier ones go. A member that has
+  // pushed nothing has no rows here. Again: nothing is done.
+  //   Errors  Unavailable: not open. FailedPrecondition: another session, or rows that are
+  //           elsewhere. Aborted: shares of the members are gone, with a process or a restore; run
+  //           all of them again, as another round. InvalidArgument: members that update a variable
+  //           differently, or of whom some are applied and others not.
+  //   Cost    a pass over all shares; memory for their sum.
+  Version apply_round(const RoundRequest& request);
+
+  // ---- requests that wait for rows: see RowWaits ----
+  // The pull's rows are fetched. Returns the number of its wait.
+  //   Errors  Unavailable: too much waits.
+  std::uint64_t wait(const PullRequest& request);
+  // `end` is told, from inside a later call, that the wait is over: with the push's result, or why
+  // there is none.
+  void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
+  // Drops the request, because its caller has gone: nothing of it is done.
+  void give_up(std::uint64_t wait) { waits_.give_up(wait); }
+
+  // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is
+  // refused.
+  //   Errors  FailedPrecondition: another session; InvalidArgument: more have ended than there are.
+  void announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
+
+  // Refuses from now on what lane incarnations up to `newest` send, other than those `alive`, and
+  // forgets their unfinished pushes. Who was refused once stays so. Another session: nothing.
+  void fence(std::uint64_t session, LaneIncarnation newest, std::span<const LaneIncarnation> alive);
+
+  // Freezes the state as of now. `attempt` numbers the cut: a checkpoint may take several, each
+  // with a mark of its own. The same one again: the first answer. A mark that nobody saves gives
+  // way to a newer one.
+  //   Errors  FailedPrecondition: another one is being saved.
+  MarkResult mark(std::uint64_t attempt);
+  void drop_mark(std::uint64_t attempt);  // nothing if it is not marked
+  // The frozen records one by one, in the order of their keys; nothing at the end. begin_save()
+  // starts from the first.
+  //   Errors  FailedPrecondition: not marked, or being saved already; Cancelled: the mark was
+  //           dropped meanwhile.
+  using FrozenRecord =
+      std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
+  void begin_save(std::uint64_t attempt);
+  std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
+
+  // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any
+  // are named) to its initial value, restore() takes records in any order (the newest of a row
+  // last), end_restore() sets what was applied (with `only`: adds it) and starts a new incarnation.
+  // After a failure begin again. A restore of all variables is a new beginning: what was sent by an
+  // older layout than the present one is refused from then on.
+  //   Errors  FailedPrecondition: a variable of another dtype or shape, both named.
+  // The number that begin_restore() returns names this restore. Who waits in between asks
+  // afterwards whether it is still the one under way. Errors Cancelled: it is not: another one, or
+  // another session, has begun, or change_hands() came.
+  std::uint64_t begin_restore(const std::vector<VariableId>& only = {});
+  void verify_restore(std::uint64_t number) const;
+  void restore(const storage::TableRecord& record);
+  void restore(const storage::StoredRows& rows, const std::string& variable);
+  RestoreReport end_restore(const AppliedSet& applied);
+  // Another connection of the coordinator is in charge from now on. What an earlier one had begun
+  // comes to nothing: its mark is dropped, and its restore goes no further.
+  void change_hands();
+  // Variable names and the rows of them that lie here and are being restored: what to read from a
+  // checkpoint.
+  std::vector<std::pair<std::string, RowRange>> ranges() const;
+
+  Version version() const { return {incarnation_, counter_}; }
+  std::uint64_t session() const { return session_; }
+  const ShardCounters& counters() const { return counters_; }
+
+ private:
+  struct PlannedUpdate {
+    Table* table;
+    const UpdateHeader* header;
+    std::span<const std::int64_t> ids;
+    std::span<const std::byte> values;  // as they travelled
+    bool continues = false;             // the update before it, which was cut
+  };
+  struct Plan {
+    std::vector<PlannedUpdate> updates;
+    std::vector<std::shared_ptr<const void>> joined;  // what some of them refer to
+  };
+  using TableKey = std::uint64_t;
+  static TableKey key(VariableId variable, std::uint32_t part) {
+    return std::uint64_t{variable} << 32 | part;
+  }
+
+  void verify_step(const StepContext& step);
+  void verify_fence(const StepContext& step);
+  Table& find(VariableId variable, std::uint32_t part);
+  void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
+  Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
+  void plan(Plan& plan, const PushPiece& piece, Encoding encoding);
+  void verify_growth(const Plan& plan) const;
+  static bool goes_on(const PlannedUpdate& last, const PlannedUpdate& next);
+  static void join_table_updates(Plan& plan);
+  void verify_update(const Table& table, const UpdateHeader& header) const;
+  void apply(const PlannedUpdate& update, Encoding encoding);
+  void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
+  bool rows_must_wait(const PullRequest& request);
+  bool rows_must_wait(const Plan& plan);
+  PushResult wait(const PushRequest& request, std::span<const PushPiece> pieces);
+  PushResult take_turn(const PushRequest& request, std::span<const PushPiece> pieces);
+  void put_fetched(Table& table, const storage::StoredRows& rows);
+  void refuse_waiting();
+  void verify_slice(const PushRequest& request) const;
+  bool applied_before(const PushRequest& request);
+  PushResult apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces);
+  std::uint64_t count_push(const PushRequest& request);  // its staleness
+  PushResult finish_push(const PushRequest& request, const Plan& plan);
+  PushResult duplicate(const PushRequest& request);
+  PushResult keep_share(const PushRequest& request, std::span<const PushPiece> pieces);
+  bool verify_round(const RoundRequest& request);  // true: it was applied before
+  struct RoundSum;
+  void add_share(RoundSum& sum, const Share& share);
+  void apply_sum(const Plan& plan);
+  void start_session(const Configuration& configuration);
+  void verify_table(const TableConfig& config) const;
+  void verify_room(const Configuration& configuration) const;
+  Table* existing(const Configuration& configuration, const TableConfig& config,
+                  const PartConfig& part) const;
+  void name_tables();
+  void count_tables();
+  void clear_mark();
+  void forget_restore();
+
+  const Clock& clock_;
+  ShardOptions options_;
+  ShardCounters counters_;
+  ShardIncarnation incarnation_;
+  std::uint64_t counter_ = 0;
+  std::uint64_t session_ = 0;
+  std::uint64_t layout_version_ = 0;
+  std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
+  bool open_ = false;
+  bool was_open_ = false;  // somebody may have pulled from this incarnation
+  std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
+  // the same, by variable and first row
+  std::map<std::pair<std::string, std::int64_t>, Table*> named_;
+  Fence fence_;
+  AppliedPushes applied_;
+  PieceStaging staging_;
+  RowWaits waits_;
+  Rounds rounds_;
+  // Memory of the request under way, kept so that no request allocates.
+  struct Work {
+    VerifiedPull pull;
+    std::vector<WantedRows> wanted;
+    std::vector<std::byte> widened;  // values of a push that travelled narrow
+  };
+  Work work_{VerifiedPull(counters_), {}, {}};
+
+  struct Mark {
+    std::uint64_t attempt;
+    MarkResult result;
+    std::vector<Table*> tables;  // by key order of their records
+    bool saving = false;
+    std::size_t table = 0;    // the next record is of this one,
+    std::int64_t block = -1;  // this block of it; -1: its table record
+  };
+  std::optional<Mark> mark_;
+
+  struct Restore {
+    std::uint64_t number = 0;  // of the last one that was begun, or was given up
+    bool under_way = false;
+    bool some = false;              // of the tables only
+    std::set<const Table*> chosen;  // being restored
+    std::set<std::string> restored, slots_reset;
+    std::set<std::string> other_slots;  // of another custom rule
+    std::uint64_t rows = 0;
+  };
+  Restore restore_;
+};
+
+}  // namespace cairn::ps

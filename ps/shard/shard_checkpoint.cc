@@ -1,0 +1,216 @@
+// Shard's cut and its restoring.
+#include <algorithm>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "ps/shard/shard.h"
+
+namespace cairn::ps {
+
+MarkResult Shard::mark(std::uint64_t attempt) {
+  // The same cut again: the first answer is repeated, since another one would be of a later moment
+  // than the other shards' marks.
+  if (mark_.has_value() && mark_->attempt == attempt) return mark_->result;
+  if (mark_.has_value() && mark_->saving)
+    throw FailedPreconditionError(str("cut ", mark_->attempt,
+                                      " is being saved by this shard: mark ", attempt,
+                                      " when it is done"));
+  if (restore_.under_way || session_ == 0)
+    throw FailedPreconditionError(
+        "this shard has no state to mark: it is being restored, or was never configured");
+  clear_mark();
+  mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot()}};
+  for (const auto& [name, table] : named_) mark_->tables.push_back(table);
+  std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
+    // The order is that of storage's keys, which puts shorter names first.
+    const std::string &x = a->spec().name, &y = b->spec().name;
+    return std::tuple(x.size(), std::string_view(x), a->range().begin) <
+           std::tuple(y.size(), std::string_view(y), b->range().begin);
+  });
+  // No push comes between the first table and the last: the shard's thread is here, and the
+  // coordinator holds pushes on all lanes besides.
+  for (Table* table : mark_->tables) table->freeze();
+  ShardCounters::add(counters_.marks, 1);
+  return mark_->result;
+}
+
+void Shard::drop_mark(std::uint64_t attempt) {
+  if (mark_.has_value() && mark_->attempt == attempt) clear_mark();
+}
+
+void Shard::clear_mark() {
+  if (!mark_.has_value()) return;
+  for (Table* table : mark_->tables) table->thaw();
+  mark_.reset();
+  ShardCounters::set(counters_.copied_bytes, 0);
+}
+
+void Shard::begin_save(std::uint64_t attempt) {
+  if (!mark_.has_value() || mark_->attempt != attempt)
+    throw FailedPreconditionError(
+        str("cut ", attempt, " is not marked on this shard: mark it first"));
+  if (mark_->saving) throw FailedPreconditionError(str("cut ", attempt, " is being saved already"));
+  mark_->saving = true;
+}
+
+// All records of one variable come together: its tables' records first, then its rows, as their
+// keys are ordered.
+std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
+  if (!mark_.has_value() || mark_->attempt != attempt || !mark_->saving)
+    // The writer waits for the disk between two records, and in that time the coordinator may have
+    // given the cut up.
+    throw CancelledError(str("the mark of cut ", attempt, " was dropped while it was saved"));
+  Mark& mark = *mark_;
+  while (mark.table < mark.tables.size()) {
+    Table& table = *mark.tables[mark.table];
+    const std::string& name = table.spec().name;
+    const auto next_is_same = [&] {
+      return mark.table + 1 < mark.tables.size() &&
+             mark.tables[mark.table + 1]->spec().name == name;
+    };
+    if (mark.block < 0) {
+      FrozenRecord record{{name, storage::RecordKind::kTable, table.range().begin},
+                          table.frozen_record()};
+      if (next_is_same()) {
+        ++mark.table;
+      } else {
+        // The last part of the variable has told its table record: back to its first part, for the
+        // rows.
+        while (mark.table > 0 && mark.tables[mark.table - 1]->spec().name == name) --mark.table;
+        mark.block = 0;
+      }
+      return record;
+    }
+    if (mark.block == table.frozen_blocks()) {
+      mark.block = next_is_same() ? 0 : -1;
+      ++mark.table;
+      continue;
+    }
+    std::optional<storage::StoredRows> rows = table.take_frozen(mark.block++);
+    if (rows.has_value())
+      return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
+  }
+  return std::nullopt;
+}
+
+// ---- restoring ----
+
+std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
+  if (session_ == 0)
+    throw FailedPreconditionError(
+        "this shard was not configured: configure it before it is restored");
+  if (mark_.has_value() && mark_->saving)
+    throw FailedPreconditionError(
+        str("cut ", mark_->attempt, " is being saved by this shard: restore when it is done"));
+  clear_mark();
+  forget_restore();
+  open_ = false;
+  refuse_waiting();
+  restore_.under_way = true;
+  // Pieces that wait for the rest of their push were computed from rows that are about to go.
+  staging_.let_go_of_all();
+  rounds_.let_go_of_all();  // as are shares
+  restore_.some = !only.empty();
+  // A restore of everything is a new beginning. What was sent by an older layout was meant for what
+  // was here before, and is refused from now on.
+  if (!restore_.some) first_layout_ = layout_version_;
+  for (auto& [key, table] : tables_)
+    if (only.empty() ||
+        std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
+      restore_.chosen.insert(&*table);
+      waits_.reset(*table);
+      // Rows that the checkpoint does not hold have to be at their initial values, and not at those
+      // of now.
+      table->reset();
+    }
+  ShardCounters::set(counters_.open, 0);
+  return restore_.number;
+}
+
+void Shard::verify_restore(std::uint64_t number) const {
+  if (!restore_.under_way || restore_.number != number)
+    throw CancelledError(
+        "this restore was given up: another one, another session or another connection of the "
+        "coordinator has begun since");
+}
+
+// Tables may go after this.
+void Shard::forget_restore() { restore_ = Restore{.number = restore_.number + 1}; }
+
+// The shard stays closed, if it was being restored: until a restore of all that was to be restored
+// has ended well.
+void Shard::change_hands() {
+  clear_mark();
+  ++restore_.number;
+}
+
+void Shard::restore(const storage::TableRecord& record) {
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  for (auto at = named_.lower_bound({record.variable, 0});
+       at != named_.end() && at->first.first == record.variable; ++at) {
+    Table& table = *at->second;
+    if (restore_.chosen.count(&table) == 0) continue;
+    const VariableSpec& spec = table.spec();
+    if (spec.dtype != record.dtype || spec.shape != record.shape)
+      throw FailedPreconditionError(
+          str("variable '", record.variable, "' is ", dtype_name(spec.dtype),
+              spec.shape.to_string(), ", in the checkpoint ", dtype_name(record.dtype),
+              record.shape.to_string(), ": restore into a model of the same shape"));
+    restore_.restored.insert(record.variable);
+    if (record.rows.begin >= table.range().end || record.rows.end <= table.range().begin) continue;
+    // A variable that no optimizer has claimed yet takes the checkpoint's slots: they are there
+    // when one does.
+    if (!is_kept(table.rule()) && !record.slots.empty()) {
+      verify_rule(record.rule);
+      table.set_rule(record.rule);
+    }
+    if (same_slots(table.rule(), record.rule) || !is_kept(table.rule()))
+      table.set_updates(std::max(table.updates(), record.updates));
+    else
+      restore_.slots_reset.insert(record.variable);
+    // A block of rows tells its rule's kind alone.
+    if (table.rule().kind == record.rule.kind && !same_slots(table.rule(), record.rule))
+      restore_.other_slots.insert(record.variable);
+  }
+}
+
+void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  const auto slots =
+      restore_.other_slots.contains(variable) ? Table::Slots::kAsTheyAre : Table::Slots::kTake;
+  for (auto at = named_.lower_bound({variable, 0});
+       at != named_.end() && at->first.first == variable; ++at)
+    if (restore_.chosen.count(&*at->second) != 0)
+      restore_.rows += static_cast<std::uint64_t>(at->second->put(rows, slots));
+}
+
+RestoreReport Shard::end_restore(const AppliedSet& applied) {
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  if (restore_.some)
+    applied_.merge(applied);  // the other variables keep what they have
+  else
+    applied_.restore(applied);
+  restore_.under_way = false;
+  // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
+  if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
+  was_open_ = false;
+  RestoreReport report{
+      restore_.rows, {}, {restore_.slots_reset.begin(), restore_.slots_reset.end()}};
+  for (const auto& [name, table] : named_)
+    if (restore_.chosen.count(&*table) != 0 && restore_.restored.count(name.first) == 0 &&
+        (report.missing.empty() || report.missing.back() != name.first))
+      report.missing.push_back(name.first);
+  ShardCounters::set(counters_.incarnation, incarnation_.number);
+  ShardCounters::set(counters_.restored_rows, restore_.rows);
+  count_tables();
+  return report;
+}
+
+std::vector<std::pair<std::string, RowRange>> Shard::ranges() const {
+  std::vector<std::pair<std::string, RowRange>> all;
+  for (const auto& [name, table] : named_)
+    if (restore_.chosen.count(&*table) != 0) all.emplace_back(name.first, table->range());
+  return all;
+}
+
+}  // namespace cairn::ps

@@ -1,0 +1,103 @@
+// Table: one part of one variable on a shard: its rows in memory, what a checkpoint has frozen of
+// them, and what is lent of them. It keeps the three in step: before rows change, the snapshot and
+// the loans save what they still need.
+//
+//   Rows are numbered from the part's begin ("local"): see RowMemory. Callers have verified rule,
+//   row numbers and sizes: see shard.h.
+//   Thread  the shard's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/rows/row_memory.h"
+#include "ps/shard/lending.h"
+#include "ps/shard/snapshot.h"
+
+namespace cairn::ps {
+
+class Table {
+ public:
+  // Rows `range` of the variable, at their initial values.
+  // Errors  ResourceExhausted: not enough memory.
+  Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
+        std::uint64_t seed)
+      : memory_(std::move(spec), rule, range, seed), snapshot_(memory_) {}
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // What such a table takes, roughly, without making it; at most 2^62.
+  static std::size_t bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range);
+
+  const VariableSpec& spec() const { return memory_.spec(); }
+  RowRange range() const { return memory_.range(); }
+  std::int64_t rows() const { return memory_.rows(); }
+  bool hashed() const { return memory_.hashed(); }
+  std::int64_t held() const { return memory_.held(); }  // rows in memory
+  const UpdateRule& rule() const { return memory_.rule(); }
+  // of a row's parameters, as they travel
+  std::size_t row_bytes() const { return memory_.layout().row_bytes(); }
+  std::size_t saved_row_bytes() const { return memory_.layout().saved_row_bytes(); }  // with slots
+  std::int64_t updates() const { return memory_.updates(); }                          // t
+  void set_updates(std::int64_t updates) { memory_.set_updates(updates); }
+  // at first 1, and one more after each push, or slice of one, that reached it
+  std::uint64_t written() const { return written_; }
+  void count_write() { ++written_; }
+  std::size_t memory_bytes() const { return memory_.bytes(); }
+  std::size_t place_bytes() const { return memory_.place_bytes(); }
+
+  // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule().
+  void set_rule(const UpdateRule& rule);
+
+  // Copies rows to `out`, packed, in the order of `rows`, prefetching ahead.
+  void read(std::span<const std::int64_t> rows, std::byte* out,
+            NextReader next = NextReader::kThisCore) {
+    memory_.read(memory_.find(rows), out, next);
+  }
+  // of a table that is not hashed
+  void read_all(std::byte* out, NextReader next = NextReader::kThisCore) const {
+    memory_.read_all(out, next);
+  }
+  // Local rows of a table that is not hashed, each with its slots: saved_row_bytes() a row.
+  void save(RowRange rows, std::byte* out) const { memory_.save(rows, out); }
+  // See Lending::lend().
+  std::shared_ptr<Loan> lend(RowRange rows) { return lending_.lend(memory_, rows); }
+
+  // One update: `rows` ascending and distinct, with `values` packed beside them; or every row, of a
+  // table that is not hashed, as a table rule also wants. `continues`: further rows of the update
+  // before it; no table rule can do that.
+  //   Errors  ResourceExhausted: no memory for rows that a hashed table does not hold yet; no row
+  //           was updated.
+  void update(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> rows,
+              const std::byte* values, bool continues = false);
+  void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
+
+  // For a checkpoint: see Snapshot.
+  void freeze() { snapshot_.freeze(); }
+  void thaw() { snapshot_.thaw(); }
+  storage::TableRecord frozen_record() const { return snapshot_.record(); }
+  std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
+  std::optional<storage::StoredRows> take_frozen(std::int64_t nth) { return snapshot_.take(nth); }
+
+  // Everything back to initial values, nothing touched.
+  void reset();
+  // Whether rows come with their slots, or leave those that are there.
+  enum class Slots { kTake, kAsTheyAre };
+  // Sets those of `stored`'s rows that lie in this part; its slots too where they are to be taken
+  // and of this table's kind of rule. Returns how many rows were set.
+  // Errors  DataLoss: rows of another width.
+  std::int64_t put(const storage::StoredRows& stored, Slots take = Slots::kTake);
+
+ private:
+  Places made(std::span<const std::int64_t> rows);
+  void before_write(std::span<const std::int64_t> places);
+  void before_write_all();
+
+  RowMemory memory_;
+  Snapshot snapshot_;
+  Lending lending_;
+  std::uint64_t written_ = 1;
+};
+
+}  // namespace cairn::ps
