@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/kernels/rule_rates.h"
+#include "core/graph/rules/rule_def.h"
 
 namespace cairn {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
-#include "core/kernels/rule_rates.h"
+#include "core/graph/rules/rule_def.h"
 
 namespace cairn {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/exec/step.h"
 #include "core/exec/wave_cutter.h"
 #include "core/graph/op_def.h"
-#include "core/kernels/rule_rates.h"
+#include "core/graph/rules/rule_def.h"
 
 namespace cairn {
 

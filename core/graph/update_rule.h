@@ -15,51 +15,48 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/tensor/tensor.h"
 
 namespace cairn {
 
-// The numbers are those of the wire format and of checkpoints; never renumber. How many slots a
-// kind has, and how wide they are, does not depend on its constants; a kCustom rule brings its own
-// list of slots. A `share` is what of a new gradient enters a moving average, 0 meaning 1 - beta
-// (or 1 - rho) in float32: the reference's newer optimizers round it differently.
+// The numbers are those of the wire format and of checkpoints; never renumber. Each kind's constants
+// and slots, and which rows it goes to, are its entry in core/graph/rules/rule_def.cc; "Table" in a
+// name says that the kind is a table rule, where a row rule of the same arithmetic exists. How many
+// slots a kind has, and how wide they are, does not depend on its constants; a kCustom rule brings
+// its own list of slots. A `share` is the part of a new gradient that enters a moving average, 0
+// meaning 1 - beta (or 1 - rho) in float32: the reference's newer optimizers round it differently.
 enum class RuleKind : std::uint8_t {
   kAssign = 0,     // row = value
   kAssignAdd = 1,  // row += value
   kAssignSub = 2,  // row -= value
-  // Each with its constants, and after the arrow its slots. Row rules, unless they are called table
-  // rules.
   kSgd = 3,
-  kMomentum = 4,  // momentum, nesterov (0 or 1) -> momentum
-  kAdagrad = 5,   // initial_accumulator, epsilon, epsilon_under_root (0 or 1) -> accumulator
-  kAdam = 6,      // table rule: beta_1, beta_2, epsilon, share_1, share_2 -> m, v
+  kMomentum = 4,
+  kAdagrad = 5,
+  kAdam = 6,      // table rule
   kLazyAdam = 7,  // as Adam, given rows only
-  // learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage -> accumulator, linear
   kFtrl = 8,
-  kMomentumTable = 9,    // as kMomentum, table rule
-  kRowwiseAdagrad = 10,  // initial_accumulator, epsilon -> accumulator, one number per row
-  // Table rule that moves given rows only: rho, epsilon, epsilon_under_root, share -> rms
-  kRmsProp = 11,
-  kRmsPropCentered = 12,  // the same -> rms, mean
-  // rho, epsilon (under the root), momentum, share -> rms, momentum
-  kRmsPropMomentum = 13,
-  kRmsPropCenteredMomentum = 14,       // the same -> rms, momentum, mean
-  kRmsPropMomentumTable = 15,          // as kRmsPropMomentum, table rule
-  kRmsPropCenteredMomentumTable = 16,  // as kRmsPropCenteredMomentum, table rule
-  kAmsgrad = 17,                       // as Adam, table rule -> m, v, vhat
-  kAdamax = 18,                        // beta_1, beta_2, epsilon, share_1 -> m, u
-  kAdamaxTable = 19,                   // the same, table rule
-  // Table rule: beta_1, beta_2, epsilon, schedule_decay, moves_every_row (0 or 1) -> m, v
-  kNadam = 20,
-  kAdadelta = 21,       // rho, epsilon, share -> gradients, updates
-  kAdadeltaTable = 22,  // the same, table rule
-  // As kFtrl, table rule: a row never named is made anew from its slots, so set to 0.
-  kFtrlTable = 23,
+  kMomentumTable = 9,
+  kRowwiseAdagrad = 10,   // one accumulator for a row
+  kRmsProp = 11,          // table rule that moves given rows only
+  kRmsPropCentered = 12,  // the same
+  kRmsPropMomentum = 13,  // epsilon stands under the root
+  kRmsPropCenteredMomentum = 14,
+  kRmsPropMomentumTable = 15,
+  kRmsPropCenteredMomentumTable = 16,
+  kAmsgrad = 17,  // table rule
+  kAdamax = 18,
+  kAdamaxTable = 19,
+  kNadam = 20,  // table rule
+  kAdadelta = 21,
+  kAdadeltaTable = 22,
+  kFtrlTable = 23,  // a row never named is made anew from its slots, so set to 0
   // Assignments, of numbers. Applied on the shard as the others are, so that no change by another
   // closure is lost between reading a row and writing it.
   kAssignMul = 24,  // row *= value
@@ -80,6 +77,11 @@ struct UpdateRule {
   std::shared_ptr<const CustomRule> custom = nullptr;
   bool operator==(const UpdateRule&) const = default;
 };
+
+// A rule with its constants by name, in the order of its entry in core/graph/rules/rule_def.cc. A
+// constant that is missing or of another name fails a CAIRN_CHECK; ranges are verify_rule()'s.
+UpdateRule make_rule(RuleKind kind,
+                     std::initializer_list<std::pair<std::string_view, float>> constants);
 
 struct SlotSpec {
   std::string_view name;

@@ -25,7 +25,7 @@
 
 namespace cairn {
 
-struct RuleRates;  // core/kernels/rule_rates.h
+struct RuleRates;  // core/graph/rules/rule_def.h
 
 // A table in the host's memory, of which a device has the rows in use in its own. While it lives
 // nobody else changes the table.

@@ -1,6 +1,5 @@
 // From options to rules. An optimizer has no arithmetic of its own: it names a kind and its
-// constants, in the order that RuleKind lists them, and the shards compute
-// (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in
+// constants (core/graph/rules/rule_def.cc), and the shards compute (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in
 // nn/optimizers/optimizer.h.
 #include "nn/optimizers/optimizer.h"
 
@@ -21,31 +20,40 @@ UpdateRule sgd_rule(const SgdOptions& o) {
   if (o.nesterov && o.momentum == 0)
     throw InvalidArgumentError("SGD: nesterov wants a momentum above 0");
   if (o.momentum == 0) return {RuleKind::kSgd, {}};
-  return {o.api == Api::kLegacy ? RuleKind::kMomentum : RuleKind::kMomentumTable,
-          {o.momentum, flag(o.nesterov)}};
+  return make_rule(o.api == Api::kLegacy ? RuleKind::kMomentum : RuleKind::kMomentumTable,
+                   {{"momentum", o.momentum}, {"nesterov", flag(o.nesterov)}});
 }
 
 UpdateRule adagrad_rule(const AdagradOptions& o) {
-  return {RuleKind::kAdagrad,
-          {o.initial_accumulator_value, o.epsilon, flag(o.api == Api::kKeras2)}};
+  return make_rule(RuleKind::kAdagrad, {{"initial_accumulator", o.initial_accumulator_value},
+                                        {"epsilon", o.epsilon},
+                                        {"epsilon_under_root", flag(o.api == Api::kKeras2)}});
 }
 
 UpdateRule rmsprop_rule(const RmsPropOptions& o) {
   const auto rho = static_cast<float>(o.rho);
   if (o.momentum == 0)
-    return {o.centered ? RuleKind::kRmsPropCentered : RuleKind::kRmsProp,
-            {rho, o.epsilon, flag(o.api == Api::kKeras2), share(o.rho, o.api)}};
+    return make_rule(o.centered ? RuleKind::kRmsPropCentered : RuleKind::kRmsProp,
+                     {{"rho", rho},
+                      {"epsilon", o.epsilon},
+                      {"epsilon_under_root", flag(o.api == Api::kKeras2)},
+                      {"share", share(o.rho, o.api)}});
   const RuleKind rows =
       o.centered ? RuleKind::kRmsPropCenteredMomentum : RuleKind::kRmsPropMomentum;
   const RuleKind table =
       o.centered ? RuleKind::kRmsPropCenteredMomentumTable : RuleKind::kRmsPropMomentumTable;
-  return {o.api == Api::kLegacy ? rows : table, {rho, o.epsilon, o.momentum, share(o.rho, o.api)}};
+  return make_rule(o.api == Api::kLegacy ? rows : table, {{"rho", rho},
+                                                          {"epsilon", o.epsilon},
+                                                          {"momentum", o.momentum},
+                                                          {"share", share(o.rho, o.api)}});
 }
 
 UpdateRule adam_rule(RuleKind kind, const AdamOptions& o) {
-  return {kind,
-          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
-           share(o.beta_1, o.api), share(o.beta_2, o.api)}};
+  return make_rule(kind, {{"beta_1", static_cast<float>(o.beta_1)},
+                          {"beta_2", static_cast<float>(o.beta_2)},
+                          {"epsilon", o.epsilon},
+                          {"share_1", share(o.beta_1, o.api)},
+                          {"share_2", share(o.beta_2, o.api)}});
 }
 
 UpdateRule lazy_adam_rule(const AdamOptions& o) {
@@ -54,27 +62,36 @@ UpdateRule lazy_adam_rule(const AdamOptions& o) {
 }
 
 UpdateRule adamax_rule(const AdamaxOptions& o) {
-  return {o.api == Api::kLegacy ? RuleKind::kAdamax : RuleKind::kAdamaxTable,
-          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
-           share(o.beta_1, o.api)}};
+  return make_rule(o.api == Api::kLegacy ? RuleKind::kAdamax : RuleKind::kAdamaxTable,
+                   {{"beta_1", static_cast<float>(o.beta_1)},
+                    {"beta_2", static_cast<float>(o.beta_2)},
+                    {"epsilon", o.epsilon},
+                    {"share_1", share(o.beta_1, o.api)}});
 }
 
 UpdateRule nadam_rule(const NadamOptions& o) {
   const bool newer = o.api == Api::kKeras2;
-  return {RuleKind::kNadam,
-          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon,
-           newer ? 1.0f : o.schedule_decay, flag(newer)}};
+  return make_rule(RuleKind::kNadam, {{"beta_1", static_cast<float>(o.beta_1)},
+                                      {"beta_2", static_cast<float>(o.beta_2)},
+                                      {"epsilon", o.epsilon},
+                                      {"schedule_decay", newer ? 1.0f : o.schedule_decay},
+                                      {"moves_every_row", flag(newer)}});
 }
 
 UpdateRule adadelta_rule(const AdadeltaOptions& o) {
-  return {o.api == Api::kLegacy ? RuleKind::kAdadelta : RuleKind::kAdadeltaTable,
-          {static_cast<float>(o.rho), o.epsilon, share(o.rho, o.api)}};
+  return make_rule(
+      o.api == Api::kLegacy ? RuleKind::kAdadelta : RuleKind::kAdadeltaTable,
+      {{"rho", static_cast<float>(o.rho)}, {"epsilon", o.epsilon}, {"share", share(o.rho, o.api)}});
 }
 
 UpdateRule ftrl_rule(const FtrlOptions& o) {
-  return {o.api == Api::kLegacy ? RuleKind::kFtrl : RuleKind::kFtrlTable,
-          {o.learning_rate_power, o.initial_accumulator_value, o.l1_regularization_strength,
-           o.l2_regularization_strength, o.beta, o.l2_shrinkage_regularization_strength}};
+  return make_rule(o.api == Api::kLegacy ? RuleKind::kFtrl : RuleKind::kFtrlTable,
+                   {{"learning_rate_power", o.learning_rate_power},
+                    {"initial_accumulator", o.initial_accumulator_value},
+                    {"l1", o.l1_regularization_strength},
+                    {"l2", o.l2_regularization_strength},
+                    {"beta", o.beta},
+                    {"l2_shrinkage", o.l2_shrinkage_regularization_strength}});
 }
 
 }  // namespace
@@ -89,8 +106,11 @@ Adagrad::Adagrad(AdagradOptions o)
     : Optimizer(o.name, adagrad_rule(o), o.learning_rate, o.clipping) {}
 
 RowwiseAdagrad::RowwiseAdagrad(RowwiseAdagradOptions o)
-    : Optimizer(o.name, {RuleKind::kRowwiseAdagrad, {o.initial_accumulator_value, o.epsilon}},
-                o.learning_rate, o.clipping) {}
+    : Optimizer(
+          o.name,
+          make_rule(RuleKind::kRowwiseAdagrad,
+                    {{"initial_accumulator", o.initial_accumulator_value}, {"epsilon", o.epsilon}}),
+          o.learning_rate, o.clipping) {}
 
 RmsProp::RmsProp(RmsPropOptions o)
     : Optimizer(o.name, rmsprop_rule(o), o.learning_rate, o.clipping) {}

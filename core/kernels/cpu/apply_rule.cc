@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "core/base/error.h"
+#include "core/graph/rules/rule_def.h"
 #include "core/kernels/cpu/rule_pass.h"
-#include "core/kernels/rule_rates.h"
 #include "core/memory/bulk_copy.h"
 
 namespace cairn {
@@ -34,36 +34,29 @@ CAIRN_CLONES void assign_max_pass(const Pass& pass) {
 }
 
 void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  switch (rule.kind) {
-    case RuleKind::kAssign: break;
-    case RuleKind::kAssignAdd: return assign_add_pass(pass, 1);
-    case RuleKind::kAssignSub: return assign_add_pass(pass, -1);
-    case RuleKind::kAssignMul: return assign_mul_pass(pass);
-    case RuleKind::kAssignDiv: return assign_div_pass(pass);
-    case RuleKind::kAssignMin: return assign_min_pass(pass);
-    case RuleKind::kAssignMax: return assign_max_pass(pass);
-    case RuleKind::kSgd: return assign_add_pass(pass, -in.learning_rate);
-    case RuleKind::kMomentum:
-    case RuleKind::kMomentumTable: return apply_momentum(rule, in, pass);
-    case RuleKind::kAdagrad: return apply_adagrad(rule, in, pass);
-    case RuleKind::kRowwiseAdagrad: return apply_rowwise_adagrad(rule, in, pass);
-    case RuleKind::kRmsProp:
-    case RuleKind::kRmsPropCentered:
-    case RuleKind::kRmsPropMomentum:
-    case RuleKind::kRmsPropCenteredMomentum:
-    case RuleKind::kRmsPropMomentumTable:
-    case RuleKind::kRmsPropCenteredMomentumTable: return apply_rmsprop(rule, in, pass);
-    case RuleKind::kAdam:
-    case RuleKind::kLazyAdam:
-    case RuleKind::kAmsgrad: return apply_adam(rule, in, pass);
-    case RuleKind::kAdamax:
-    case RuleKind::kAdamaxTable: return apply_adamax(rule, in, pass);
-    case RuleKind::kNadam: return apply_nadam(rule, in, pass);
-    case RuleKind::kAdadelta:
-    case RuleKind::kAdadeltaTable: return apply_adadelta(rule, in, pass);
-    case RuleKind::kFtrl:
-    case RuleKind::kFtrlTable: return apply_ftrl(rule, in, pass);
-    case RuleKind::kCustom: return apply_custom(rule, in, pass);
+  switch (rule_def(rule.kind).loop) {
+    case RowLoop::kAssign: break;
+    case RowLoop::kAdd: return assign_add_pass(pass, 1);
+    case RowLoop::kSubtract: return assign_add_pass(pass, -1);
+    case RowLoop::kMultiply: return assign_mul_pass(pass);
+    case RowLoop::kDivide: return assign_div_pass(pass);
+    case RowLoop::kMin: return assign_min_pass(pass);
+    case RowLoop::kMax: return assign_max_pass(pass);
+    case RowLoop::kSgd: return assign_add_pass(pass, -in.learning_rate);
+    case RowLoop::kMomentum: return apply_momentum(rule, in, pass);
+    case RowLoop::kAdagrad: return apply_adagrad(rule, in, pass);
+    case RowLoop::kRowwiseAdagrad: return apply_rowwise_adagrad(rule, in, pass);
+    case RowLoop::kRmsProp: return apply_rmsprop(rule, in, pass);
+    case RowLoop::kRmsPropCentered: return apply_rmsprop_centered(rule, in, pass);
+    case RowLoop::kRmsPropMomentum: return apply_rmsprop_momentum(rule, in, pass);
+    case RowLoop::kRmsPropCenteredMomentum: return apply_rmsprop_centered_momentum(rule, in, pass);
+    case RowLoop::kAdam: return apply_adam(rule, in, pass);
+    case RowLoop::kAmsgrad: return apply_amsgrad(rule, in, pass);
+    case RowLoop::kAdamax: return apply_adamax(rule, in, pass);
+    case RowLoop::kNadam: return apply_nadam(rule, in, pass);
+    case RowLoop::kAdadelta: return apply_adadelta(rule, in, pass);
+    case RowLoop::kFtrl: return apply_ftrl(rule, in, pass);
+    case RowLoop::kCustom: return apply_custom(rule, in, pass);
   }
   CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no arithmetic");
 }
@@ -85,15 +78,15 @@ void apply_to_integers(RuleKind kind, const RowBlock& block, const std::int64_t*
                        std::size_t count, const std::byte* values) {
   using U = std::make_unsigned_t<T>;
   auto by = [&](auto change) { change_integers<T>(block, numbers, count, values, change); };
-  switch (kind) {
-    case RuleKind::kAssignAdd:
+  switch (rule_def(kind).loop) {
+    case RowLoop::kAdd:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) + static_cast<U>(v)); });
-    case RuleKind::kAssignSub:
+    case RowLoop::kSubtract:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) - static_cast<U>(v)); });
-    case RuleKind::kAssignMul:
+    case RowLoop::kMultiply:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) * static_cast<U>(v)); });
-    case RuleKind::kAssignMin: return by([](T p, T v) { return std::min(p, v); });
-    case RuleKind::kAssignMax: return by([](T p, T v) { return std::max(p, v); });
+    case RowLoop::kMin: return by([](T p, T v) { return std::min(p, v); });
+    case RowLoop::kMax: return by([](T p, T v) { return std::max(p, v); });
     default: CAIRN_CHECK(false, "rule ", rule_name(kind), " does not change integers");
   }
 }
@@ -147,7 +140,7 @@ void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock
 void apply_rule_dense(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
                       const std::byte* values) {
   RowBlock all = block;
-  bool one_plane = block.row_stride == block.dim && rule.kind != RuleKind::kRowwiseAdagrad &&
+  bool one_plane = block.row_stride == block.dim && !rule_def(rule.kind).one_number_per_row &&
                    (rule_slots(rule).empty() || block.slot_offset >= block.rows * block.dim);
   // Without gaps between rows, and with each slot in a plane of its own, all rows are one long row:
   // one loop without a tail per row, which long_row() walks in stripes. A rule with one number per

@@ -30,17 +30,22 @@ struct Pass {
   bool every_row;  // rows not named get gradient zero
 };
 
-// The kernels, by family; each serves the kinds that its name says.
+// The kernels, one for each RowLoop with slots.
 void apply_momentum(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_adadelta(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_ftrl(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_rmsprop_centered(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_rmsprop_momentum(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_rmsprop_centered_momentum(const UpdateRule& rule, const RuleInputs& inputs,
+                                     const Pass& pass);
 void apply_adam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_amsgrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_adamax(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 
 // How many rows ahead are fetched: rows of a few cache lines each still fit the first-level cache.
 // In a table of 8 M rows, one thread updates 44 M rows per second if 12 to 16 are fetched ahead,

@@ -8,8 +8,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/graph/rules/rule_def.h"
 #include "core/kernels/cpu/rule_pass.h"
-#include "core/kernels/rule_rates.h"
 
 namespace cairn {
 namespace {
@@ -219,8 +219,9 @@ CAIRN_CLONES void centered_momentum_pass(const Pass& pass, RmsRates r) {
 
 void apply_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
-  return rule.constants[2] != 0 ? adagrad_under_root_pass(pass, r.rate, r.epsilon)
-                                : adagrad_pass(pass, r.rate, r.epsilon);
+  return RuleConstants(rule)["epsilon_under_root"] != 0
+             ? adagrad_under_root_pass(pass, r.rate, r.epsilon)
+             : adagrad_pass(pass, r.rate, r.epsilon);
 }
 
 void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
@@ -239,20 +240,35 @@ void apply_ftrl(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) 
   return rates.power == 0.5f ? ftrl_sqrt_pass(pass, rates) : ftrl_power_pass(pass, rates);
 }
 
-void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+namespace {
+
+RmsRates rms_rates(const UpdateRule& rule, const RuleInputs& in) {
   const RuleRates r = fold_rates(rule, in);
-  const RmsRates rates{r.rate, r.share_1, r.momentum, r.epsilon};
-  // Only the kinds without momentum have the choice; with momentum, epsilon is under the root.
-  const bool under_root = rule.constants[2] != 0;
-  switch (rule.kind) {
-    case RuleKind::kRmsProp:
-      return under_root ? rms_under_pass(pass, rates) : rms_beside_pass(pass, rates);
-    case RuleKind::kRmsPropCentered:
-      return under_root ? centered_under_pass(pass, rates) : centered_beside_pass(pass, rates);
-    case RuleKind::kRmsPropMomentum:
-    case RuleKind::kRmsPropMomentumTable: return rms_momentum_pass(pass, rates);
-    default: return centered_momentum_pass(pass, rates);
-  }
+  return {r.rate, r.share_1, r.momentum, r.epsilon};
+}
+
+}  // namespace
+
+void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+  const bool under_root = RuleConstants(rule)["epsilon_under_root"] != 0;
+  const RmsRates rates = rms_rates(rule, in);
+  return under_root ? rms_under_pass(pass, rates) : rms_beside_pass(pass, rates);
+}
+
+void apply_rmsprop_centered(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+  const bool under_root = RuleConstants(rule)["epsilon_under_root"] != 0;
+  const RmsRates rates = rms_rates(rule, in);
+  return under_root ? centered_under_pass(pass, rates) : centered_beside_pass(pass, rates);
+}
+
+// With momentum, epsilon is under the root.
+void apply_rmsprop_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+  rms_momentum_pass(pass, rms_rates(rule, in));
+}
+
+void apply_rmsprop_centered_momentum(const UpdateRule& rule, const RuleInputs& in,
+                                     const Pass& pass) {
+  centered_momentum_pass(pass, rms_rates(rule, in));
 }
 
 }  // namespace cairn

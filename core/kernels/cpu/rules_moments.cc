@@ -6,8 +6,8 @@
 // update.
 #include <cmath>
 
+#include "core/graph/rules/rule_def.h"
 #include "core/kernels/cpu/rule_pass.h"
-#include "core/kernels/rule_rates.h"
 
 namespace cairn {
 namespace {
@@ -131,14 +131,18 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
 
 void apply_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
-  return rule.constants[1] != 0 ? nesterov_pass(pass, r.rate, r.momentum)
-                                : momentum_pass(pass, r.rate, r.momentum);
+  return RuleConstants(rule)["nesterov"] != 0 ? nesterov_pass(pass, r.rate, r.momentum)
+                                              : momentum_pass(pass, r.rate, r.momentum);
 }
 
 void apply_adam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
-  const AdamRates rates{r.rate, r.share_1, r.share_2, r.epsilon};
-  return rule.kind == RuleKind::kAmsgrad ? amsgrad_pass(pass, rates) : adam_pass(pass, rates);
+  adam_pass(pass, {r.rate, r.share_1, r.share_2, r.epsilon});
+}
+
+void apply_amsgrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+  const RuleRates r = fold_rates(rule, in);
+  amsgrad_pass(pass, {r.rate, r.share_1, r.share_2, r.epsilon});
 }
 
 void apply_adamax(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
@@ -149,7 +153,8 @@ void apply_adamax(const UpdateRule& rule, const RuleInputs& in, const Pass& pass
 void apply_nadam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
   const NadamRates rates{r.rate, r.moment, r.correction, r.share_1, r.share_2, r.epsilon};
-  return rule.constants[4] != 0 ? nadam_pass(pass, rates) : nadam_named_pass(pass, rates);
+  return RuleConstants(rule)["moves_every_row"] != 0 ? nadam_pass(pass, rates)
+                                                     : nadam_named_pass(pass, rates);
 }
 
 }  // namespace cairn

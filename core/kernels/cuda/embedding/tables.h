@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/kernels/rule_rates.h"
+#include "core/graph/rules/rule_def.h"
 
 struct CUstream_st;  // what a cudaStream_t points to
 

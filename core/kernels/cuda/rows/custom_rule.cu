@@ -6,11 +6,11 @@
 #include "core/graph/custom_rule.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
+#include "core/graph/rules/rule_def.h"
 #include "core/kernels/cuda/rows/rules.h"
 #include "core/kernels/cuda/runtime/index.h"
 #include "core/kernels/cuda/runtime/launch.h"
 #include "core/kernels/cuda/trees/fused.h"
-#include "core/kernels/rule_rates.h"
 
 namespace cairn::cuda {
 namespace {

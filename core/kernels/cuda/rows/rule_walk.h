@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <span>
 
+#include "core/graph/rules/rule_def.h"
 #include "core/graph/update_rule.h"
 #include "core/kernels/cuda/runtime/index.h"
 #include "core/kernels/cuda/runtime/launch.h"
-#include "core/kernels/rule_rates.h"
 
 namespace cairn::cuda {
 
@@ -42,9 +42,20 @@ struct RowWalk {
 // have their gradients in order; they take as few launches as hold them.
 using WalkRows = void (*)(Queue& queue, std::span<const RowWalk> walks);
 
-// The kernels, by family; each serves the kinds that its name says.
-WalkRows adaptive_rule(const UpdateRule& rule);  // Adagrad, RMSProp, Adadelta, FTRL
-WalkRows moments_rule(const UpdateRule& rule);   // momentum, Adam, Adamax, Nadam
+// The kernels, one for each RowLoop with slots; what a constant of the rule decides is an argument.
+WalkRows walk_momentum(bool nesterov);
+WalkRows walk_adam();
+WalkRows walk_amsgrad();
+WalkRows walk_adamax();
+WalkRows walk_nadam(bool moves_every_row);
+WalkRows walk_adagrad(bool epsilon_under_root);
+WalkRows walk_rowwise_adagrad();
+WalkRows walk_rmsprop(bool epsilon_under_root);
+WalkRows walk_rmsprop_centered(bool epsilon_under_root);
+WalkRows walk_rmsprop_momentum();
+WalkRows walk_rmsprop_centered_momentum();
+WalkRows walk_adadelta();
+WalkRows walk_ftrl(bool power_is_a_square_root);
 
 // Neighbouring elements of a row, loaded and stored as one.
 template <typename T, int kWidth>

@@ -73,19 +73,19 @@ struct Assignment {
 };
 
 template <typename T>
-WalkRows assignment(RuleKind kind) {
-  switch (kind) {
-    case RuleKind::kAssignAdd: return walk_rows<Assignment<T, Add<T>>>;
-    case RuleKind::kAssignSub: return walk_rows<Assignment<T, Subtract<T>>>;
-    case RuleKind::kAssignMul: return walk_rows<Assignment<T, Multiply<T>>>;
-    case RuleKind::kAssignMin: return walk_rows<Assignment<T, Lower<T>>>;
-    case RuleKind::kAssignMax: return walk_rows<Assignment<T, Higher<T>>>;
+WalkRows assignment(RowLoop loop) {
+  switch (loop) {
+    case RowLoop::kAdd: return walk_rows<Assignment<T, Add<T>>>;
+    case RowLoop::kSubtract: return walk_rows<Assignment<T, Subtract<T>>>;
+    case RowLoop::kMultiply: return walk_rows<Assignment<T, Multiply<T>>>;
+    case RowLoop::kMin: return walk_rows<Assignment<T, Lower<T>>>;
+    case RowLoop::kMax: return walk_rows<Assignment<T, Higher<T>>>;
     default: break;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (kind == RuleKind::kAssignDiv) return walk_rows<Assignment<float, Divide>>;
+    if (loop == RowLoop::kDivide) return walk_rows<Assignment<float, Divide>>;
   }
-  CAIRN_CHECK(false, "rule ", rule_name(kind), " is no assignment of such numbers");
+  CAIRN_CHECK(false, "loop ", static_cast<int>(loop), " is no assignment of such numbers");
 }
 
 // By the width of an element alone.
@@ -99,30 +99,44 @@ WalkRows replacement(DType dtype) {
   }
 }
 
-WalkRows assignment(RuleKind kind, DType dtype) {
-  if (kind == RuleKind::kAssign) return replacement(dtype);
+WalkRows assignment(RowLoop loop, DType dtype) {
+  if (loop == RowLoop::kAssign) return replacement(dtype);
   switch (dtype) {
-    case DType::kInt32: return assignment<std::int32_t>(kind);
-    case DType::kInt64: return assignment<std::int64_t>(kind);
-    case DType::kUint8: return assignment<std::uint8_t>(kind);
-    default: return assignment<float>(kind);
+    case DType::kInt32: return assignment<std::int32_t>(loop);
+    case DType::kInt64: return assignment<std::int64_t>(loop);
+    case DType::kUint8: return assignment<std::uint8_t>(loop);
+    default: return assignment<float>(loop);
   }
 }
 
 WalkRows kernel_of(const UpdateRule& rule, DType dtype) {
-  if (is_assignment(rule.kind)) return assignment(rule.kind, dtype);
-  switch (rule.kind) {
-    case RuleKind::kSgd: return walk_rows<Sgd>;
-    case RuleKind::kMomentum:
-    case RuleKind::kMomentumTable:
-    case RuleKind::kAdam:
-    case RuleKind::kLazyAdam:
-    case RuleKind::kAmsgrad:
-    case RuleKind::kAdamax:
-    case RuleKind::kAdamaxTable:
-    case RuleKind::kNadam: return moments_rule(rule);
-    default: return adaptive_rule(rule);
+  const RowLoop loop = rule_def(rule.kind).loop;
+  const RuleConstants c(rule);
+  switch (loop) {
+    case RowLoop::kAssign:
+    case RowLoop::kAdd:
+    case RowLoop::kSubtract:
+    case RowLoop::kMultiply:
+    case RowLoop::kDivide:
+    case RowLoop::kMin:
+    case RowLoop::kMax: return assignment(loop, dtype);
+    case RowLoop::kSgd: return walk_rows<Sgd>;
+    case RowLoop::kMomentum: return walk_momentum(c["nesterov"] != 0);
+    case RowLoop::kAdam: return walk_adam();
+    case RowLoop::kAmsgrad: return walk_amsgrad();
+    case RowLoop::kAdamax: return walk_adamax();
+    case RowLoop::kNadam: return walk_nadam(c["moves_every_row"] != 0);
+    case RowLoop::kAdagrad: return walk_adagrad(c["epsilon_under_root"] != 0);
+    case RowLoop::kRowwiseAdagrad: return walk_rowwise_adagrad();
+    case RowLoop::kRmsProp: return walk_rmsprop(c["epsilon_under_root"] != 0);
+    case RowLoop::kRmsPropCentered: return walk_rmsprop_centered(c["epsilon_under_root"] != 0);
+    case RowLoop::kRmsPropMomentum: return walk_rmsprop_momentum();
+    case RowLoop::kRmsPropCenteredMomentum: return walk_rmsprop_centered_momentum();
+    case RowLoop::kAdadelta: return walk_adadelta();
+    case RowLoop::kFtrl: return walk_ftrl(c["learning_rate_power"] == -0.5f);
+    case RowLoop::kCustom: break;  // prepare_custom_rule()
   }
+  CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no loop on devices");
 }
 
 // RowWalk::places. Their lambdas become kernels, so they may not stand in a private member.
@@ -219,7 +233,7 @@ class Update {
   // Without gaps between rows, and with each slot in a plane of its own, all rows are one long row.
   // A rule with one number per row needs to know where rows begin.
   bool one_plane(const RowBlock& block) const {
-    return block.row_stride == block.dim && kind_ != RuleKind::kRowwiseAdagrad &&
+    return block.row_stride == block.dim && !rule_def(kind_).one_number_per_row &&
            (slots_ == 0 || block.slot_offset >= block.rows * block.dim);
   }
   static void join_rows(RowWalk& walk) {

@@ -12,7 +12,7 @@
 #include "core/graph/update_rule.h"
 #include "core/kernels/cuda/runtime/queue.h"
 #include "core/kernels/device.h"
-#include "core/kernels/rule_rates.h"
+#include "core/graph/rules/rule_def.h"
 
 namespace cairn::cuda {
 

@@ -125,7 +125,7 @@ struct Plus {
 };
 
 // One accumulator per row, the mean square of its gradients: a group of threads per row.
-void walk_rowwise_adagrad(Queue& queue, std::span<const RowWalk> walks) {
+void walk_rows_of_rowwise_adagrad(Queue& queue, std::span<const RowWalk> walks) {
   CAIRN_CHECK(walks.size() == 1, "rows of several variables under a rule that counts by row");
   const RowWalk& walk = walks[0];
   const std::int64_t dim = walk.dim;
@@ -151,28 +151,27 @@ void walk_rowwise_adagrad(Queue& queue, std::span<const RowWalk> walks) {
 
 }  // namespace
 
-WalkRows adaptive_rule(const UpdateRule& rule) {
-  const auto& c = rule.constants;
-  switch (rule.kind) {
-    case RuleKind::kAdagrad:
-      return c[2] != 0 ? walk_rows<Adagrad<UnderRoot>> : walk_rows<Adagrad<BesideRoot>>;
-    case RuleKind::kRowwiseAdagrad: return walk_rowwise_adagrad;
-    case RuleKind::kRmsProp:
-      return c[2] != 0 ? walk_rows<RmsProp<UnderRoot>> : walk_rows<RmsProp<BesideRoot>>;
-    case RuleKind::kRmsPropCentered:
-      return c[2] != 0 ? walk_rows<RmsPropCentered<UnderRoot>>
-                       : walk_rows<RmsPropCentered<BesideRoot>>;
-    case RuleKind::kRmsPropMomentum:
-    case RuleKind::kRmsPropMomentumTable: return walk_rows<RmsPropMomentum>;
-    case RuleKind::kRmsPropCenteredMomentum:
-    case RuleKind::kRmsPropCenteredMomentumTable: return walk_rows<RmsPropCenteredMomentum>;
-    case RuleKind::kAdadelta:
-    case RuleKind::kAdadeltaTable: return walk_rows<Adadelta>;
-    case RuleKind::kFtrl:
-    case RuleKind::kFtrlTable:
-      return c[0] == -0.5f ? walk_rows<Ftrl<SquareRoot>> : walk_rows<Ftrl<AnyPower>>;
-    default: CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " is not adaptive");
-  }
+WalkRows walk_adagrad(bool epsilon_under_root) {
+  return epsilon_under_root ? walk_rows<Adagrad<UnderRoot>> : walk_rows<Adagrad<BesideRoot>>;
+}
+
+WalkRows walk_rowwise_adagrad() { return walk_rows_of_rowwise_adagrad; }
+
+WalkRows walk_rmsprop(bool epsilon_under_root) {
+  return epsilon_under_root ? walk_rows<RmsProp<UnderRoot>> : walk_rows<RmsProp<BesideRoot>>;
+}
+
+WalkRows walk_rmsprop_centered(bool epsilon_under_root) {
+  return epsilon_under_root ? walk_rows<RmsPropCentered<UnderRoot>>
+                            : walk_rows<RmsPropCentered<BesideRoot>>;
+}
+
+WalkRows walk_rmsprop_momentum() { return walk_rows<RmsPropMomentum>; }
+WalkRows walk_rmsprop_centered_momentum() { return walk_rows<RmsPropCenteredMomentum>; }
+WalkRows walk_adadelta() { return walk_rows<Adadelta>; }
+
+WalkRows walk_ftrl(bool power_is_a_square_root) {
+  return power_is_a_square_root ? walk_rows<Ftrl<SquareRoot>> : walk_rows<Ftrl<AnyPower>>;
 }
 
 }  // namespace cairn::cuda

@@ -89,19 +89,14 @@ struct NadamOfNamed {
 
 }  // namespace
 
-WalkRows moments_rule(const UpdateRule& rule) {
-  const auto& c = rule.constants;
-  switch (rule.kind) {
-    case RuleKind::kMomentum:
-    case RuleKind::kMomentumTable: return c[1] != 0 ? walk_rows<Nesterov> : walk_rows<Momentum>;
-    case RuleKind::kAdam:
-    case RuleKind::kLazyAdam: return walk_rows<Adam>;
-    case RuleKind::kAmsgrad: return walk_rows<Amsgrad>;
-    case RuleKind::kAdamax:
-    case RuleKind::kAdamaxTable: return walk_rows<Adamax>;
-    case RuleKind::kNadam: return c[4] != 0 ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
-    default: CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " follows no moments");
-  }
+WalkRows walk_momentum(bool nesterov) {
+  return nesterov ? walk_rows<Nesterov> : walk_rows<Momentum>;
+}
+WalkRows walk_adam() { return walk_rows<Adam>; }
+WalkRows walk_amsgrad() { return walk_rows<Amsgrad>; }
+WalkRows walk_adamax() { return walk_rows<Adamax>; }
+WalkRows walk_nadam(bool moves_every_row) {
+  return moves_every_row ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
 }
 
 }  // namespace cairn::cuda
