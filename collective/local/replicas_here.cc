@@ -39,28 +39,15 @@ HierarchicalCallPtr ReplicasHere::join(int replica, std::int64_t number, Collect
   check_call(call, rank, size());
   Lock lock(mutex_);
   if (error_) raise(lock);
-  const auto place = static_cast<std::size_t>(number - first_open_);
-  // A replica is at most one ahead of the last meeting: it joins every one of them, in order.
-  if (place == open_.size()) open_.push_back(std::make_shared<HierarchicalCall>(number, replicas_));
-  auto meeting = open_[place];
-  for (int other = 0; other < replicas_; ++other) {
-    const auto& made = meeting->calls[static_cast<std::size_t>(other)];
-    if (!made) continue;
-    if (const std::string differs = difference(*made, rank_of(other), call, rank);
-        !differs.empty()) {
-      fail({Code::kFailedPrecondition,
-            str("call ", number, " of the group: ", differs,
-                "; all members must make the same calls in the same order")},
-           lock);
-      raise(lock);
-    }
-    break;  // all that have joined agree
+  auto [meeting, differs] = open_.join(replica, rank_of(0), number, std::move(call), [&] {
+    return std::make_shared<HierarchicalCall>(number, replicas_);
+  });
+  if (!differs.empty()) {
+    fail({Code::kFailedPrecondition, differs}, lock);
+    raise(lock);
   }
-  meeting->calls[static_cast<std::size_t>(replica)] = std::move(call);
-  if (++meeting->joined == replicas_) {
+  if (meeting->all_joined()) {
     complete_.push_back(meeting);
-    open_.pop_front();  // every replica joins in order, so no later one is complete before it
-    ++first_open_;
     changed_.notify_all();
   }
   return meeting;

@@ -17,6 +17,7 @@
 
 #include "collective/base/call.h"
 #include "collective/base/collective.h"
+#include "collective/local/open_meetings.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
@@ -24,19 +25,15 @@ namespace cairn {
 
 // One call of the replicas here. Guarded by the mutex until all have joined; then
 // the group's thread alone writes to it, until it has ended.
-struct HierarchicalCall {
+struct HierarchicalCall : JoinedCalls {
   HierarchicalCall(std::int64_t its_number, int replicas)
-      : number(its_number), calls(static_cast<std::size_t>(replicas)) {}
+      : JoinedCalls(replicas), number(its_number) {}
 
   const std::int64_t number;
-  std::vector<std::optional<CollectiveCall>> calls;  // by replica here; empty: has not joined
-  int joined = 0;
   Collective::Ticket ticket = 0;  // of the processes' all-reduce
   std::vector<Tensor> results;
   TimePoint met{};     // when the processes' calls had met
   bool ended = false;  // guarded by the mutex
-
-  bool all_joined() const { return joined == static_cast<int>(calls.size()); }
 };
 using HierarchicalCallPtr = std::shared_ptr<HierarchicalCall>;
 
@@ -89,9 +86,8 @@ class ReplicasHere {
   const Duration timeout_;
   std::mutex mutex_;  // guards what is below, and the meetings
   std::condition_variable changed_;
-  std::deque<HierarchicalCallPtr> open_;      // those that some have not joined yet
+  OpenMeetings<HierarchicalCall> open_;
   std::deque<HierarchicalCallPtr> complete_;  // those that the thread has not begun
-  std::int64_t first_open_ = 0;               // the number of the first of open_
   std::int64_t wanted_ = -1;  // a replica waits for this call, and for all before it
   std::optional<ErrorParts> error_;
   ErrorParts told_{};  // of it to the other processes

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "collective/base/call.h"
 #include "collective/base/sum.h"
+#include "collective/local/open_meetings.h"
 #include "core/base/error.h"
 #include "core/disk/trace.h"
 
@@ -24,19 +24,15 @@ using Steady = std::chrono::steady_clock;
 
 // One call, from the first member that makes it to the last that lets go of it. Fields without a
 // note are guarded by the group's mutex until all have joined, and do not change afterwards.
-struct Meeting {
-  explicit Meeting(int size) : calls(static_cast<std::size_t>(size)) {}
+struct Meeting : JoinedCalls {
+  using JoinedCalls::JoinedCalls;
 
-  std::vector<std::optional<CollectiveCall>> calls;  // by rank; empty: has not joined
-  int joined = 0;
   std::vector<std::int64_t> begins;       // of each reduction, in the elements of all of them
   std::int64_t elements = 0;              // of all of them
   std::int64_t chunks = 0;                // of an all-reduce
   std::atomic<std::int64_t> claimed = 0;  // chunks
   std::int64_t summed = 0;                // chunks; guarded by the mutex
   bool ended = false;                     // guarded by the mutex: all that there is to do was done
-
-  bool all_joined() const { return joined == static_cast<int>(calls.size()); }
 };
 
 class Group {
@@ -72,9 +68,8 @@ class Group {
   const ThreadGroupOptions options_;
   std::mutex mutex_;  // guards what is below, and the meetings
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Meeting>> open_;  // those that some have not joined yet
-  std::int64_t first_open_ = 0;                // the number of the first of them
-  int summing_ = 0;                            // threads that are in members' memory
+  OpenMeetings<Meeting> open_;
+  int summing_ = 0;  // threads that are in members' memory
   std::optional<ErrorParts> error_;
   std::atomic<bool> failed_ = false;  // the same for a thread that sums
 };
@@ -83,32 +78,17 @@ std::shared_ptr<Meeting> Group::join(int rank, std::int64_t number, CollectiveCa
   check_call(call, rank, size_);
   Lock lock(mutex_);
   if (error_) raise(lock);
-  const auto place = static_cast<std::size_t>(number - first_open_);
-  // A member is at most one ahead of the last meeting: it joins every one of them, in order.
-  if (place == open_.size()) open_.push_back(std::make_shared<Meeting>(size_));
-  auto meeting = open_[place];
-  for (int other = 0; other < size_; ++other) {
-    const auto& made = meeting->calls[static_cast<std::size_t>(other)];
-    if (!made) continue;
-    if (const std::string differs = difference(*made, other, call, rank); !differs.empty()) {
-      fail({Code::kFailedPrecondition,
-            str("call ", number, " of the group: ", differs,
-                "; all members must make the same calls in the same order")},
-           lock);
-      raise(lock);
-    }
-    break;  // all that have joined agree
+  auto [meeting, differs] = open_.join(rank, 0, number, std::move(call),
+                                       [this] { return std::make_shared<Meeting>(size_); });
+  if (!differs.empty()) {
+    fail({Code::kFailedPrecondition, differs}, lock);
+    raise(lock);
   }
-  meeting->calls[static_cast<std::size_t>(rank)] = std::move(call);
-  if (++meeting->joined == size_) complete(*meeting);
+  if (meeting->all_joined()) complete(*meeting);
   return meeting;
 }
 
-// The last one has joined, which is the first one's turn to leave the queue: every member joins in
-// order, so a later meeting cannot be complete before this one.
 void Group::complete(Meeting& meeting) {
-  open_.pop_front();
-  ++first_open_;
   for (const Reduction& each : meeting.calls[0]->reductions) {
     if (lies_on_device(each)) continue;
     meeting.begins.push_back(meeting.elements);

@@ -156,21 +156,21 @@ std::vector<double> ThresholdRatios::results() const {
   return ratios;
 }
 
-Precision::Precision(ThresholdOptions options)
-    : options_(checked_thresholds(std::move(options), "precision")),
+ThresholdRatio::ThresholdRatio(ThresholdOptions options, const char* default_name)
+    : options_(checked_thresholds(std::move(options), default_name)),
       ratios_(options_.thresholds.size()) {}
 
+Precision::Precision(ThresholdOptions options) : ThresholdRatio(std::move(options), "precision") {}
+
 Array Precision::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  ThresholdSums sums = threshold_sums(options_, prediction, label, weights);
+  ThresholdSums sums = threshold_sums(options(), prediction, label, weights);
   return stack({sums.true_positives, sums.predicted}, 0);
 }
 
-Recall::Recall(ThresholdOptions options)
-    : options_(checked_thresholds(std::move(options), "recall")),
-      ratios_(options_.thresholds.size()) {}
+Recall::Recall(ThresholdOptions options) : ThresholdRatio(std::move(options), "recall") {}
 
 Array Recall::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  ThresholdSums sums = threshold_sums(options_, prediction, label, weights);
+  ThresholdSums sums = threshold_sums(options(), prediction, label, weights);
   return stack({sums.true_positives, sums.positives}, 0);
 }
 

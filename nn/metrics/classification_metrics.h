@@ -78,48 +78,47 @@ struct ThresholdOptions {
   std::string name = {};  // "precision" or "recall", if empty
 };
 
-// The share of the examples predicted positive that are positive. Summary [2, thresholds]: true
-// positives, predicted positives.
-class Precision final : public Metric {
+// For each threshold the ratio of two counts. Summary [2, thresholds]: the two counts.
+class ThresholdRatio : public Metric {
  public:
-  explicit Precision(ThresholdOptions options = {});
   const std::string& name() const override { return options_.name; }
   Direction direction() const override { return Direction::kRises; }
-  Array summary(const Array& prediction, const Array& label,
-                const Array& weights = {}) const override;
   MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
   void add(const Tensor& summary) override { ratios_.add(summary, name()); }
-  void merge(const Precision& other) { ratios_.merge(other.ratios_, name()); }
   double result() const override { return results().front(); }  // at the first threshold
   std::vector<double> results() const { return ratios_.results(); }
   void reset() override { ratios_.reset(); }
-  std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(options_); }
+
+ protected:
+  ThresholdRatio(ThresholdOptions options, const char* default_name);
+  void merge_ratios(const ThresholdRatio& other) { ratios_.merge(other.ratios_, name()); }
+  const ThresholdOptions& options() const { return options_; }
 
  private:
   ThresholdOptions options_;
   ThresholdRatios ratios_;
 };
 
-// The share of the positive examples that are predicted positive. Summary [2, thresholds]: true
-// positives, positives.
-class Recall final : public Metric {
+// The share of the examples predicted positive that are positive. Summary: true positives,
+// predicted positives.
+class Precision final : public ThresholdRatio {
  public:
-  explicit Recall(ThresholdOptions options = {});
-  const std::string& name() const override { return options_.name; }
-  Direction direction() const override { return Direction::kRises; }
+  explicit Precision(ThresholdOptions options = {});
   Array summary(const Array& prediction, const Array& label,
                 const Array& weights = {}) const override;
-  MetricInput input(const Array&) const override { return MetricInput::kProbabilities; }
-  void add(const Tensor& summary) override { ratios_.add(summary, name()); }
-  void merge(const Recall& other) { ratios_.merge(other.ratios_, name()); }
-  double result() const override { return results().front(); }  // at the first threshold
-  std::vector<double> results() const { return ratios_.results(); }
-  void reset() override { ratios_.reset(); }
-  std::unique_ptr<Metric> clone() const override { return std::make_unique<Recall>(options_); }
+  void merge(const Precision& other) { merge_ratios(other); }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(options()); }
+};
 
- private:
-  ThresholdOptions options_;
-  ThresholdRatios ratios_;
+// The share of the positive examples that are predicted positive. Summary: true positives,
+// positives.
+class Recall final : public ThresholdRatio {
+ public:
+  explicit Recall(ThresholdOptions options = {});
+  Array summary(const Array& prediction, const Array& label,
+                const Array& weights = {}) const override;
+  void merge(const Recall& other) { merge_ratios(other); }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Recall>(options()); }
 };
 
 // ---- calibration ----

@@ -65,58 +65,56 @@ struct Batch {
   }
 };
 
-template <typename Kind>
-Normalisation problem_of(const Shape& x, const Attributes& attributes) {
-  std::int64_t n = x[x.rank() - 1];
-  return Kind::problem(x.elements() / n, n, static_cast<float>(attributes.get<double>("epsilon")));
+// A run of `Pass`, a primitive of `Kind` over x; `set` gives it the call's memory.
+template <typename Kind, typename Pass, typename Set>
+KernelRun prepare_pass(const KernelTypes& types, const Shape& x,
+                       typename Pass::primitive_desc (*describe)(const Normalisation&), Set set) {
+  if (x.elements() == 0) return onednn::zeros(types);
+  return onednn::guarded("normalisation", [&]() -> KernelRun {
+    const std::int64_t n = x[x.rank() - 1];
+    const Normalisation p = Kind::problem(
+        x.elements() / n, n, static_cast<float>(types.attributes.template get<double>("epsilon")));
+    auto desc = describe(p);
+    auto made = std::make_shared<onednn::Primitive>(Pass(desc), desc.scratchpad_desc());
+    return [p, made, set](const KernelCall& call) {
+      set(*made, p, call);
+      made->run("normalisation");
+    };
+  });
 }
 
 // x, gamma, beta -> y, mean, variance.
 template <typename Kind>
 KernelRun prepare(const KernelTypes& types) {
-  const Shape& x = types.inputs[0].shape;
-  if (x.elements() == 0) return onednn::zeros(types);
-  return onednn::guarded("normalisation", [&]() -> KernelRun {
-    Normalisation p = problem_of<Kind>(x, types.attributes);
-    auto desc = Kind::forward(p);
-    auto made =
-        std::make_shared<onednn::Primitive>(typename Kind::Forward(desc), desc.scratchpad_desc());
-    return [p, made](const KernelCall& call) {
-      made->set(DNNL_ARG_SRC, p.x, call.inputs[0]);
-      made->set(DNNL_ARG_SCALE, p.vector, call.inputs[1]);
-      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
-      made->set(DNNL_ARG_DST, p.x, call.outputs[0]);
-      made->set(DNNL_ARG_MEAN, p.statistic, call.outputs[1]);
-      made->set(DNNL_ARG_VARIANCE, p.statistic, call.outputs[2]);
-      made->run("normalisation");
-    };
-  });
+  return prepare_pass<Kind, typename Kind::Forward>(
+      types, types.inputs[0].shape, Kind::forward,
+      [](onednn::Primitive& made, const Normalisation& p, const KernelCall& call) {
+        made.set(DNNL_ARG_SRC, p.x, call.inputs[0]);
+        made.set(DNNL_ARG_SCALE, p.vector, call.inputs[1]);
+        made.set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
+        made.set(DNNL_ARG_DST, p.x, call.outputs[0]);
+        made.set(DNNL_ARG_MEAN, p.statistic, call.outputs[1]);
+        made.set(DNNL_ARG_VARIANCE, p.statistic, call.outputs[2]);
+      });
 }
 
 // dy, x, gamma, mean, variance -> dx, dgamma, dbeta.
 template <typename Kind>
 KernelRun prepare_gradient(const KernelTypes& types) {
-  const Shape& x = types.inputs[1].shape;
-  if (x.elements() == 0) return onednn::zeros(types);
-  return onednn::guarded("normalisation", [&]() -> KernelRun {
-    Normalisation p = problem_of<Kind>(x, types.attributes);
-    auto desc = Kind::backward(p);
-    auto made =
-        std::make_shared<onednn::Primitive>(typename Kind::Backward(desc), desc.scratchpad_desc());
-    return [p, made](const KernelCall& call) {
-      made->set(DNNL_ARG_DIFF_DST, p.x, call.inputs[0]);
-      made->set(DNNL_ARG_SRC, p.x, call.inputs[1]);
-      made->set(DNNL_ARG_SCALE, p.vector, call.inputs[2]);
-      // oneDNN 2.6 demands one, and does not look at it
-      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
-      made->set(DNNL_ARG_MEAN, p.statistic, call.inputs[3]);
-      made->set(DNNL_ARG_VARIANCE, p.statistic, call.inputs[4]);
-      made->set(DNNL_ARG_DIFF_SRC, p.x, call.outputs[0]);
-      made->set(DNNL_ARG_DIFF_SCALE, p.vector, call.outputs[1]);
-      made->set(DNNL_ARG_DIFF_SHIFT, p.vector, call.outputs[2]);
-      made->run("normalisation");
-    };
-  });
+  return prepare_pass<Kind, typename Kind::Backward>(
+      types, types.inputs[1].shape, Kind::backward,
+      [](onednn::Primitive& made, const Normalisation& p, const KernelCall& call) {
+        made.set(DNNL_ARG_DIFF_DST, p.x, call.inputs[0]);
+        made.set(DNNL_ARG_SRC, p.x, call.inputs[1]);
+        made.set(DNNL_ARG_SCALE, p.vector, call.inputs[2]);
+        // oneDNN 2.6 demands one, and does not look at it
+        made.set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
+        made.set(DNNL_ARG_MEAN, p.statistic, call.inputs[3]);
+        made.set(DNNL_ARG_VARIANCE, p.statistic, call.inputs[4]);
+        made.set(DNNL_ARG_DIFF_SRC, p.x, call.outputs[0]);
+        made.set(DNNL_ARG_DIFF_SCALE, p.vector, call.outputs[1]);
+        made.set(DNNL_ARG_DIFF_SHIFT, p.vector, call.outputs[2]);
+      });
 }
 
 constexpr CpuKernel kNormaliseKernels[] = {

@@ -16,17 +16,6 @@ namespace {
 
 bool narrow(const TensorType& ids) { return ids.dtype == DType::kInt32; }
 
-// An id out of range; "segment" or "id" is what the operation calls it.
-std::shared_ptr<const FaultSite> id_fault(Queue& queue, std::string_view op,
-                                          const KernelTypes& types, std::int64_t bound) {
-  return queue.add_fault(
-      [op, bound, inputs = std::vector<TensorType>(types.inputs.begin(), types.inputs.end())](
-          std::int64_t position, std::int64_t id) {
-        return fault_text(
-            op, inputs, str("id ", id, " at position ", position, " is outside [0, ", bound, ")"));
-      });
-}
-
 template <typename Id, typename Word>
 void gather_words(Queue& queue, Picks p, const Id* ids, const std::byte* from, std::byte* to,
                   const FaultSite& fault) {

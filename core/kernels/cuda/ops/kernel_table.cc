@@ -1,6 +1,7 @@
 #include "core/kernels/cuda/ops/kernel_table.h"
 
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -26,6 +27,16 @@ std::string fault_text(std::string_view op, std::span<const TensorType> inputs,
   for (std::size_t i = 0; i < inputs.size(); ++i)
     text += str(i > 0 ? ", " : "", inputs[i].to_string());
   return str(text, "): ", what);
+}
+
+std::shared_ptr<const FaultSite> id_fault(Queue& queue, std::string_view op,
+                                          const KernelTypes& types, std::int64_t bound) {
+  return queue.add_fault(
+      [op, bound, inputs = std::vector<TensorType>(types.inputs.begin(), types.inputs.end())](
+          std::int64_t position, std::int64_t id) {
+        return fault_text(
+            op, inputs, str("id ", id, " at position ", position, " is outside [0, ", bound, ")"));
+      });
 }
 
 }  // namespace cairn::cuda

@@ -1,8 +1,12 @@
 // The kernels of CUDA devices, by operation.
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "core/kernels/cuda/runtime/faults.h"
 #include "core/kernels/cuda/runtime/queue.h"
 #include "core/kernels/kernel.h"
 
@@ -40,5 +44,8 @@ std::span<const Kernel> softmax_kernels();
 // "gather(float32[3, 2], int64[2]): " and `what`.
 std::string fault_text(std::string_view op, std::span<const TensorType> inputs,
                        std::string_view what);
+// The error of an id at a position, outside [0, bound); a kernel reports (position, id).
+std::shared_ptr<const FaultSite> id_fault(Queue& queue, std::string_view op,
+                                          const KernelTypes& types, std::int64_t bound);
 
 }  // namespace cairn::cuda

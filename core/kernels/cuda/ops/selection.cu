@@ -68,16 +68,6 @@ KernelRun prepare_top_k(Queue& queue, const KernelTypes& types) {
   }
 }
 
-std::shared_ptr<const FaultSite> pick_fault(Queue& queue, std::string_view op,
-                                            const KernelTypes& types, std::int64_t bound) {
-  return queue.add_fault(
-      [op, bound, inputs = std::vector<TensorType>(types.inputs.begin(), types.inputs.end())](
-          std::int64_t position, std::int64_t id) {
-        return fault_text(
-            op, inputs, str("id ", id, " at position ", position, " is outside [0, ", bound, ")"));
-      });
-}
-
 template <typename Id, typename Word>
 KernelRun gather_along(Queue& queue, Along picks, std::int64_t bound,
                        std::shared_ptr<const FaultSite> fault) {
@@ -101,7 +91,7 @@ KernelRun prepare_gather_along_by(Queue& queue, const KernelTypes& types) {
   const std::int64_t axis = types.attributes.get<std::int64_t>("axis");
   const Along picks = along_axis(types.inputs[1].shape, axis);
   const std::int64_t bound = types.inputs[0].shape[static_cast<int>(axis)];
-  auto fault = pick_fault(queue, "gather_along", types, bound);
+  auto fault = id_fault(queue, "gather_along", types, bound);
   switch (dtype_bytes(types.inputs[0].dtype)) {
     case 1: return gather_along<Id, std::uint8_t>(queue, picks, bound, fault);
     case 2: return gather_along<Id, std::uint16_t>(queue, picks, bound, fault);
@@ -146,7 +136,7 @@ KernelRun prepare_gather_along_grad(Queue& queue, const KernelTypes& types) {
   const std::int64_t axis = types.attributes.get<std::int64_t>("axis");
   const Along picks = along_axis(types.inputs[1].shape, axis);
   const std::int64_t bound = types.outputs[0].shape[static_cast<int>(axis)];
-  auto fault = pick_fault(queue, "gather_along_grad", types, bound);
+  auto fault = id_fault(queue, "gather_along_grad", types, bound);
   return types.inputs[1].dtype == DType::kInt32
              ? gather_along_grad<std::int32_t>(queue, picks, bound, std::move(fault))
              : gather_along_grad<std::int64_t>(queue, picks, bound, std::move(fault));
