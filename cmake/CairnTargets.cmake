@@ -35,6 +35,22 @@ function(cairn_pch)
     <map> <memory> <mutex> <nlohmann/json.hpp> <optional> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector>)
 endfunction()
 
+# cairn_schema(rpc_schema cairn.capnp LIBRARIES lib...): a library of what capnp makes of a schema of this folder. Its header is found
+# as "rpc/cairn.capnp.h"; schemas of other folders import it as "/rpc/cairn.capnp".
+function(cairn_schema name file)
+  cmake_parse_arguments(SCHEMA "" "" "LIBRARIES" ${ARGN})
+  set(CAPNPC_SRC_PREFIX ${PROJECT_SOURCE_DIR})
+  set(CAPNPC_OUTPUT_DIR ${PROJECT_BINARY_DIR}/schema)
+  set(CAPNPC_IMPORT_DIRS ${PROJECT_SOURCE_DIR})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  cmake_path(GET file PARENT_PATH below)
+  file(MAKE_DIRECTORY ${CAPNPC_OUTPUT_DIR}/${folder}/${below})
+  capnp_generate_cpp(sources headers ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  add_library(cairn_${name} STATIC ${sources} ${headers})
+  target_include_directories(cairn_${name} PUBLIC $<BUILD_INTERFACE:${CAPNPC_OUTPUT_DIR}>)
+  target_link_libraries(cairn_${name} PUBLIC ${SCHEMA_LIBRARIES} CapnProto::capnp cairn_sanitize)
+endfunction()
+
 # cairn_room(core SOURCES a.cc b.cc PUBLIC lib... PRIVATE lib...)
 function(cairn_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
