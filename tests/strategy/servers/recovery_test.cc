@@ -21,198 +21,180 @@ Function count_function(Strategy& strategy, const Counters& counters) {
       [&counters](Iterator input) { counters.add_one(input.get_next().features["value"]); });
 }
 
-class ExactlyOnce : public ::testing::TestWithParam<int> {};
+// A cluster on which each closure takes an element of `data` and adds one to that row, v and w.
+struct CountingJob {
+  SimulatedCluster cluster;
+  ClusterCoordinator coordinator{cluster.strategy()};
+  Counters counters{cluster.strategy()};
+  PerWorkerDatasetHandle data;
+  Function add = count_function(cluster.strategy(), counters);
+
+  explicit CountingJob(const SimulatedClusterOptions& options,
+                       const Dataset& elements = numbers(Counters::kRows))
+      : cluster(options), data(coordinator.create_shared_dataset(elements)) {}
+
+  void schedule(std::int64_t closures) {
+    for (std::int64_t i = 0; i < closures; ++i) coordinator.schedule(add, {data});
+  }
+  void count(std::int64_t closures) {
+    schedule(closures);
+    coordinator.join(kPatience);
+  }
+  void expect_each_row_counted_once() const {
+    EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
+    EXPECT_EQ(counters.value_of_w(), static_cast<float>(Counters::kRows));
+    EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
+  }
+  // v, w and the rows have counted the same number of closures, which is returned.
+  float expect_one_count() const {
+    const float v = counters.value_of_v();
+    const auto rows = counters.value_of_rows();
+    EXPECT_EQ(counters.value_of_w(), v);
+    EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
+    return v;
+  }
+};
+
+class ExactlyOnce : public ::testing::TestWithParam<int> {
+ protected:
+  static SimulatedClusterOptions options(int workers) {
+    return {.ps = 2, .workers = workers, .seed = static_cast<std::uint64_t>(GetParam())};
+  }
+};
 
 TEST_P(ExactlyOnce, ClosuresOfAKilledWorkerAreAppliedOnceAndNoElementIsLost) {
-  SimulatedCluster cluster({.ps = 2, .workers = 3, .seed = static_cast<std::uint64_t>(GetParam())});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
+  CountingJob job(options(3));
+  job.schedule(Counters::kRows);
 
-  cluster.run_for(std::chrono::milliseconds(3 + GetParam()));
-  cluster.kill_worker(GetParam() % 3);
-  cluster.run_for(std::chrono::milliseconds(20));
-  cluster.start_worker(GetParam() % 3);
-  coordinator.join(kPatience);
+  job.cluster.run_for(std::chrono::milliseconds(3 + GetParam()));
+  job.cluster.kill_worker(GetParam() % 3);
+  job.cluster.run_for(std::chrono::milliseconds(20));
+  job.cluster.start_worker(GetParam() % 3);
+  job.coordinator.join(kPatience);
 
-  EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
-  EXPECT_EQ(counters.value_of_w(), static_cast<float>(Counters::kRows));
-  EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
+  job.expect_each_row_counted_once();
 }
 
 TEST_P(ExactlyOnce, APartitionedWorkerThatComesBackChangesNothingMore) {
-  SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = static_cast<std::uint64_t>(GetParam())});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
+  CountingJob job(options(2));
+  job.schedule(Counters::kRows);
 
-  cluster.run_for(std::chrono::milliseconds(2 + GetParam()));
-  cluster.network().partition_both("chief", "worker0");  // it still reaches the ps
-  cluster.run_for(std::chrono::seconds(3));
-  cluster.network().heal_all();
-  coordinator.join(kPatience);
-  cluster.run_for(std::chrono::seconds(3));
+  job.cluster.run_for(std::chrono::milliseconds(2 + GetParam()));
+  job.cluster.network().partition_both("chief", "worker0");  // it still reaches the ps
+  job.cluster.run_for(std::chrono::seconds(3));
+  job.cluster.network().heal_all();
+  job.coordinator.join(kPatience);
+  job.cluster.run_for(std::chrono::seconds(3));
 
-  EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
-  EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
+  job.expect_each_row_counted_once();
 }
 
 TEST_P(ExactlyOnce, AnAnswerThatIsLostOnItsWayHasAllItsClosuresRunAgainAndAppliedOnce) {
-  SimulatedCluster cluster({.ps = 2, .workers = 1, .seed = static_cast<std::uint64_t>(GetParam())});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
+  CountingJob job(options(1));
+  job.schedule(Counters::kRows);
 
-  cluster.run_for(std::chrono::milliseconds(5 + GetParam()));
-  const std::size_t under_way = coordinator.counts().inflight;
-  cluster.network().drop_next("worker0", "chief");
-  coordinator.join(kPatience);
+  job.cluster.run_for(std::chrono::milliseconds(5 + GetParam()));
+  const std::size_t under_way = job.coordinator.counts().inflight;
+  job.cluster.network().drop_next("worker0", "chief");
+  job.coordinator.join(kPatience);
 
   EXPECT_GT(under_way, 1u);
-  EXPECT_GE(coordinator.counts().retried, 1u);
-  EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
-  EXPECT_EQ(counters.value_of_w(), static_cast<float>(Counters::kRows));
-  EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
+  EXPECT_GE(job.coordinator.counts().retried, 1u);
+  job.expect_each_row_counted_once();
 }
 
 TEST_P(ExactlyOnce, APsThatWasOnlyCutOffKeepsItsState) {
-  SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = static_cast<std::uint64_t>(GetParam())});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
+  CountingJob job(options(2));
+  job.schedule(Counters::kRows);
 
-  cluster.run_for(std::chrono::milliseconds(2 + GetParam()));
-  cluster.network().cut("worker0", "ps0");
-  cluster.network().cut("chief", "ps1");
-  cluster.run_for(std::chrono::milliseconds(50));
-  cluster.network().heal_all();
-  coordinator.join(kPatience);
+  job.cluster.run_for(std::chrono::milliseconds(2 + GetParam()));
+  job.cluster.network().cut("worker0", "ps0");
+  job.cluster.network().cut("chief", "ps1");
+  job.cluster.run_for(std::chrono::milliseconds(50));
+  job.cluster.network().heal_all();
+  job.coordinator.join(kPatience);
 
-  EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
-  EXPECT_EQ(counters.value_of_w(), static_cast<float>(Counters::kRows));
-  EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
-  EXPECT_EQ(coordinator.stats().lost_updates, 0u);
+  job.expect_each_row_counted_once();
+  EXPECT_EQ(job.coordinator.stats().lost_updates, 0u);
 }
 
 TEST_P(ExactlyOnce, AKilledPsLosesJustTheUpdatesThatAreReported) {
-  SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = static_cast<std::uint64_t>(GetParam())});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (int i = 0; i < 40; ++i) coordinator.schedule(add, {data});
-  coordinator.join(kPatience);
-  coordinator.save({.folder = "/checkpoints"});
-  for (int i = 0; i < 60; ++i) coordinator.schedule(add, {data});
+  CountingJob job(options(2));
+  job.count(40);
+  job.coordinator.save({.folder = "/checkpoints"});
+  job.schedule(60);
 
-  cluster.run_for(std::chrono::milliseconds(1 + GetParam()));
-  cluster.kill_ps(0);
-  cluster.run_for(std::chrono::milliseconds(30));
-  cluster.start_ps(0);
-  coordinator.join(kPatience);
+  job.cluster.run_for(std::chrono::milliseconds(1 + GetParam()));
+  job.cluster.kill_ps(0);
+  job.cluster.run_for(std::chrono::milliseconds(30));
+  job.cluster.start_ps(0);
+  job.coordinator.join(kPatience);
 
   // v and w lie on different ps: one of them lost nothing, the other what the report says.
-  float lost = static_cast<float>(coordinator.stats().lost_updates);
-  EXPECT_EQ(std::max(counters.value_of_v(), counters.value_of_w()), 100.0f);
-  EXPECT_EQ(std::min(counters.value_of_v(), counters.value_of_w()), 100.0f - lost);
+  float lost = static_cast<float>(job.coordinator.stats().lost_updates);
+  EXPECT_EQ(std::max(job.counters.value_of_v(), job.counters.value_of_w()), 100.0f);
+  EXPECT_EQ(std::min(job.counters.value_of_v(), job.counters.value_of_w()), 100.0f - lost);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ExactlyOnce, ::testing::Range(1, 13));
 
 TEST(Checkpoint, IsOneCutWhileTrainingGoesOn) {
-  SimulatedCluster cluster({.ps = 3, .workers = 2, .seed = 5});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-  for (int i = 0; i < 80; ++i) coordinator.schedule(add, {data});
-  while (coordinator.stats().updates < 20) cluster.run_for(std::chrono::microseconds(100));
-  std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
-  coordinator.join(kPatience);
+  CountingJob job({.ps = 3, .workers = 2, .seed = 5});
+  job.schedule(80);
+  while (job.coordinator.stats().updates < 20) job.cluster.run_for(std::chrono::microseconds(100));
+  std::string checkpoint = job.coordinator.save({.folder = "/checkpoints"});
+  job.coordinator.join(kPatience);
 
-  coordinator.restore(checkpoint);
+  job.coordinator.restore(checkpoint);
 
-  float v = counters.value_of_v();
-  auto rows = counters.value_of_rows();
+  const float v = job.expect_one_count();
   EXPECT_GT(v, 0.0f);
   EXPECT_LT(v, 80.0f);
-  EXPECT_EQ(counters.value_of_w(), v);
-  EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
 }
 
 // It has not been asked to hold its pushes, and some shards have marked when it is there.
 TEST(Checkpoint, IsOneCutAlthoughAWorkerComesBackWhileItIsMade) {
-  SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = 5});
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(Dataset::range(Counters::kRows).repeat().batch(1));
-  Function add = count_function(cluster.strategy(), counters);
-  for (int i = 0; i < 10; ++i) coordinator.schedule(add, {data});
-  coordinator.join(kPatience);
-  cluster.kill_worker(1);
-  cluster.run_for(std::chrono::milliseconds(50));
-  for (std::int64_t i = 0; i < 9 * Counters::kRows; ++i) coordinator.schedule(add, {data});
-  cluster.run_for(std::chrono::milliseconds(5));
+  CountingJob job({.ps = 2, .workers = 2, .seed = 5},
+                  Dataset::range(Counters::kRows).repeat().batch(1));
+  job.count(10);
+  job.cluster.kill_worker(1);
+  job.cluster.run_for(std::chrono::milliseconds(50));
+  job.schedule(9 * Counters::kRows);
+  job.cluster.run_for(std::chrono::milliseconds(5));
 
   // its pushes are under way, so that holding them takes long
-  cluster.network().partition("worker0", "ps0");
+  job.cluster.network().partition("worker0", "ps0");
   auto later = [&](int milliseconds, std::function<void()> work) {
-    cluster.reactor().schedule(std::chrono::milliseconds(milliseconds), std::move(work));
+    job.cluster.reactor().schedule(std::chrono::milliseconds(milliseconds), std::move(work));
   };
-  later(100, [&] { cluster.start_worker(1); });
+  later(100, [&] { job.cluster.start_worker(1); });
   // it marks later than the other
-  later(399, [&] { cluster.network().partition("chief", "ps1"); });
-  later(400, [&] { cluster.network().heal("worker0", "ps0"); });
-  later(440, [&] { cluster.network().heal("chief", "ps1"); });
-  const std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
-  coordinator.join(kPatience);
+  later(399, [&] { job.cluster.network().partition("chief", "ps1"); });
+  later(400, [&] { job.cluster.network().heal("worker0", "ps0"); });
+  later(440, [&] { job.cluster.network().heal("chief", "ps1"); });
+  const std::string checkpoint = job.coordinator.save({.folder = "/checkpoints"});
+  job.coordinator.join(kPatience);
   // worker 1 alone: nothing else was taken for dead
-  ASSERT_EQ(coordinator.stats().losses.size(), 1u);
+  ASSERT_EQ(job.coordinator.stats().losses.size(), 1u);
 
-  coordinator.restore(checkpoint);
+  job.coordinator.restore(checkpoint);
 
-  const float v = counters.value_of_v();
-  const auto rows = counters.value_of_rows();
+  const float v = job.expect_one_count();
   EXPECT_GE(v, 10.0f);
   EXPECT_LT(v, 910.0f);
-  EXPECT_EQ(counters.value_of_w(), v);
-  EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
-  EXPECT_EQ(static_cast<float>(coordinator.stats().global_step), v);
+  EXPECT_EQ(static_cast<float>(job.coordinator.stats().global_step), v);
 }
 
 // A job that goes back to a checkpoint of its own and then on from there.
-struct GoneBack {
-  SimulatedCluster cluster{{.ps = 2, .workers = 2, .seed = 3}};
-  ClusterCoordinator coordinator{cluster.strategy()};
-  Counters counters{cluster.strategy()};
-  PerWorkerDatasetHandle data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = count_function(cluster.strategy(), counters);
-
-  GoneBack() {
+struct GoneBack : CountingJob {
+  GoneBack() : CountingJob({.ps = 2, .workers = 2, .seed = 3}) {
     count(20);
     std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
     count(10);
     coordinator.restore(checkpoint);
     count(5);
   }
-  void count(int closures) {
-    for (int i = 0; i < closures; ++i) coordinator.schedule(add, {data});
-    coordinator.join(kPatience);
-  }
-  void expect_counted(float closures) const {
-    EXPECT_EQ(counters.value_of_v(), closures);
-    EXPECT_EQ(counters.value_of_w(), closures);
-    auto rows = counters.value_of_rows();
-    EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), closures);
-  }
+  void expect_counted(float closures) const { EXPECT_EQ(expect_one_count(), closures); }
 };
 
 TEST(Restore, AVariableThatIsMadeLaterLeavesTheOthersAsTheyAre) {
