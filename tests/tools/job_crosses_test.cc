@@ -9,7 +9,7 @@
 #include "core/graph/ops.h"
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/job_model.h"
 #include "tools/resume.h"
 
@@ -25,7 +25,7 @@ using ::testing::Not;
 // y is 1 where a and b differ: neither says anything by itself.
 constexpr const char* kRows = "0,x,x\n1,x,y\n1,y,x\n0,y,y\n";
 
-class JobCrosses : public ::testing::Test {
+class JobCrosses : public JobFixture {
  protected:
   JobCrosses() { folder_.write("a.csv", kRows); }
   static std::string text(const std::string& crosses, const std::string& model) {
@@ -33,15 +33,11 @@ class JobCrosses : public ::testing::Test {
            "[features]\nvocabulary = 'a'\nhashed = {b = 10}\n" +
            crosses + "\n[model]\n" + model;
   }
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
   std::string error_of(const std::string& text) const {
-    try {
+    return raised_by([&] {
       const Job read = job(text);
       JobNetwork(read, fit_features(read));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was taken";
+    });
   }
   // The shapes of the variables that a step over the job's data trains, by name; and the mean loss
   // of the last of `steps` steps.
@@ -73,7 +69,6 @@ class JobCrosses : public ::testing::Test {
     return names;
   }
 
-  TempFolder folder_;
   float loss_ = 0;
 };
 

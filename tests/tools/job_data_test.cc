@@ -9,7 +9,7 @@
 #include "data/dataset_iterator.h"
 #include "data/hash.h"
 #include "data/tfrecord_writer.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 
@@ -20,17 +20,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class JobDataTest : public ::testing::Test {
+class JobDataTest : public JobFixture {
  protected:
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
-  std::string error_of(const std::string& text) const {
-    try {
-      fit_features(job(text));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was taken";
-  }
   // All examples of the training data as one batch.
   struct Made {
     FittedFeatures features;
@@ -49,8 +40,6 @@ class JobDataTest : public ::testing::Test {
     return {features, data.element_spec(), *open(data.batch(100))->next()};
   }
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
-
-  TempFolder folder_;
 };
 
 constexpr const char* kXy =

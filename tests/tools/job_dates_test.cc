@@ -6,7 +6,7 @@
 
 #include "data/dataset_iterator.h"
 #include "strategy/base/one_device_strategy.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/fitted_features.h"
 #include "tools/job_model.h"
 #include "tools/job_words.h"
@@ -23,7 +23,7 @@ using ::testing::Pair;
 
 constexpr std::int64_t kDay = 86'400;
 
-class JobDates : public ::testing::Test {
+class JobDates : public JobFixture {
  protected:
   // A job over lines of a date and a label. `column`: the entry of the date's column.
   static std::string text(const std::string& column, const std::string& features,
@@ -31,26 +31,12 @@ class JobDates : public ::testing::Test {
     return "[data]\ntrain = 'a.csv'\n" + more + "[data.csv]\nlabel = 'y'\ncolumns = [\n" + column +
            ",\n'y:float32']\n[features]\n" + features;
   }
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
   std::string error_of(const std::string& text) const {
-    try {
+    return in_job_words(raised_by([&] {
       const Job read = job(text);
       JobNetwork(read, fit_features(read));
-    } catch (const Error& error) {
-      return in_job_words(error.what());
-    }
-    return "it was taken";
+    }));
   }
-  std::map<std::string, Tensor> batch_of(const std::string& text) const {
-    const Job read = job(text);
-    const Dataset data = train_source(read, fit_features(read)).batch(100);
-    const Element all = *open(data)->next();
-    std::map<std::string, Tensor> columns;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      columns[data.element_spec().columns[i].name] = all[i];
-    return columns;
-  }
-
   // How many numbers the features that `of` names have.
   static std::int64_t numbers_in(const Job& job, const std::set<std::string>& of) {
     const FittedFeatures fitted = fit_features(job);
@@ -61,8 +47,6 @@ class JobDates : public ::testing::Test {
         "numbers");
     return strategy.run(step, {batches})[0].shape()[1];
   }
-
-  TempFolder folder_;
 };
 
 const std::string kDate = "'day:date:%Y-%m-%d'";

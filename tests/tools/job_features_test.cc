@@ -6,7 +6,7 @@
 #include <map>
 
 #include "data/dataset_iterator.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/fitted_features.h"
 #include "tools/job_model.h"
 #include "tools/job_words.h"
@@ -19,18 +19,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class JobFeaturesTest : public ::testing::Test {
+class JobFeaturesTest : public JobFixture {
  protected:
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
   // The error of `call` in the words of a job.
   template <typename Call>
   static std::string said_by(Call call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return in_job_words(error.what());
-    }
-    return "it was taken";
+    return in_job_words(raised_by(call));
   }
   std::string error_of(const std::string& text) const {
     return said_by([&] {
@@ -38,18 +32,6 @@ class JobFeaturesTest : public ::testing::Test {
       JobNetwork(read, fit_features(read));
     });
   }
-  // The first batch of the training data.
-  std::map<std::string, Tensor> batch_of(const std::string& text) const {
-    const Job read = job(text);
-    const Dataset data = train_source(read, fit_features(read)).batch(100);
-    const Element all = *open(data)->next();
-    std::map<std::string, Tensor> columns;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      columns[data.element_spec().columns[i].name] = all[i];
-    return columns;
-  }
-
-  TempFolder folder_;
 };
 
 const std::string kCars =

@@ -7,7 +7,7 @@
 
 #include "data/dataset_iterator.h"
 #include "data/tfrecord_writer.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_metrics.h"
 #include "tools/job_model.h"
@@ -20,17 +20,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class JobObjectiveTest : public ::testing::Test {
+class JobObjectiveTest : public JobFixture {
  protected:
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
-  std::string error_of(const std::string& text) const {
-    try {
-      fit_features(job(text));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was taken";
-  }
   // The values of a column of all of the data, which is no larger than a batch.
   template <typename T>
   static std::vector<T> column(const Dataset& data, const std::string& name) {
@@ -38,8 +29,6 @@ class JobObjectiveTest : public ::testing::Test {
     const auto values = all[data.element_spec().find(name)].values<T>();
     return {values.begin(), values.end()};
   }
-
-  TempFolder folder_;
 };
 
 constexpr const char* kDays =

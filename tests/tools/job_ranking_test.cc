@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "data/dataset_iterator.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_lists.h"
 #include "tools/job_metrics.h"
@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class JobRanking : public ::testing::Test {
+class JobRanking : public JobFixture {
  protected:
   JobRanking() { write("q,a,1\nq,b,0\nr,a,0\nr,b,2\n"); }
   void write(const std::string& rows) const { folder_.write("a.csv", rows); }
@@ -26,18 +26,12 @@ class JobRanking : public ::testing::Test {
            "label = {column = 'clicks'}\n[features]\nvocabulary = ['item']\n[model]\n" +
            of_model + rest;
   }
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
   std::string error_of(const std::string& text) const {
-    try {
+    return raised_by([&] {
       const Job read = job(text);
       verify_training_lists(read, fit_features(read));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was taken";
+    });
   }
-
-  TempFolder folder_;
 };
 
 TEST_F(JobRanking, HasAGroupALossAndMetricsOfLists) {

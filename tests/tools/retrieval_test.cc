@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "nn/metrics/ranking_metrics.h"
-#include "tests/tools/temp_folder.h"
+#include "tests/tools/job_fixture.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"
 #include "tools/job_metrics.h"
@@ -47,7 +47,7 @@ TEST(Retrieval, ExamplesCountByTheirWeights) {
   EXPECT_NEAR(judged[0].second, 3.0 / 4, 1e-6);
 }
 
-class JobRetrieval : public ::testing::Test {
+class JobRetrieval : public JobFixture {
  protected:
   static std::string text(const std::string& of_data, const std::string& of_model,
                           const std::string& label = "") {
@@ -55,18 +55,10 @@ class JobRetrieval : public ::testing::Test {
            "'year:float32']\n" + label +
            "[features]\nvocabulary = ['user', 'film']\nnumeric = 'year'\n[model]\n" + of_model;
   }
-  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
   std::string error_of(const std::string& text) const {
     folder_.write("a.csv", "u,f,1\n");
-    try {
-      fit_features(job(text));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was taken";
+    return JobFixture::error_of(text);
   }
-
-  TempFolder folder_;
 };
 
 const std::string kFilm = "candidate = 'film'\n";

@@ -192,6 +192,13 @@ struct SimulatedPs {
   ShardClient client(std::uint32_t shard = 0) {
     return {reactor, network.host("worker"), server.address(), shard};
   }
+  // One of shard 0, which has `tables` and is open.
+  ShardClient open_client(const std::vector<TableConfig>& tables) {
+    ShardClient made = client();
+    made.configure(tables);
+    made.open();
+    return made;
+  }
 
   rpc::SimReactor reactor;
   rpc::SimNetwork network;

@@ -23,11 +23,9 @@ std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0
 
 TEST(ShardService, PullsAndPushesOverTheWire) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(
+  ShardClient client = ps.open_client(
       {whole_table(0, variable("small", {2, 2}), sgd()),
        whole_table(1, variable("large", {kTableRows, 16}, Initializer::uniform(-1, 1)), sgd())});
-  client.open();
   const Floats large = client.pull(1);
   ASSERT_EQ(large.size(), static_cast<std::size_t>(kTableRows) * 16);
 
@@ -70,9 +68,7 @@ std::string refusal(ShardClient& client, Request request) {
 
 TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(one_table());
-  client.open();
+  ShardClient client = ps.open_client(one_table());
   client.mark(1);
   auto refused = [](const std::string& call) {
     return HasSubstr(call + " is for the chief: /job:worker/task:0 at ");
@@ -114,9 +110,7 @@ TEST(ShardService, ACoordinatorThatWasReplacedHasNoSayAnyMore) {
 
 TEST(ShardService, ACheckpointsFolderIsOnePathForAllProcesses) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(one_table());
-  client.open();
+  ShardClient client = ps.open_client(one_table());
   for (const std::string folder : {"c", "/c/../elsewhere", "..", ""}) {
     SCOPED_TRACE(folder);
     client.mark(5);
@@ -129,9 +123,7 @@ TEST(ShardService, ACheckpointsFolderIsOnePathForAllProcesses) {
 
 TEST(ShardService, APushWhoseAnswerWasLostIsAppliedOnce) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure({whole_table(0, variable("w", {2, 2}), sgd())});
-  client.open();
+  ShardClient client = ps.open_client({whole_table(0, variable("w", {2, 2}), sgd())});
   ps.network.drop_next("ps", "worker");
   EXPECT_THROW(client.push(41, 0, {1, 1, 1, 1}), UnavailableError);
 
@@ -210,9 +202,7 @@ TEST(ShardService, PlacesTakeNoMoreThanTheMemoryThatTheyLieIn) {
 
 TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(one_table());
-  client.open();
+  ShardClient client = ps.open_client(one_table());
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const Floats at_mark = client.pull(0);
   client.mark(5);
@@ -233,9 +223,7 @@ TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
 
 TEST(ShardService, ASaveWhoseConnectionIsLostDropsItsMark) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(one_table());
-  client.open();
+  ShardClient client = ps.open_client(one_table());
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
   auto saving = client.save_later(5, "/c/ckpt-00000005");
@@ -266,9 +254,7 @@ TEST(ShardService, WhatAnEarlierConnectionStillAsksForIsRefusedOnceALaterOneHasC
 
 TEST(ShardService, ARotOnTheDiskIsDataLossAndNeverHalfAModel) {
   SimulatedPs ps;
-  ShardClient client = ps.client();
-  client.configure(one_table());
-  client.open();
+  ShardClient client = ps.open_client(one_table());
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
   client.wait(client.save_later(5, "/c"));
