@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "bench/benches.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "data/fit.h"
-#include "tests/data/adult_schema.h"
+#include "testing/adult_schema.h"
 
 namespace cairn {
 namespace {

@@ -15,7 +15,7 @@
 #include "data/byte_source.h"
 #include "data/dataset_iterator.h"
 #include "service/consumer/data_service_reader.h"
-#include "tests/data/adult_schema.h"
+#include "testing/adult_schema.h"
 #include "tools/child_process.h"
 
 namespace cairn::bench {

@@ -3,7 +3,7 @@
 #include <zlib.h>
 
 #include "data/fit.h"
-#include "tests/data/adult_schema.h"
+#include "testing/adult_schema.h"
 #include "tests/data/testing.h"
 
 namespace cairn::testing {

@@ -7,7 +7,7 @@
 #include "data/dataset_wire.h"
 #include "data/hash.h"
 #include "data/hash_split.h"
-#include "tests/data/adult_schema.h"
+#include "testing/adult_schema.h"
 #include "tests/data/testing.h"
 
 namespace cairn::testing {

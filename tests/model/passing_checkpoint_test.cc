@@ -2,7 +2,7 @@
 // upon it.
 #include <gtest/gtest.h>
 
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

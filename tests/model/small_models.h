@@ -11,7 +11,7 @@
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
 #include "strategy/make_strategy.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn::testing {
 

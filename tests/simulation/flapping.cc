@@ -7,9 +7,9 @@
 
 #include "coordinator/cluster/flapping.h"
 #include "core/base/random.h"
+#include "testing/simulated_cluster.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/world.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn::simulation {
 namespace {

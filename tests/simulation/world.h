@@ -6,11 +6,11 @@
 #include <set>
 
 #include "ps/shard/shard.h"
+#include "testing/simulated_cluster.h"
 #include "tests/simulation/cut.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/program.h"
 #include "tests/simulation/run.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn::simulation {
 

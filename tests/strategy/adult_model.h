@@ -8,7 +8,7 @@
 #include "core/graph/ops.h"
 #include "data/fit.h"
 #include "nn/nn.h"
-#include "tests/data/adult_schema.h"
+#include "testing/adult_schema.h"
 
 namespace cairn::testing {
 

@@ -8,8 +8,8 @@
 
 #include "strategy/in_sync/central_storage_strategy.h"
 #include "strategy/in_sync/mirrored_strategy.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/in_sync/mirrored_on_gpus.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn::testing {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/base/json.h"
+#include "testing/simulated_cluster.h"
 #include "tests/coordinator/engine/part_fixture.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

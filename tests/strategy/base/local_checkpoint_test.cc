@@ -9,7 +9,7 @@
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn {

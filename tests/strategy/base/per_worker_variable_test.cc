@@ -8,8 +8,8 @@
 #include "core/graph/ops.h"
 #include "core/graph/static_hash_table.h"
 #include "strategy/base/one_device_strategy.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/in_sync/workers_in_step.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

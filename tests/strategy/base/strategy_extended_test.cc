@@ -6,8 +6,8 @@
 
 #include "core/graph/ops.h"
 #include "strategy/base/one_device_strategy.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/in_sync_kinds.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -9,8 +9,8 @@
 #include "nn/nn.h"
 #include "strategy/in_sync/central_storage_strategy.h"
 #include "strategy/in_sync/mirrored_strategy.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/base/several_replicas.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn {

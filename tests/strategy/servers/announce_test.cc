@@ -5,7 +5,7 @@
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/graph/ops.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "core/graph/ops.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/base/random.h"
 #include "rpc/net/hello_io.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/json.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

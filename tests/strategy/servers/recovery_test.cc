@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/graph/ops.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/ops.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

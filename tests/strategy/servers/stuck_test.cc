@@ -5,7 +5,7 @@
 #include "coordinator/engine/stuck_watch.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/graph/ops.h"
 #include "nn/nn.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/vector_cases.h"
 
 namespace cairn {

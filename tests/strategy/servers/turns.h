@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn::testing {
 

@@ -6,7 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "tests/strategy/servers/simulated_cluster.h"
+#include "testing/simulated_cluster.h"
 
 namespace cairn::testing {
 

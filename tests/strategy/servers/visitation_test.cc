@@ -6,8 +6,8 @@
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "data/auto_shard.h"
+#include "testing/simulated_cluster.h"
 #include "tests/storage/fixture.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

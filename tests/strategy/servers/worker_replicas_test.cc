@@ -8,10 +8,10 @@
 
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
+#include "testing/simulated_cluster.h"
 #include "tests/strategy/adult_model.h"
 #include "tests/strategy/image_model.h"
 #include "tests/strategy/in_sync_kinds.h"
-#include "tests/strategy/servers/simulated_cluster.h"
 
 namespace cairn {
 namespace {

@@ -9,10 +9,10 @@
 #include <functional>
 #include <span>
 
+#include "core/graph/rules/rule_def.h"
 #include "core/graph/update_rule.h"
 #include "core/kernels/cuda/runtime/queue.h"
 #include "core/kernels/device.h"
-#include "core/graph/rules/rule_def.h"
 
 namespace cairn::cuda {
 
