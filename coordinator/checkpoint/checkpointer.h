@@ -5,8 +5,6 @@
 // what was written is swept and the save begins anew once the ps is back. A restore compares every
 // variable first, so that a checkpoint of another model changes nothing, and then has each ps read
 // its rows.
-//   checkpointer.cc          save
-//   checkpointer_restore.cc  restore
 //   Thread  the engine's; files are touched on the disk's thread.
 //   Errors  save(): InvalidArgument: no folder, or metadata that is not JSON; FailedPrecondition:
 //           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
