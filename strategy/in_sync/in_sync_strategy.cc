@@ -1,26 +1,20 @@
 #include "strategy/in_sync/in_sync_strategy.h"
 
-#include <algorithm>
-#include <cstring>
 #include <mutex>
 
-#include "core/base/log.h"
-#include "core/graph/join_replicas.h"
-#include "core/graph/op_def.h"
-#include "core/graph/ops.h"
-#include "core/graph/recording.h"
 #include "strategy/base/dealt_iterator.h"
 #include "strategy/base/device_names.h"
-#include "strategy/base/replica_recording.h"
+#include "strategy/in_sync/in_sync_paths.h"
 #include "strategy/in_sync/replica_group.h"
 #include "strategy/in_sync/replica_runtime.h"
 
 namespace cairn {
+namespace {
 
 // The one place, from which all replicas read. Pushes come from one of them, while no other reads.
-class OneAtATime final : public VariableStore {
+class LockedStore final : public VariableStore {
  public:
-  explicit OneAtATime(VariableStore& store) : store_(store) {}
+  explicit LockedStore(VariableStore& store) : store_(store) {}
   void pull(const StepContext& step, std::span<Read> reads) override {
     std::lock_guard hold(mutex_);
     store_.pull(step, reads);
@@ -35,55 +29,15 @@ class OneAtATime final : public VariableStore {
   VariableStore& store_;
 };
 
-namespace {
-
-bool within_trace() { return TraceContext::current() != nullptr; }
-
-// What the next step of this kind will take from its datasets. They are read by the replica that
-// first comes to it, and each has its part sent to its device.
-class NextOfReplicas {
- public:
-  struct From {
-    std::shared_ptr<const DealtIterator> data;
-    std::size_t calls;
-  };
-  explicit NextOfReplicas(std::vector<From> from) : from_(std::move(from)) {}
-
-  // `piece` says which of an iterator's replicas it is.
-  std::vector<Tensor> of(const std::function<std::size_t(const DealtIterator&)>& piece) {
-    std::lock_guard hold(mutex_);
-    if (read_.empty())
-      for (const From& one : from_) read_.push_back(one.data->read_ahead(one.calls));
-    std::vector<Tensor> values;
-    for (std::size_t i = 0; i < from_.size(); ++i) {
-      const std::vector<Tensor>& own = read_[i][piece(*from_[i].data)];
-      values.insert(values.end(), own.begin(), own.end());
-    }
-    return values;
-  }
-
- private:
-  std::mutex mutex_;  // guards all below
-  const std::vector<From> from_;
-  std::vector<std::vector<std::vector<Tensor>>> read_;  // by iterator and replica
-};
-
 }  // namespace
 
-// One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
-// graphs, and no thread is made.
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
-                               const std::vector<NamedDevice>& devices,
-                               std::unique_ptr<ReplicaRunner> runner, bool check_replicas)
+                               const std::vector<NamedDevice>& devices)
     : LocalStrategy(std::move(runtime), *devices.front().device),
       runtime_(static_cast<ReplicaRuntime&>(LocalStrategy::runtime())),
       replicas_(runtime_.replicas()),
       local_(runtime_.local_replicas()),
-      first_(runtime_.first_replica()),
-      check_replicas_(check_replicas),
-      recording_(
-          std::make_unique<ReplicaRecording>(*this, variable_creator(), replicas_, first_, local_)),
-      group_(std::move(runner)) {
+      first_(runtime_.first_replica()) {
   for (const NamedDevice& device : devices) {
     device_names_.push_back(device.name);
     on_devices_ = on_devices_ || device.device->memory() == Device::Memory::kOwn;
@@ -93,150 +47,43 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
 
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
                                const std::vector<NamedDevice>& devices,
+                               std::unique_ptr<ReplicaRunner> runner, bool check_replicas)
+    : InSyncStrategy(std::move(runtime), devices) {
+  if (runner)
+    path_ = std::make_unique<InStep>(*this, std::move(runner), check_replicas);
+  else
+    path_ = std::make_unique<Alone>(*this);
+}
+
+InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
+                               const std::vector<NamedDevice>& devices,
                                const InSyncOptions& options)
-    : InSyncStrategy(std::move(runtime), devices, nullptr, options.check_replicas) {
-  if (replicas_ == 1) return;
+    : InSyncStrategy(std::move(runtime), devices) {
+  if (replicas_ == 1) {
+    path_ = std::make_unique<Alone>(*this);
+    return;
+  }
   const bool copies = runtime_.copies() > 1;
-  if (!copies) one_place_ = std::make_unique<OneAtATime>(runtime_.store());
+  std::unique_ptr<VariableStore> one_place;
+  if (!copies) one_place = std::make_unique<LockedStore>(runtime_.store());
   std::vector<ReplicaGroup::Member> members;
   for (int i = 0; i < replicas_; ++i) {
     VariableStore* rows =
-        copies ? static_cast<VariableStore*>(&runtime_.store(i)) : one_place_.get();
+        copies ? static_cast<VariableStore*>(&runtime_.store(i)) : one_place.get();
     members.push_back({*devices[static_cast<std::size_t>(i)].device, *rows});
   }
-  group_ = std::make_unique<ReplicaGroup>(
+  auto group = std::make_unique<ReplicaGroup>(
       std::move(members), copies ? GroupStore::Rows::kCopies : GroupStore::Rows::kOnePlace,
       options.cross_device_ops ? options.cross_device_ops : std::make_shared<ThreadOps>(),
       options.timeout);
+  path_ = std::make_unique<InStep>(*this, std::move(group), options.check_replicas,
+                                   std::move(one_place));
 }
 
 InSyncStrategy::~InSyncStrategy() = default;
 
-std::string InSyncStrategy::sums_text() const {
-  return group_ ? group_->sums_text() : std::string();
-}
-
-std::vector<CollectiveCounts> InSyncStrategy::collective_counts() const {
-  return group_ ? group_->counts() : std::vector<CollectiveCounts>();
-}
-
 LocalStore& InSyncStrategy::store_of(int replica) {
   return runtime_.store(runtime_.copies() > 1 ? replica : 0);
-}
-
-// ---- running ----
-
-// Within a function that is being traced, this trace is one replica's; the others' come before or
-// after it. Otherwise all replicas run now.
-RunResult InSyncStrategy::call_for_each_replica(Function& function,
-                                                const std::vector<RunArgument>& arguments) {
-  if (replicas_ == 1) return LocalStrategy::call_for_each_replica(function, arguments);
-  if (within_trace()) return recorded_part(*recording_, function, arguments);
-  std::vector<Call> calls;
-  for (int i = 0; i < local_; ++i)
-    calls.push_back({&replica(first_ + i), arguments_now(arguments, i)});
-  trace_all(function, calls);
-  const RunResult result = regrouped(run_together(calls));
-  std::vector<PerReplica> values;
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    const Tensor* constant = common_constant(calls, i);
-    values.push_back(constant != nullptr ? PerReplica(Array(*constant)) : result[i]);
-  }
-  const auto& function_of_first = calls.front().function;
-  return RunResult(std::move(values),
-                   OutputNames(function_of_first, &function_of_first->graph.output_names));
-}
-
-// A call: all replicas run the whole of it, and each has the same to tell.
-Strategy::StepOutputs InSyncStrategy::run_step(Function& function,
-                                               const std::vector<Argument>& arguments) {
-  if (replicas_ == 1) return LocalStrategy::run_step(function, arguments);
-  std::vector<Call> calls;
-  for (const StrategyPlace& place : recording_->cross_places())
-    calls.push_back({&place, arguments});
-  trace_all(function, calls);
-  return std::move(run_together(calls).front());
-}
-
-// On the caller's thread, one after another: what a program's function and its layers remember is
-// theirs alone.
-void InSyncStrategy::trace_all(Function& function, std::vector<Call>& calls) {
-  runtime_.begin_traces();
-  for (Call& call : calls) {
-    const Scope open(variable_creator(), call.place);
-    call.function = function.concrete(call.arguments, variable_creator());
-  }
-  require_meetings(calls);
-}
-
-// Graphs that were compared are kept, so that their addresses stay theirs.
-void InSyncStrategy::require_meetings(const std::vector<Call>& calls) {
-  const auto& first = calls.front().function;
-  for (std::size_t i = 1; i < calls.size(); ++i) {
-    const auto& own = calls[i].function;
-    if (own->hash == first->hash || meet_.count({first, own}) > 0) continue;
-    require_same_meetings(first->graph, own->graph, i);
-    meet_.emplace(first, own);
-  }
-}
-
-// The constant that output i is, on every replica; nullptr: it is computed, or they differ. Another
-// process may have another one: whether reduce() must ask it cannot depend on what is here.
-const Tensor* InSyncStrategy::common_constant(const std::vector<Call>& calls, std::size_t i) const {
-  if (local_ < replicas_) return nullptr;
-  const Tensor* first = nullptr;
-  for (const Call& call : calls) {
-    const Graph& graph = call.function->graph;
-    const Node& node = graph.nodes[static_cast<std::size_t>(graph.outputs[i].node)];
-    if (!node.op->has(OpFlags::kConstant)) return nullptr;
-    const Tensor& value = node.attributes.get<Tensor>("value");
-    if (first == nullptr) first = &value;
-    if (value.type() != first->type() || value.dtype() == DType::kString ||
-        std::memcmp(value.raw(), first->raw(), value.bytes()) != 0)
-      return nullptr;
-  }
-  return first;
-}
-
-// Elements are drawn before any replica starts, so that all have theirs or none.
-std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls) {
-  const std::vector<std::int64_t> taken = calls.front().function->graph.elements_taken();
-  for (const Call& call : calls)
-    if (call.function->graph.elements_taken() != taken)
-      throw InvalidArgumentError(
-          "the replicas take different numbers of elements: get_next() must be called as often on "
-          "each of them");
-  std::vector<RunInputs> inputs(calls.size());
-  std::vector<NextOfReplicas::From> next;
-  std::size_t iterator = 0;
-  for (std::size_t a = 0; a < calls.front().arguments.size(); ++a) {
-    if (std::holds_alternative<Tensor>(calls.front().arguments[a])) {
-      for (std::size_t i = 0; i < calls.size(); ++i)
-        inputs[i].arguments.push_back(std::get<Tensor>(calls[i].arguments[a]));
-      continue;
-    }
-    const auto dealt = std::dynamic_pointer_cast<const DealtIterator>(
-        std::get<std::shared_ptr<const IteratorSource>>(calls.front().arguments[a]));
-    if (!dealt)
-      throw InvalidArgumentError("run: a dataset of another strategy; pass what iterate() made");
-    for (RunInputs& each : inputs) each.elements.emplace_back();
-    for (std::int64_t k = 0; k < taken[iterator]; ++k) {
-      std::vector<Element> elements = elements_of(*dealt);
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        inputs[i].elements.back().push_back(std::move(elements[i]));
-    }
-    if (dealt->fetches()) next.push_back({dealt, static_cast<std::size_t>(taken[iterator])});
-    ++iterator;
-  }
-  if (on_devices_ && !next.empty()) {
-    const auto shared = std::make_shared<NextOfReplicas>(std::move(next));
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      inputs[i].next = [this, shared, i] {
-        return shared->of(
-            [&](const DealtIterator& from) { return piece_of(from, static_cast<int>(i)); });
-      };
-  }
-  return inputs;
 }
 
 std::size_t InSyncStrategy::piece_of(const DealtIterator&, int replica) const {
@@ -245,116 +92,52 @@ std::size_t InSyncStrategy::piece_of(const DealtIterator&, int replica) const {
 
 std::vector<Element> InSyncStrategy::elements_of(const DealtIterator& data) { return data.next(); }
 
-// Equal graphs are one plan; they differ only where the function asked for its replica. The data is
-// touched last, when all else is known to fit.
-std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vector<Call>& calls) {
-  std::vector<ReplicaRunner::Run> runs;
-  const auto& first = calls.front().function;
-  for (const Call& call : calls) {
-    const bool same =
-        call.function->hash == first->hash && call.function->variables == first->variables;
-    runs.push_back(
-        {plan_of(same ? first : call.function, replicas_, group_->sums_on_devices()), {}});
-  }
-  std::vector<RunInputs> inputs = inputs_of(calls);
-  for (std::size_t i = 0; i < calls.size(); ++i) runs[i].inputs = std::move(inputs[i]);
-  const StepContext step = next_step(*first);
-  std::vector<std::vector<Tensor>> outputs = group_->run(std::move(runs), step);
-  if (check_replicas_) runtime_.require_equal_copies();
-  std::vector<StepOutputs> all;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    StepOutputs& own = all.emplace_back();
-    for (Tensor& value : outputs[i]) own.values.emplace_back(std::move(value));
-    own.names = OutputNames(calls[i].function, &calls[i].function->graph.output_names);
-  }
-  return all;
+// ---- by the path that was chosen ----
+
+std::string InSyncStrategy::sums_text() const { return path_->sums_text(); }
+std::vector<CollectiveCounts> InSyncStrategy::collective_counts() const { return path_->counts(); }
+RunResult InSyncStrategy::call_for_each_replica(Function& function,
+                                                const std::vector<RunArgument>& arguments) {
+  return path_->call_for_each_replica(function, arguments);
 }
-
-// ---- recording a function that all replicas run ----
-
-// Values at hand are all here, whoever has them.
+Strategy::StepOutputs InSyncStrategy::run_step(Function& function,
+                                               const std::vector<Argument>& arguments) {
+  return path_->run_step(function, arguments);
+}
 std::vector<Array> InSyncStrategy::replicas_here(const PerReplica& value) const {
-  if (replicas_ == 1 || !within_trace()) return LocalStrategy::replicas_here(value);
-  return {value.of_replica(static_cast<std::size_t>(recording_->part_here("reduce")))};
+  return path_->replicas_here(value);
 }
-
 Array InSyncStrategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) const {
-  if (replicas_ == 1 || !within_trace()) return LocalStrategy::reduce_replicas(op, values);
-  return recording_->reduced(op, values.front());
+  return path_->reduce_replicas(op, values);
 }
-
 Array InSyncStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
-  if (replicas_ == 1 || !within_trace()) return LocalStrategy::gather_replicas(values, axis);
-  return recording_->gathered(values.front(), axis);
+  return path_->gather_replicas(values, axis);
 }
-
 std::vector<RunValue> InSyncStrategy::experimental_local_results(const PerReplica& value) const {
-  if (replicas_ > 1) recording_->require_at_hand(value);
-  return LocalStrategy::experimental_local_results(value);
+  return path_->local_results(value);
 }
-
 std::vector<Array> InSyncStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
                                               const std::vector<Array>& values) const {
-  if (replicas_ == 1) return LocalStrategy::all_reduce(replica, op, values);
-  return recording_->reduced(op, values);
+  return path_->all_reduce(replica, op, values);
 }
-
 PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
                                  const ReplicaContext::MergeBody& body,
                                  const std::vector<Array>& arguments) {
-  if (replicas_ == 1) return LocalStrategy::merge(replica, body, arguments);
-  return recording_->merged(replica, body, arguments);
+  return path_->merge(replica, body, arguments);
+}
+ElementSpec InSyncStrategy::distributed_spec(const Dataset& dataset,
+                                             const InputOptions& options) const {
+  return path_->distributed_spec(dataset, options);
+}
+std::shared_ptr<const IteratorSource> InSyncStrategy::iterator_of(
+    const DistributedDataset& dataset) {
+  return path_->iterator_of(dataset);
+}
+std::vector<Element> InSyncStrategy::next_elements(const IteratorSource& source) {
+  return path_->next_elements(source);
 }
 
 // ---- data, checkpoints ----
-
-ElementSpec InSyncStrategy::distributed_spec(const Dataset& dataset,
-                                             const InputOptions& options) const {
-  if (replicas_ == 1) return dataset.element_spec();
-  const bool alone = local_ == replicas_;
-  const ReplicaPieces pieces = pieces_here(dataset, options);
-  return alone ? pieces.dataset.element_spec() : any_size_spec(dataset.element_spec());
-}
-
-WorkerShare InSyncStrategy::share() const { return {replicas_ / local_, first_ / local_, local_}; }
-
-ReplicaPieces InSyncStrategy::pieces_here(const Dataset& dataset,
-                                          const InputOptions& options) const {
-  if (!dataset.batched())
-    throw InvalidArgumentError(
-        "experimental_distribute_dataset: the dataset's elements are single examples; batch() it, "
-        "by the global batch size");
-  return pieces_of_worker(dataset, options.auto_shard_policy, options.batch_splitter, share());
-}
-
-// What all processes read alike is cut as it comes, so that its place in a checkpoint is that of
-// any number of replicas.
-std::shared_ptr<const IteratorSource> InSyncStrategy::iterator_of(
-    const DistributedDataset& distributed) {
-  if (replicas_ == 1) return LocalStrategy::iterator_of(distributed);
-  const bool alone = local_ == replicas_;
-  const Dealing in_turn = alone ? Dealing::kInTurn : Dealing::kInTurnOfSome;
-  const InputContext pipeline{.num_input_pipelines = share().workers,
-                              .input_pipeline_id = share().worker};
-  const bool fetches = distributed.options().experimental_fetch_to_device;
-  if (distributed.function())
-    return dealt(read_ahead(distributed.dataset(), distributed.options(), local_), in_turn, local_,
-                 fetches, pipeline);
-  ReplicaPieces pieces = pieces_here(distributed.dataset(), distributed.options());
-  if (!pieces.warning.empty()) log_warning(pieces.warning);
-  if (pieces.cut_batches.defined())
-    return dealt(read_ahead(pieces.cut_batches, distributed.options(), 1), Dealing::kCut, replicas_,
-                 fetches);
-  return dealt(read_ahead(pieces.dataset, distributed.options(), local_), in_turn, local_, fetches,
-               pipeline);
-}
-
-std::vector<Element> InSyncStrategy::next_elements(const IteratorSource& source) {
-  if (replicas_ == 1) return LocalStrategy::next_elements(source);
-  const auto* own = dynamic_cast<const DealtIterator*>(&source);
-  if (own == nullptr) throw InvalidArgumentError("get_next: an iterator of another strategy");
-  return elements_of(*own);
-}
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset, Dealing how,
                                                             int replicas, bool fetches,

@@ -25,9 +25,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collective/base/counts.h"
@@ -38,8 +36,6 @@
 namespace cairn {
 
 class DealtIterator;
-class OneAtATime;
-class ReplicaRecording;
 class ReplicaRunner;
 class ReplicaRuntime;
 enum class Dealing : std::uint8_t;
@@ -119,32 +115,17 @@ class InSyncStrategy : public LocalStrategy {
                    const std::vector<Array>& arguments) override;
 
  private:
-  WorkerShare share() const;
-  ReplicaPieces pieces_here(const Dataset& dataset, const InputOptions& options) const;
-  // By replica: what a function is traced and run with.
-  struct Call {
-    const StrategyPlace* place;
-    std::vector<Argument> arguments;
-    std::shared_ptr<const ConcreteFunction> function = nullptr;
-  };
-  void trace_all(Function& function, std::vector<Call>& calls);
-  void require_meetings(const std::vector<Call>& calls);
-  const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output) const;
-  std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
-  std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
+  // How functions run, chosen when the strategy is made: as one replica alone, or in step.
+  class Path;
+  class Alone;
+  class InStep;
+  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices);
 
   ReplicaRuntime& runtime_;
-  const int replicas_, local_, first_;  // in all, of this process, and its first one
-  const bool check_replicas_;
+  const int replicas_, local_, first_;     // in all, of this process, and its first one
   std::vector<std::string> device_names_;  // by replica of this process
   bool on_devices_ = false;                // with memory of their own
-  // Pairs of functions that were found to meet alike; kept, so that their addresses stay theirs.
-  std::set<
-      std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>
-      meet_;
-  const std::unique_ptr<const ReplicaRecording> recording_;
-  std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
-  std::unique_ptr<ReplicaRunner> group_;   // null: there is one replica
+  std::unique_ptr<Path> path_;
 };
 
 }  // namespace cairn
