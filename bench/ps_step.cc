@@ -144,13 +144,13 @@ void PsStepInProcess::step() {
   ps::VerifiedPull& rows = shard_.pull(pull);
   pulled_.resize(rows.bytes());
   rows.read(pulled_.data());
-  const ps::Version version = shard_.version();
+  const ShardVersion version = shard_.version();
   shard_.push(
       {context, version, updates_, data.all_ids, std::as_bytes(std::span(data.all_gradients))});
 }
 
 PsStepOverTheWire::PsStepOverTheWire(const std::string& transport, int shards,
-                                     std::int64_t table_rows, worker::Encoding encoding)
+                                     std::int64_t table_rows, RowEncoding encoding)
     : steps_(make_steps(table_rows)) {
   tools::LocalClusterOptions wanted;
   wanted.ps = 1;
@@ -213,7 +213,7 @@ NamedProcesses PsStepOverTheWire::processes() const {
 }
 
 rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows,
-                                             worker::Encoding encoding) {
+                                             RowEncoding encoding) {
   const rpc::Address address = rpc::Address::parse(address_);
   auto layout = std::make_shared<Layout>();
   layout->version = layout->seed = 1;

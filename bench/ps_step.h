@@ -52,13 +52,13 @@ class PsStepOverTheWire {
  public:
   PsStepOverTheWire(const std::string& transport, int shards,
                     std::int64_t table_rows = kStepTableRows,
-                    worker::Encoding encoding = worker::Encoding::kRaw);
+                    RowEncoding encoding = RowEncoding::kRaw);
   ~PsStepOverTheWire();
   double run(int steps, int depth);  // seconds
   NamedProcesses processes() const;
 
  private:
-  rpc::Task<void> configure(int shards, std::int64_t table_rows, worker::Encoding encoding);
+  rpc::Task<void> configure(int shards, std::int64_t table_rows, RowEncoding encoding);
   void place_gradients();
   rpc::Task<void> step();
 

@@ -40,8 +40,7 @@ void bench_ps_step(const Options& options, Limits& limits, Report& report) {
     report.ratio("ps-step: one thread, hashed tables, of dense ones", hashed, dense);
   }
   const int shards = std::max(1, options.shards);
-  const auto encoding =
-      options.bfloat16_wire ? worker::Encoding::kBfloat16 : worker::Encoding::kRaw;
+  const auto encoding = options.bfloat16_wire ? RowEncoding::kBfloat16 : RowEncoding::kRaw;
   for (const auto& transport : options.transports)
     for (const std::uint32_t depth : options.depths) {
       PsStepOverTheWire wire(transport, shards, kStepTableRows, encoding);

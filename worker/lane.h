@@ -52,7 +52,7 @@ struct LaneConfig {
   std::uint64_t session = 0;
   std::uint32_t lane = 0;
   std::uint32_t pipeline_depth = 2;
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   LaneIncarnation incarnation;  // what pushes carry
   Arithmetic products = Arithmetic::kFloat32;
   bool check_copies = false;  // results tell what a group's copies are

@@ -39,7 +39,7 @@ class LaneService final : public wire::Lane::Server {
       auto in = context.getParams();
       connection_.allow_coordinator("Lane.configure", in.getSession());
       const auto encoding =
-          in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
+          in.getEncoding() == wire::Encoding::BFLOAT16 ? RowEncoding::kBfloat16 : RowEncoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
                         in.getIncarnation(), arithmetic_of(in.getArithmetic()), in.getCheckCopies(),
                         in.getDeterministic()});

@@ -127,7 +127,7 @@ void Mirror::read(std::span<Read> reads) {
 
 // All updates are checked before the first is applied, so that a wrong one leaves everything as it
 // was.
-void Mirror::apply(std::span<const Update> updates, std::uint64_t round, Encoding encoding) {
+void Mirror::apply(std::span<const Update> updates, std::uint64_t round, RowEncoding encoding) {
   for (const Update& one : updates) copy(one.variable).verify(one);
   for (const Update& one : updates) copy(one.variable).apply(one, encoding);
   round_ = round;

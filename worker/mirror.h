@@ -57,7 +57,7 @@ class Mirror {
   //   Errors  as a ps refuses a push, and FailedPrecondition: it has no copy. Nothing is applied
   //           then.
   void apply(std::span<const Update> updates, std::uint64_t round,
-             Encoding encoding = Encoding::kRaw);
+             RowEncoding encoding = RowEncoding::kRaw);
 
   // A hash of all parameters and slots of these variables, or of all variables, in the order of
   // their ids. Equal copies have equal hashes, however the variables are cut into parts. Cost  one

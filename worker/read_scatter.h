@@ -59,7 +59,7 @@ class ReadScatter {
 
   std::span<Read> reads_;
   rpc::BufferPool& pool_;
-  Encoding encoding_;
+  RowEncoding encoding_;
 };
 
 }  // namespace cairn::worker

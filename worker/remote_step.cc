@@ -113,7 +113,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, ReadScatter& scatter,
 
 // Two waves of one closure must read one shard's rows, not those of two processes of which the
 // second may have been restored from a checkpoint.
-void RemoteStep::saw(ShardId shard, const ShardLink& link, Version version) {
+void RemoteStep::saw(ShardId shard, const ShardLink& link, ShardVersion version) {
   const auto [first, fresh] = pulled_.try_emplace(shard, version);
   if (!fresh && first->second.incarnation != version.incarnation)
     throw AbortedError(str(link.name(), " was replaced while the closure was at work"));

@@ -56,11 +56,11 @@ class RemoteStep final : public StepStore {
                            const ShardRequest& request, Piece piece, bool& failed);
   std::shared_ptr<ShardLink> link(ShardId shard);
   PartCache* parts() const;  // null: they are of another layout than this step's
-  void saw(ShardId shard, const ShardLink& link, Version version);
+  void saw(ShardId shard, const ShardLink& link, ShardVersion version);
 
   RemoteStore& store_;
   std::shared_ptr<const Routing> routing_;
-  std::map<ShardId, Version> pulled_;
+  std::map<ShardId, ShardVersion> pulled_;
   std::uint64_t staleness_ = 0;
   bool updated_ = false;
   std::uint32_t pushes_ = 0;  // waves pushed so far

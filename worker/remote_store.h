@@ -21,7 +21,7 @@ namespace cairn::worker {
 // How this lane identifies itself to the shards. Changing any of it needs new connections.
 struct LaneIdentity {
   rpc::Hello hello;  // session, task, incarnation of the process; the endpoint is each link's own
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
 };
 
 class RemoteStore final : public StepStores {

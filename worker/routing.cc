@@ -134,7 +134,7 @@ void cut(Cutter& out, const VariableLayout& variable, const Segment& all, const 
 
 }  // namespace
 
-Routing::Routing(std::shared_ptr<const Layout> layout, Encoding encoding,
+Routing::Routing(std::shared_ptr<const Layout> layout, RowEncoding encoding,
                  std::size_t piece_bytes_max)
     : layout_(std::move(layout)), encoding_(encoding), piece_bytes_max_(piece_bytes_max) {}
 

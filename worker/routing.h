@@ -16,7 +16,7 @@ namespace cairn::worker {
 class Routing {
  public:
   // Values of a request stay below `piece_bytes_max`, except where a single row is larger.
-  explicit Routing(std::shared_ptr<const Layout> layout, Encoding encoding = Encoding::kRaw,
+  explicit Routing(std::shared_ptr<const Layout> layout, RowEncoding encoding = RowEncoding::kRaw,
                    std::size_t piece_bytes_max = std::size_t{4} << 20);
 
   // Requests of one shard stand together; together they hold every row once. Within a shard
@@ -35,10 +35,10 @@ class Routing {
   const Layout& layout() const { return *layout_; }
   const VariableLayout& variable(VariableId id) const;
   const ShardServer& server(ShardId shard) const;
-  Encoding encoding() const { return encoding_; }
+  RowEncoding encoding() const { return encoding_; }
   std::size_t piece_bytes_max() const { return piece_bytes_max_; }
   bool encoded(DType dtype) const {
-    return encoding_ == Encoding::kBfloat16 && dtype == DType::kFloat32;
+    return encoding_ == RowEncoding::kBfloat16 && dtype == DType::kFloat32;
   }
 
  private:
@@ -48,7 +48,7 @@ class Routing {
   std::int64_t rows_per_slice(std::span<const Update> wave, const Update& update) const;
 
   std::shared_ptr<const Layout> layout_;
-  Encoding encoding_;
+  RowEncoding encoding_;
   std::size_t piece_bytes_max_;
 };
 

@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "core/rows/layout.h"
+#include "core/rows/row_encoding.h"
 #include "core/rows/variable_store.h"
 #include "worker/blob_memory.h"
 
 namespace cairn::worker {
-
-// How float32 rows travel; other dtypes always travel raw.
-enum class Encoding : std::uint8_t { kRaw, kBfloat16 };
 
 struct Segment {
   std::uint32_t item = 0;  // the index of the read or update in its wave

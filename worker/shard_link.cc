@@ -69,10 +69,10 @@ void write_place(wire::Place::Builder out, std::uint64_t offset, const Bytes& by
   out.setBytes(bytes.size);
 }
 
-Version read(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
+ShardVersion read(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
 
-wire::Encoding wire_encoding(Encoding encoding) {
-  return encoding == Encoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW;
+wire::Encoding wire_encoding(RowEncoding encoding) {
+  return encoding == RowEncoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW;
 }
 
 std::string link_name(const ShardAddress& shard) {

@@ -14,6 +14,8 @@
 #include "core/base/clock.h"
 #include "core/base/incarnation.h"
 #include "core/graph/update_rule.h"
+#include "core/rows/row_encoding.h"
+#include "core/rows/shard_version.h"
 #include "core/rows/variable_store.h"
 #include "rpc/loop/memory_use.h"
 #include "rpc/loop/task.h"
@@ -24,12 +26,6 @@
 #include "worker/segment.h"
 
 namespace cairn::worker {
-
-// A shard's state; another incarnation always reads as changed. Incarnation 0: none was seen.
-struct Version {
-  ShardIncarnation incarnation;
-  std::uint64_t counter = 0;
-};
 
 struct PartRows {
   VariableId variable = 0;
@@ -44,7 +40,7 @@ struct PullCall {
   StepContext step;
   std::vector<PartRows> headers;
   Bytes ids;  // int64, local to the part, header after header
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   ShardIncarnation copies_of;   // the incarnation of which the copies at hand are
   std::size_t value_bytes = 0;  // expected in the reply, without copies at hand
   // where they should go, of that size; where it is not shared with the shard they go elsewhere
@@ -52,7 +48,7 @@ struct PullCall {
 };
 
 struct PullReply {
-  Version version;
+  ShardVersion version;
   // of each header with whole, in their order; of what is as the copy at hand no values came
   std::vector<std::uint64_t> written;
   // in the received message or in shared memory, 8-byte aligned
@@ -73,7 +69,7 @@ struct StateCall {
 struct StateReply {
   std::int64_t updates = 0;  // by optimizers that the part has had
   // Replies that tell both alike are of one state of the part.
-  Version version;
+  ShardVersion version;
   std::uint64_t written = 0;
   // in the received message, 8-byte aligned; not always of the size that the call expected
   std::span<const std::byte> rows;
@@ -95,19 +91,19 @@ inline constexpr std::size_t kScatteredBytesMin = 16 << 10;
 
 struct PushCall {
   StepContext step;
-  Version pulled;
+  ShardVersion pulled;
   std::vector<PartUpdate> headers;
   Bytes ids;
   std::vector<Bytes> values;   // one after the other,
   bool values_shared = false;  // or each header's own, in memory shared with the shard
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
   std::uint32_t slice = 0;
 };
 
 struct PushReply {
-  Version version;
+  ShardVersion version;
   std::uint64_t staleness = 0;
   bool duplicate = false;
 };

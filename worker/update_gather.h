@@ -37,7 +37,7 @@ class UpdateGather {
 
   std::span<const Update> updates_;
   rpc::BufferPool& pool_;
-  Encoding encoding_;
+  RowEncoding encoding_;
 };
 
 }  // namespace cairn::worker

@@ -119,9 +119,9 @@ void VariableCopy::verify(const Update& update) const {
                                       rule_name(rule())));
 }
 
-void VariableCopy::apply(const Update& update, Encoding encoding) {
+void VariableCopy::apply(const Update& update, RowEncoding encoding) {
   const std::byte* values = update.value.raw();
-  if (encoding == Encoding::kBfloat16 && spec_->dtype == DType::kFloat32) {
+  if (encoding == RowEncoding::kBfloat16 && spec_->dtype == DType::kFloat32) {
     const auto count = static_cast<std::size_t>(update.value.shape().elements());
     rounded_.resize(std::max(rounded_.size(), count));
     round_to_bfloat16(reinterpret_cast<const float*>(values), count, rounded_.data());

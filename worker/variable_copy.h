@@ -44,7 +44,7 @@ class VariableCopy {
   //           another rule.
   void verify(const Update& update) const;
   // Needs  verify().
-  void apply(const Update& update, Encoding encoding);
+  void apply(const Update& update, RowEncoding encoding);
 
   // Goes on from `hash` over all rows, each with its slots.
   std::uint64_t fingerprint(std::uint64_t hash) const;

@@ -11,14 +11,10 @@
 #include "coordinator/cluster/claim.h"
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
+#include "core/rows/shard_version.h"
 #include "rpc/net/connection.h"
 
 namespace cairn {
-
-struct ShardVersion {
-  ShardIncarnation incarnation;
-  std::uint64_t counter = 0;
-};
 
 // Half-open ranges of closure sequence numbers, ascending, above a watermark below which all are
 // in.

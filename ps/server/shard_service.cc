@@ -85,7 +85,7 @@ class ShardService final : public wire::Shard::Server {
       const Configuration configuration = read_configuration(context.getParams());
       take_charge();
       const bool news = configuration.session != host_->shard.session();
-      const Version version = host_->shard.configure(configuration);
+      const ShardVersion version = host_->shard.configure(configuration);
       if (news && host_->on_session) host_->on_session(configuration.session);
       write(context.initResults(kSmallAnswer).initVersion(), version);
     });
@@ -131,7 +131,7 @@ class ShardService final : public wire::Shard::Server {
       from_coordinator("Shard.applyRound");
       const DecodedRound round = read_round(context.getParams());
       const TraceSpan span("apply a round", round.request.round);
-      const Version version = host_->shard.apply_round(round.request);
+      const ShardVersion version = host_->shard.apply_round(round.request);
       write(context.initResults(kSmallAnswer).initVersion(), version);
     });
   }

@@ -65,10 +65,10 @@ PushValues read_values(wire::Shard::PushParams::Reader in,
   return std::span(reinterpret_cast<const std::byte*>(values.begin()), values.size());
 }
 
-Encoding read_encoding(wire::Encoding encoding) {
+RowEncoding read_encoding(wire::Encoding encoding) {
   switch (encoding) {
-    case wire::Encoding::RAW: return Encoding::kRaw;
-    case wire::Encoding::BFLOAT16: return Encoding::kBfloat16;
+    case wire::Encoding::RAW: return RowEncoding::kRaw;
+    case wire::Encoding::BFLOAT16: return RowEncoding::kBfloat16;
   }
   throw InvalidArgumentError(str("encoding ", static_cast<int>(encoding),
                                  " is unknown: a newer version of Cairn sent it"));
@@ -191,7 +191,7 @@ std::string read_folder(capnp::Text::Reader in) {
   return folder;
 }
 
-void write(wire::Version::Builder out, const Version& version) {
+void write(wire::Version::Builder out, const ShardVersion& version) {
   out.setIncarnation(version.incarnation.number);
   out.setCounter(version.counter);
 }

@@ -53,7 +53,7 @@ AppliedSet read_applied(wire::AppliedSet::Reader in);
 // Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
 // two folders. Errors  InvalidArgument: any other path.
 std::string read_folder(capnp::Text::Reader in);
-void write(wire::Version::Builder out, const Version& version);
+void write(wire::Version::Builder out, const ShardVersion& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);
 
 }  // namespace cairn::ps

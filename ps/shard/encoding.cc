@@ -2,7 +2,7 @@
 
 namespace cairn::ps {
 
-std::size_t wire_bytes(Encoding encoding, DType dtype) {
+std::size_t wire_bytes(RowEncoding encoding, DType dtype) {
   return is_narrowed(encoding, dtype) ? 2 : dtype_bytes(dtype);
 }
 

@@ -1,4 +1,4 @@
-// The Encoding seam: how values look on the wire.
+// The seam of encodings: how values look on the wire.
 #pragma once
 #include <cstddef>
 
@@ -8,9 +8,9 @@
 namespace cairn::ps {
 
 // Bytes that an element of `dtype` takes on the wire.
-std::size_t wire_bytes(Encoding encoding, DType dtype);
-inline bool is_narrowed(Encoding encoding, DType dtype) {
-  return encoding == Encoding::kBfloat16 && dtype == DType::kFloat32;
+std::size_t wire_bytes(RowEncoding encoding, DType dtype);
+inline bool is_narrowed(RowEncoding encoding, DType dtype) {
+  return encoding == RowEncoding::kBfloat16 && dtype == DType::kFloat32;
 }
 
 }  // namespace cairn::ps

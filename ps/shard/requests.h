@@ -10,22 +10,11 @@
 #include "core/graph/update_rule.h"
 #include "core/rows/gather.h"
 #include "core/rows/layout.h"
+#include "core/rows/row_encoding.h"
+#include "core/rows/shard_version.h"
 #include "core/rows/variable_store.h"
 
 namespace cairn::ps {
-
-// A shard's state: another incarnation always reads as changed.
-struct Version {
-  ShardIncarnation incarnation;  // none in a push: its closure pulled nothing here
-  std::uint64_t counter = 0;     // pushes applied, or begun, slice by slice
-  bool operator==(const Version&) const = default;
-};
-
-// The numbers are those of the wire format.
-enum class Encoding : std::uint8_t {
-  kRaw = 0,       // the variable's dtype, little-endian
-  kBfloat16 = 1,  // float32 values rounded to bfloat16; other dtypes raw
-};
 
 struct ReadHeader {
   VariableId variable = 0;
@@ -40,7 +29,7 @@ struct PullRequest {
   StepContext step;
   std::span<const ReadHeader> headers;
   std::span<const std::int64_t> ids;  // local row numbers, header after header
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   NextReader next_reader = NextReader::kThisCore;
   // the incarnation of which the caller has copies; of those that are still the same no values are
   // wanted
@@ -80,11 +69,11 @@ struct PushValues {
 // are there, each slice once. Slice 0 is what else there is of the push, in pieces or not.
 struct PushRequest {
   StepContext step;
-  Version pulled;
+  ShardVersion pulled;
   std::span<const UpdateHeader> headers;
   std::span<const std::int64_t> ids;  // local row numbers, ascending and distinct within a header
   PushValues values;
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
   std::uint32_t slice = 0;
@@ -93,7 +82,7 @@ struct PushRequest {
 };
 
 struct PushResult {
-  Version version;
+  ShardVersion version;
   std::uint64_t staleness = 0;  // updates by other closures since the pull; 0 without a pull
   bool duplicate = false;       // it had been applied before: nothing was done
   // Not 0: the push waits for rows, under this number, and nothing of it was done yet.

@@ -28,7 +28,7 @@ struct Share {
   std::vector<UpdateHeader> headers;
   std::vector<std::int64_t> ids;
   std::vector<std::byte> values;
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
 
   PushPiece piece() const { return {headers, ids, std::span<const std::byte>(values), nullptr}; }
 };

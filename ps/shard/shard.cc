@@ -42,7 +42,7 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 
 // Everything is verified first, for a call does all it says or changes nothing: rows that were
 // trained must survive a configuration that is refused.
-Version Shard::configure(const Configuration& configuration) {
+ShardVersion Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables) verify_table(config);
   verify_room(configuration);
   // New tables are made before anything changes: a configuration that finds no memory leaves the

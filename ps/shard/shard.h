@@ -69,7 +69,7 @@ struct ShardOptions {
 };
 
 struct MarkResult {
-  Version version;
+  ShardVersion version;
   AppliedSet applied;
 };
 
@@ -92,7 +92,7 @@ class Shard {
   //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table
   //           that is here otherwise; ResourceExhausted: more rows than there is memory for, found
   //           out before any is allocated.
-  Version configure(const Configuration& configuration);
+  ShardVersion configure(const Configuration& configuration);
   void open();
   bool is_open() const { return open_; }
 
@@ -129,7 +129,7 @@ class Shard {
   //           all of them again, as another round. InvalidArgument: members that update a variable
   //           differently, or of whom some are applied and others not.
   //   Cost    a pass over all shares; memory for their sum.
-  Version apply_round(const RoundRequest& request);
+  ShardVersion apply_round(const RoundRequest& request);
 
   // ---- requests that wait for rows: see RowWaits ----
   // The pull's rows are fetched. Returns the number of its wait.
@@ -186,7 +186,7 @@ class Shard {
   // checkpoint.
   std::vector<std::pair<std::string, RowRange>> ranges() const;
 
-  Version version() const { return {incarnation_, counter_}; }
+  ShardVersion version() const { return {incarnation_, counter_}; }
   std::uint64_t session() const { return session_; }
   const ShardCounters& counters() const { return counters_; }
 
@@ -211,13 +211,13 @@ class Shard {
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
-  Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
-  void plan(Plan& plan, const PushPiece& piece, Encoding encoding);
+  Plan plan(std::span<const PushPiece> pieces, RowEncoding encoding);
+  void plan(Plan& plan, const PushPiece& piece, RowEncoding encoding);
   void verify_growth(const Plan& plan) const;
   static bool goes_on(const PlannedUpdate& last, const PlannedUpdate& next);
   static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;
-  void apply(const PlannedUpdate& update, Encoding encoding);
+  void apply(const PlannedUpdate& update, RowEncoding encoding);
   void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
   bool rows_must_wait(const PullRequest& request);
   bool rows_must_wait(const Plan& plan);

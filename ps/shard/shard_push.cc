@@ -113,7 +113,7 @@ std::uint64_t Shard::count_push(const PushRequest& request) {
   return staleness;
 }
 
-Shard::Plan Shard::plan(std::span<const PushPiece> pieces, Encoding encoding) {
+Shard::Plan Shard::plan(std::span<const PushPiece> pieces, RowEncoding encoding) {
   Plan made;
   for (const PushPiece& piece : pieces) plan(made, piece, encoding);
   join_table_updates(made);
@@ -137,7 +137,7 @@ void Shard::verify_growth(const Plan& plan) const {
   }
 }
 
-void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
+void Shard::plan(Plan& plan, const PushPiece& piece, RowEncoding encoding) {
   const auto [headers, ids, values, kept] = piece;
   if (!values.apart.empty() && values.apart.size() != headers.size())
     throw InvalidArgumentError(str("a push of ", headers.size(), " headers whose values lie in ",
@@ -238,7 +238,7 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
                                       ": configure it with its rule first"));
 }
 
-void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
+void Shard::apply(const PlannedUpdate& update, RowEncoding encoding) {
   Table& table = *update.table;
   const UpdateHeader& header = *update.header;
   const UpdateRule& rule = header.rule.kind == RuleKind::kCustom ? table.rule() : header.rule;

@@ -123,7 +123,7 @@ void Shard::add_share(RoundSum& sum, const Share& share) {
   }
 }
 
-Version Shard::apply_round(const RoundRequest& request) {
+ShardVersion Shard::apply_round(const RoundRequest& request) {
   if (verify_round(request)) {
     rounds_.end(request.round);
     ShardCounters::add(counters_.duplicates, 1);
@@ -158,7 +158,7 @@ Version Shard::apply_round(const RoundRequest& request) {
 }
 
 void Shard::apply_sum(const Plan& plan) {
-  for (const PlannedUpdate& update : plan.updates) apply(update, Encoding::kRaw);
+  for (const PlannedUpdate& update : plan.updates) apply(update, RowEncoding::kRaw);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   ++counter_;
   ShardCounters::set(counters_.counter, counter_);

@@ -75,7 +75,7 @@ class PieceStaging {
   struct Waiting {
     std::map<std::uint32_t, PushPiece> pieces;  // by number
     std::uint32_t count = 0;                    // that there are to be
-    Encoding encoding = Encoding::kRaw;
+    RowEncoding encoding = RowEncoding::kRaw;
     TimePoint last{};
   };
   void drop(std::map<Key, Waiting>::iterator at);

@@ -52,7 +52,7 @@ class VerifiedPull {
 
   ShardCounters& counters_;
   std::vector<VerifiedRead> reads_;
-  Encoding encoding_ = Encoding::kRaw;
+  RowEncoding encoding_ = RowEncoding::kRaw;
   NextReader next_reader_ = NextReader::kThisCore;
   std::size_t bytes_ = 0;
   std::vector<std::byte> scratch_;  // values on their way to being narrowed

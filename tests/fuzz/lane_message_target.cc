@@ -62,7 +62,7 @@ struct World {
   }
   void set_layout(std::shared_ptr<const Layout> layout) {
     lane.set_layout(layout);
-    const worker::Routing routing(layout, worker::Encoding::kRaw, 1 << 20);
+    const worker::Routing routing(layout, RowEncoding::kRaw, 1 << 20);
     for (const VariableLayout& variable : layout->variables)
       may_refuse([&] {
         const Read whole{variable.id, {}, {}};

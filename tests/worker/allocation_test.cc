@@ -65,7 +65,7 @@ class SteppedPs {
       layout->variables.push_back({v, spec, kAdagrad, {{0, {0, kRows}}}});
     }
     configure(layout, tables);
-    store_.identify({hello(0), Encoding::kRaw});
+    store_.identify({hello(0), RowEncoding::kRaw});
     store_.set_layout(layout);
     std::vector<std::int64_t> ids(kTouched);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(2 * i);

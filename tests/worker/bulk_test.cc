@@ -17,7 +17,7 @@ namespace {
 class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
  protected:
   void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
-           Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
+           RowEncoding encoding = RowEncoding::kRaw, LinkOptions link = {}) {
     if (!GetParam()) link.shared_bytes = 0;
     RemoteStoreTest::use(ps, std::move(variables), encoding, link);
   }
@@ -134,7 +134,7 @@ TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
   LinkOptions link;
   link.shared_min = 16;
   link.piece_bytes_max = 64;
-  use(1, {{"big", {64, 1}}}, Encoding::kRaw, link);
+  use(1, {{"big", {64, 1}}}, RowEncoding::kRaw, link);
   std::map<std::uint64_t, std::size_t> here;  // pieces, by closure
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
   cluster->before = [&](const Asked& asked) -> kj::Promise<void> {
@@ -198,7 +198,7 @@ TEST_P(Bulk, MemoryInWhichValuesLieIsRegistered) {
     return at + bytes <= begin + size;
   };
   for (const std::size_t ps : {1, 2}) {
-    use(ps, {{"w", {9000, 2}}}, Encoding::kRaw, link);
+    use(ps, {{"w", {9000, 2}}}, RowEncoding::kRaw, link);
     cluster->reactor.buffers().register_with(link.register_memory);
     {
       RemoteStep step(*store);
@@ -257,7 +257,7 @@ TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
 TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
   LinkOptions small;
   small.shared_bytes = 64 << 10;
-  use(1, {{"a", {9000, 2}}, {"b", {9000, 2}}}, Encoding::kRaw, small);
+  use(1, {{"a", {9000, 2}}, {"b", {9000, 2}}}, RowEncoding::kRaw, small);
   RemoteStep step(*store);
   std::vector<Read> reads{{0, ids_tensor({1}), {}}};
   ASSERT_EQ(pull(step, reads), "");
@@ -380,7 +380,7 @@ TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
 }
 
 TEST_P(Bulk, Bfloat16RowsArriveAsFloats) {
-  use(1, {{"w", {4000, 8}}}, Encoding::kBfloat16);
+  use(1, {{"w", {4000, 8}}}, RowEncoding::kBfloat16);
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
   ASSERT_EQ(pull(step, reads), "");

@@ -25,7 +25,7 @@ PartRows rows_of(Header in) {
   return rows;
 }
 
-void write_version(wire::Version::Builder out, const Version& version) {
+void write_version(wire::Version::Builder out, const ShardVersion& version) {
   out.setIncarnation(version.incarnation.number);
   out.setCounter(version.counter);
 }

@@ -28,7 +28,7 @@ struct Asked {
   std::size_t value_bytes = 0;           // on the wire
   bool shared = false;                   // the values are in shared memory,
   std::vector<std::uint64_t> values_at;  // here, of a push header by header
-  Version pulled;
+  ShardVersion pulled;
   LaneIncarnation incarnation;
   std::uint32_t push_number = 0;
   std::uint32_t piece = 0, pieces = 1, slice = 0;
@@ -45,7 +45,7 @@ using Rows = std::map<std::pair<VariableId, std::uint32_t>, std::vector<float>>;
 // One shard's state and service.
 struct FakeShard {
   ShardId id = 0;
-  Version version;
+  ShardVersion version;
   Rows rows;
   std::map<VariableId, std::int64_t> dims;
   // as the wire has it, where it is not 1

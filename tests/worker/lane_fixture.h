@@ -34,7 +34,7 @@ class LaneHarness {
   explicit LaneHarness(FakeCluster& cluster, std::uint32_t depth = 2,
                        LaneIncarnation incarnation = 11)
       : cluster_(cluster), lane(cluster.reactor, cluster.network.host("worker0"), options()) {
-    lane.configure({kSession, 0, depth, Encoding::kRaw, incarnation});
+    lane.configure({kSession, 0, depth, RowEncoding::kRaw, incarnation});
     lane.set_layout(cluster.layout);
   }
 

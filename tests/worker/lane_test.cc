@@ -280,10 +280,10 @@ TEST(Lane, AnotherSessionForgetsFunctionsAndPipelines) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
   harness.add_halving();
-  harness.lane.configure({LaneHarness::kSession, 0, 2, Encoding::kRaw, 12});
+  harness.lane.configure({LaneHarness::kSession, 0, 2, RowEncoding::kRaw, 12});
   harness.run(1, 1, {ids_tensor({1})});  // the same session keeps them
   EXPECT_EQ(cluster.pushes().at(0).incarnation, 12u);
-  harness.lane.configure({LaneHarness::kSession + 1, 0, 2, Encoding::kRaw, 13});
+  harness.lane.configure({LaneHarness::kSession + 1, 0, 2, RowEncoding::kRaw, 13});
   EXPECT_THAT(harness.error_of(2, 1, {ids_tensor({1})}), HasSubstr("FailedPrecondition: "));
 }
 

@@ -26,7 +26,7 @@ class MirrorTest : public testing::Test {
 
   // Each variable is dealt out to the shards of both ps, in as many parts as it has rows for.
   void use(const UpdateRule& rule, const std::vector<Shape>& shapes,
-           Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
+           RowEncoding encoding = RowEncoding::kRaw, LinkOptions link = {}) {
     layout = std::make_shared<Layout>();
     layout->version = 1;
     for (std::uint32_t i = 0; i < kServers; ++i) {
@@ -166,7 +166,7 @@ class MirrorTest : public testing::Test {
   std::array<std::unique_ptr<ps::ShardClient>, kServers> chiefs;
   std::shared_ptr<Layout> layout;
   std::unique_ptr<RemoteStore> store;
-  Encoding encoding = Encoding::kRaw;
+  RowEncoding encoding = RowEncoding::kRaw;
   std::vector<VariableId> all;
   StepContext context;
   Mirror mirror;

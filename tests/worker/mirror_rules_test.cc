@@ -120,7 +120,7 @@ TEST_P(MirrorOfRule, HasTheBitsOfThePsAfterTheSameUpdates) {
 TEST_P(MirrorOfRule, HasTheBitsOfThePsAfterUpdatesThatTravelInParts) {
   LinkOptions small;
   small.piece_bytes_max = 4096;
-  use(rule, {{1001, 3}, {5000}, {7, 1000}, {16'385, 3}}, Encoding::kRaw, small);
+  use(rule, {{1001, 3}, {5000}, {7, 1000}, {16'385, 3}}, RowEncoding::kRaw, small);
   for (const VariableId one : all) push({whole(one, rule, one)});
   ASSERT_EQ(fetch(mirror, all), "");
   expect_equal("as fetched");
@@ -132,12 +132,12 @@ TEST_P(MirrorOfRule, HasTheBitsOfThePsAfterUpdatesThatTravelInParts) {
 }
 
 TEST_P(MirrorOfRule, RoundsAsTheWireDoes) {
-  use(rule, {{5}, {33, 64}, {16'385, 1}}, Encoding::kBfloat16);
+  use(rule, {{5}, {33, 64}, {16'385, 1}}, RowEncoding::kBfloat16);
   ASSERT_EQ(fetch(mirror, all), "");
   std::vector<Update> updates;
   for (const VariableId one : all) updates.push_back(whole(one, rule, one));
   push(updates);
-  mirror.apply(updates, 1, Encoding::kBfloat16);
+  mirror.apply(updates, 1, RowEncoding::kBfloat16);
   EXPECT_EQ(mirror.fingerprint(), fingerprint_of_ps());
   push(updates);
   mirror.apply(updates, 2);

@@ -103,7 +103,7 @@ TEST_F(MirrorTest, HoldsVariablesOfOtherTypes) {
   push({count}, 1);
   ASSERT_EQ(fetch(mirror, {0, 1}), "");
   push({count}, 2);
-  mirror.apply({&count, 1}, 2, Encoding::kBfloat16);
+  mirror.apply({&count, 1}, 2, RowEncoding::kBfloat16);
   Read read{1, {}, {}};
   mirror.read({&read, 1});
   EXPECT_THAT(read.value.values<std::int64_t>(), ElementsAre(2));
@@ -153,7 +153,7 @@ class InSeveralCalls : public MirrorTest {
   void SetUp() override {
     LinkOptions link;
     link.piece_bytes_max = 64;
-    use(kAdagrad, {{400, 1}, {2}}, Encoding::kRaw, link);
+    use(kAdagrad, {{400, 1}, {2}}, RowEncoding::kRaw, link);
   }
   // Begins to fetch, and does `between` when the first calls have been answered.
   template <typename F>

@@ -14,7 +14,7 @@ namespace {
 class ReadScatterTest : public testing::Test {
  protected:
   void cut(const std::shared_ptr<const Layout>& layout, std::size_t piece_bytes_max = 4 << 20,
-           Encoding encoding = Encoding::kRaw) {
+           RowEncoding encoding = RowEncoding::kRaw) {
     routing = std::make_unique<Routing>(layout, encoding, piece_bytes_max);
     requests = routing->reads(reads);
     scatter = std::make_unique<ReadScatter>(*routing, reads, requests, memory.pool,
@@ -109,7 +109,7 @@ TEST_F(ReadScatterTest, AReadInPiecesFromOneShardMeetsInMemorySharedWithIt) {
 
 TEST_F(ReadScatterTest, EncodedRowsAreWidenedAndNeverWrittenInPlace) {
   reads = {{0, {}, {}}};
-  cut(layout_of(1, {{"a", {8, 2}}}), 16, Encoding::kBfloat16);
+  cut(layout_of(1, {{"a", {8, 2}}}), 16, RowEncoding::kBfloat16);
   ASSERT_EQ(requests.size(), 2u);
   EXPECT_FALSE(memory.shared({nullptr, reads[0].value.mutable_raw(), 64}));
   ask(1);

@@ -59,7 +59,7 @@ TEST_F(RemoteStoreTest, ATableRulePushesToEveryShardWithIdsOrWithout) {
 }
 
 TEST_F(RemoteStoreTest, Bfloat16HalvesTheBytesAndRoundsToEight) {
-  use(2, {{"w", {4, 8}}}, Encoding::kBfloat16);
+  use(2, {{"w", {4, 8}}}, RowEncoding::kBfloat16);
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
   ASSERT_EQ(pull(step, reads), "");
@@ -216,7 +216,7 @@ TEST_F(RemoteStoreTest, OfALargeReadNoFurtherPieceIsAskedForOnceOneHasFailed) {
   LinkOptions options;
   options.call_deadline = 500ms;
   options.shared_bytes = 0;
-  use(1, {{"w", {6000, 1000}}}, Encoding::kRaw, options);
+  use(1, {{"w", {6000, 1000}}}, RowEncoding::kRaw, options);
   cluster->before = [](const Asked&) -> kj::Promise<void> { return kj::NEVER_DONE; };
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};

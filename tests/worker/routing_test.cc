@@ -78,7 +78,7 @@ TEST(Routing, ATableRuleReachesEveryShardOfItsVariableARowRuleDoesNot) {
 }
 
 TEST(Routing, RequestsStayBelowThePieceSizeAndHoldEveryRowOnce) {
-  Routing routing(two_variables(), Encoding::kRaw, 40);  // two rows of 16 bytes a request
+  Routing routing(two_variables(), RowEncoding::kRaw, 40);  // two rows of 16 bytes a request
   const std::vector<Read> wave{{0, {}, {}}};
   std::vector<std::int64_t> rows;
   for (const auto& request : routing.reads(wave)) {
@@ -90,7 +90,7 @@ TEST(Routing, RequestsStayBelowThePieceSizeAndHoldEveryRowOnce) {
 }
 
 TEST(Routing, ARowLargerThanAPieceGoesAlone) {
-  Routing routing(two_variables(), Encoding::kRaw, 10);
+  Routing routing(two_variables(), RowEncoding::kRaw, 10);
   const std::vector<Read> wave{{0, ids({1, 2}), {}}};
   const auto requests = routing.reads(wave);
   ASSERT_EQ(requests.size(), 2u);
@@ -120,7 +120,7 @@ TEST(Routing, LargePartsAreUpdatedInTheSameSlicesWhateverElseTravels) {
   const auto expected =
       ElementsAre(std::tuple(0u, 1u, 0, 2), std::tuple(0u, 2u, 2, 4), std::tuple(0u, 3u, 4, 6),
                   std::tuple(1u, 1u, 6, 8), std::tuple(1u, 2u, 8, 10));
-  for (const Encoding encoding : {Encoding::kRaw, Encoding::kBfloat16}) {
+  for (const RowEncoding encoding : {RowEncoding::kRaw, RowEncoding::kBfloat16}) {
     const Routing routing(two_variables(), encoding, 40);  // two rows of 16 bytes a slice
     EXPECT_THAT(slices_of(routing, {all}), expected);
     EXPECT_THAT(slices_of(routing, {scalar, all}), expected);
@@ -129,7 +129,7 @@ TEST(Routing, LargePartsAreUpdatedInTheSameSlicesWhateverElseTravels) {
 }
 
 TEST(Routing, WhatHasToBeAppliedAsAWholeOrInOrderIsNotCutInSlices) {
-  const Routing routing(two_variables(), Encoding::kRaw, 40);
+  const Routing routing(two_variables(), RowEncoding::kRaw, 40);
   EXPECT_TRUE(slices_of(routing, {update_of_all(RuleKind::kAdam)}).empty());
   EXPECT_TRUE(slices_of(routing, {update_of_all(RuleKind::kLazyAdam)}).empty());
   EXPECT_TRUE(
@@ -143,7 +143,7 @@ TEST(Routing, WhatHasToBeAppliedAsAWholeOrInOrderIsNotCutInSlices) {
 }
 
 TEST(Routing, BytesOfBfloat16AreHalved) {
-  Routing routing(two_variables(), Encoding::kBfloat16);
+  Routing routing(two_variables(), RowEncoding::kBfloat16);
   const std::vector<Read> wave{{0, ids({0}), {}}};
   EXPECT_EQ(routing.reads(wave).at(0).value_bytes, 8u);
 }

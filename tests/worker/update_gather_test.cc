@@ -27,7 +27,7 @@ class UpdateGatherTest : public testing::Test {
  protected:
   // The one call to the only shard.
   PushCall call_of(const std::shared_ptr<const Layout>& layout, BlobMemory& memory,
-                   Encoding encoding = Encoding::kRaw) {
+                   RowEncoding encoding = RowEncoding::kRaw) {
     const Routing routing(layout, encoding);
     const auto requests = routing.updates(updates);
     CAIRN_CHECK(requests.size() == 1, requests.size(), " requests");
@@ -74,11 +74,11 @@ TEST_F(UpdateGatherTest, ValuesThatAreNoMultipleOfEightBytesTravelInOneBlob) {
 
 TEST_F(UpdateGatherTest, EncodedValuesAreLaidOutAnew) {
   updates = {{0, kPlain, 1, {}, filled(4, 2, 3)}};
-  const PushCall call = call_of(layout_of(1, {{"a", {4, 2}}}), none, Encoding::kBfloat16);
+  const PushCall call = call_of(layout_of(1, {{"a", {4, 2}}}), none, RowEncoding::kBfloat16);
   ASSERT_EQ(call.values.size(), 1u);
   EXPECT_EQ(call.values[0].size, 16u);
   EXPECT_EQ(from_bfloat16(reinterpret_cast<const std::uint16_t*>(call.values[0].data)[7]), 3);
-  EXPECT_EQ(call.encoding, Encoding::kBfloat16);
+  EXPECT_EQ(call.encoding, RowEncoding::kBfloat16);
 }
 
 // One was computed where the shard reads it, and stays there.

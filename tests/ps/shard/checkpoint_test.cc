@@ -174,7 +174,7 @@ TEST(ShardMark, SlotsAddedAfterTheMarkDoNotReachItsBlocks) {
 TEST(ShardRestore, AppliedClosuresStayAppliedAndOldPullsAreRefused) {
   ShardHarness shard(model(sgd()));
   train(shard, 3, sgd());
-  const Version before = shard.shard.version();
+  const ShardVersion before = shard.shard.version();
   const MarkResult mark = shard.shard.mark(1);
   const auto records = shard.frozen(1);
   shard.shard.drop_mark(1);

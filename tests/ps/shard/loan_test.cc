@@ -109,12 +109,12 @@ TEST(Loan, IsNotHadOfRowsThatDoNotLieAsTheyTravel) {
   ShardHarness shard({ones(0, {kLentRows, kLentDim}), ones(1, {10, 10})});
   const Ids scattered{0, 2, 3}, together{2, 3};
   auto lent = [&](std::vector<ReadHeader> headers, const Ids& ids,
-                  Encoding encoding = Encoding::kRaw) {
+                  RowEncoding encoding = RowEncoding::kRaw) {
     return shard.shard.pull({shard.step(0), headers, ids, encoding}).lend() != nullptr;
   };
   EXPECT_TRUE(lent({{0, 0, 2}}, together));
   EXPECT_FALSE(lent({{0, 0, 3}}, scattered));
-  EXPECT_FALSE(lent({{0, 0, 2}}, together, Encoding::kBfloat16));
+  EXPECT_FALSE(lent({{0, 0, 2}}, together, RowEncoding::kBfloat16));
   EXPECT_FALSE(lent({{0, 0, 0, true}, {1, 0, 0, true}}, {}));
   EXPECT_FALSE(lent({{1, 0, 0, true}}, {}));  // it has no pages of its own
 }

@@ -20,8 +20,8 @@ class ShardRounds : public testing::Test {
     step.sent_layout = layout;
     return step;
   }
-  Version apply(const std::vector<std::uint64_t>& closures, std::uint64_t round = 1,
-                std::uint64_t layout = 1) {
+  ShardVersion apply(const std::vector<std::uint64_t>& closures, std::uint64_t round = 1,
+                     std::uint64_t layout = 1) {
     std::vector<RoundMember> members;
     for (const std::uint64_t closure : closures) members.push_back({closure, layout});
     return shard.shard.apply_round({ShardHarness::kSession, round, members});
@@ -45,7 +45,7 @@ TEST_F(ShardRounds, SharesAreAppliedTogetherAsOnePush) {
   shard.push_whole(share(2), 0, {10, 20, 30, 40});
   EXPECT_THAT(w(), ElementsAre(0, 0, 0, 0));
 
-  const Version after = apply({1, 2});
+  const ShardVersion after = apply({1, 2});
 
   EXPECT_THAT(w(), ElementsAre(-11, -22, -33, -44));
   EXPECT_EQ(after.counter, 1u);

@@ -126,9 +126,14 @@ TEST_F(RowWaitsTest, APushInPiecesWaitsAsAWholeFromItsLastPieceOn) {
   const UpdateHeader header{0, 0, 1, false, kSet, 1};
   const Floats one{1};
   auto piece = [&](std::uint32_t number, std::int64_t row) {
-    PushRequest request{
-        shard.step(1), {}, {&header, 1}, {&row, 1}, std::as_bytes(std::span(one)), Encoding::kRaw,
-        number,        2};
+    PushRequest request{shard.step(1),
+                        {},
+                        {&header, 1},
+                        {&row, 1},
+                        std::as_bytes(std::span(one)),
+                        RowEncoding::kRaw,
+                        number,
+                        2};
     return pushed(shard.shard.push(request));
   };
   EXPECT_FALSE(piece(0, 3)->waits());  // taken in

@@ -77,14 +77,14 @@ class ShardHarness {
   }
 
   PushResult push(const StepContext& step, VariableId variable, const Ids& ids,
-                  const Floats& values, UpdateRule rule = sgd(), Version pulled = {},
+                  const Floats& values, UpdateRule rule = sgd(), ShardVersion pulled = {},
                   float learning_rate = 1) {
     const UpdateHeader header{variable, 0,    static_cast<std::uint32_t>(ids.size()),
                               false,    rule, learning_rate};
     return shard.push({step, pulled, {&header, 1}, ids, std::as_bytes(std::span(values))});
   }
   PushResult push_whole(const StepContext& step, VariableId variable, const Floats& values,
-                        UpdateRule rule = sgd(), Version pulled = {}) {
+                        UpdateRule rule = sgd(), ShardVersion pulled = {}) {
     const UpdateHeader header{variable, 0, 0, true, rule, 1};
     return shard.push({step, pulled, {&header, 1}, {}, std::as_bytes(std::span(values))});
   }

@@ -19,7 +19,7 @@ PushResult push_piece(ShardHarness& shard, std::uint32_t piece, std::uint32_t pi
                            {&header, 1},
                            ids,
                            std::as_bytes(std::span(values)),
-                           Encoding::kRaw,
+                           RowEncoding::kRaw,
                            piece,
                            pieces});
 }
@@ -53,7 +53,7 @@ TEST(ShardPieces, OfARepeatedRunReplaceThoseOfTheFirst) {
                              {&header, 1},
                              ids,
                              std::as_bytes(std::span(values)),
-                             Encoding::kRaw,
+                             RowEncoding::kRaw,
                              piece,
                              3});
   };
@@ -86,7 +86,7 @@ TEST(ShardPieces, MakeOneUpdateHoweverTheyAreCut) {
                         {&all, 1},
                         ids,
                         std::as_bytes(std::span(gradient)),
-                        Encoding::kRaw,
+                        RowEncoding::kRaw,
                         0,
                         1});
       for (std::uint32_t piece = 0; piece < 2; ++piece)
@@ -95,7 +95,7 @@ TEST(ShardPieces, MakeOneUpdateHoweverTheyAreCut) {
                         {&half, 1},
                         std::span(ids).subspan(2 * piece, 2),
                         std::as_bytes(std::span(gradient).subspan(4 * piece, 4)),
-                        Encoding::kRaw,
+                        RowEncoding::kRaw,
                         piece,
                         2});
     }
@@ -111,7 +111,7 @@ TEST(ShardPieces, WaitWhereTheyLieUntilThePushIsDoneOrLost) {
                   std::shared_ptr<const void> owner) {
     PushRequest request{
         shard.step(closure), {},    {&row, 1}, {&id, 1}, std::as_bytes(std::span(memory)),
-        Encoding::kRaw,      piece, 2};
+        RowEncoding::kRaw,   piece, 2};
     request.owner = std::move(owner);
     return shard.shard.push(request);
   };

@@ -74,7 +74,7 @@ TEST(ShardPull, Bfloat16HalvesTheBytesAndRoundsToNearest) {
   ShardHarness shard(
       {whole_table(0, variable("w", {2, 2}, Initializer::constant(1.00390625f)), sgd())});
   const ReadHeader header{0, 0, 0, true};
-  const PullRequest request{shard.step(0), {&header, 1}, {}, Encoding::kBfloat16};
+  const PullRequest request{shard.step(0), {&header, 1}, {}, RowEncoding::kBfloat16};
   VerifiedPull& pull = shard.shard.pull(request);
   std::vector<std::uint16_t> out(pull.bytes() / 2);
   ASSERT_EQ(out.size(), 4u);

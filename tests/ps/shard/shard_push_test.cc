@@ -149,7 +149,7 @@ TEST(ShardPush, UntilOpenedAShardIsUnavailable) {
 
 TEST(ShardPush, StalenessCountsTheUpdatesOfOthersSinceThePull) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  const Version pulled = shard.shard.version();
+  const ShardVersion pulled = shard.shard.version();
   EXPECT_EQ(shard.push(shard.step(1, 0), 0, {0}, {1, 1}, sgd(), pulled).staleness, 0u);
   EXPECT_EQ(shard.push(shard.step(2, 0), 0, {0}, {1, 1}, sgd(), pulled).staleness, 1u);
   // its own first push does not count
@@ -260,7 +260,7 @@ TEST(ShardPush, ValuesOfEachHeaderMayLieApart) {
                              headers,
                              ids,
                              std::span<const std::span<const std::byte>>(places),
-                             Encoding::kRaw,
+                             RowEncoding::kRaw,
                              0,
                              pieces});
   };
@@ -271,8 +271,14 @@ TEST(ShardPush, ValuesOfEachHeaderMayLieApart) {
   push(2, 2);  // the first of two pieces, of which there is a copy
   rows = {9, 9, 9, 9};
   const UpdateHeader last{1, 0, 0, true, sgd(), 1};
-  shard.shard.push(
-      {shard.step(2), {}, {&last, 1}, {}, std::as_bytes(std::span(whole)), Encoding::kRaw, 1, 2});
+  shard.shard.push({shard.step(2),
+                    {},
+                    {&last, 1},
+                    {},
+                    std::as_bytes(std::span(whole)),
+                    RowEncoding::kRaw,
+                    1,
+                    2});
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, -2, -4, 0, 0, -6, -8));
   EXPECT_THAT(shard.pull_whole(1), ElementsAre(-21, -24));
 

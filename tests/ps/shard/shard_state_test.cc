@@ -112,7 +112,7 @@ TEST_F(ShardState, IsRefusedWhereAPullWouldBe) {
 }
 
 TEST_F(ShardState, IsOfAnotherIncarnationAfterARestore) {
-  const Version before = shard.shard.version();
+  const ShardVersion before = shard.shard.version();
   restore(shard.shard, {});
   read(0, 0, 4);
   EXPECT_NE(shard.shard.version().incarnation, before.incarnation);

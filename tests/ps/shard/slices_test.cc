@@ -12,7 +12,7 @@ using testing::HasSubstr;
 class ShardSlices : public testing::Test {
  protected:
   // Subtracts one from row `slice - 1`.
-  PushResult push(std::uint64_t closure, std::uint32_t slice, Version pulled = {},
+  PushResult push(std::uint64_t closure, std::uint32_t slice, ShardVersion pulled = {},
                   std::uint64_t worker = 1, UpdateRule rule = sgd(), std::uint32_t pieces = 1) {
     const UpdateHeader header{0, 0, 1, false, rule, 1};
     const std::int64_t row = slice == 0 ? 3 : slice - 1;
@@ -22,7 +22,7 @@ class ShardSlices : public testing::Test {
                         {&header, 1},
                         {&row, 1},
                         std::as_bytes(std::span(one)),
-                        Encoding::kRaw,
+                        RowEncoding::kRaw,
                         0,
                         pieces};
     request.slice = slice;
@@ -54,7 +54,7 @@ TEST_F(ShardSlices, OfALostWorkerAreCompletedByTheRetry) {
 }
 
 TEST_F(ShardSlices, CountAsOnePush) {
-  const Version pulled = shard.shard.version();
+  const ShardVersion pulled = shard.shard.version();
   EXPECT_EQ(push(1, 1, pulled).staleness, 0u);
   EXPECT_EQ(push(2, 1, pulled).staleness, 1u);
   EXPECT_EQ(push(1, 2, pulled).staleness, 0u);
