@@ -42,7 +42,7 @@ struct LaneOptions {
   ProcessIncarnation incarnation;  // of the worker
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
-  LinkOptions link;
+  ShardLinkOptions link;
   Collective* collective = nullptr;  // outlives the lane; null: the lane's own group
   Device* device = nullptr;          // that it computes on, which outlives it; null: the CPU
   bool deterministic = false;        // as PlanOptions has it, whatever the coordinator asks for

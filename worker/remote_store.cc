@@ -29,7 +29,7 @@ void verify_layout(const Layout& layout) {
 
 }  // namespace
 
-RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options)
+RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, ShardLinkOptions options)
     : reactor_(reactor), network_(network), options_(options) {}
 
 // Links greet with the session, so those of another one are of no use.

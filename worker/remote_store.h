@@ -26,7 +26,7 @@ struct LaneIdentity {
 
 class RemoteStore final : public StepStores {
  public:
-  RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options = {});
+  RemoteStore(rpc::Reactor& reactor, rpc::Network& network, ShardLinkOptions options = {});
 
   // Links of another session are dropped; closures under way keep theirs until they end.
   void identify(LaneIdentity identity);
@@ -54,7 +54,7 @@ class RemoteStore final : public StepStores {
   };
   rpc::Reactor& reactor_;
   rpc::Network& network_;
-  LinkOptions options_;
+  ShardLinkOptions options_;
   LaneIdentity identity_;
   std::shared_ptr<const Routing> routing_;
   std::map<ShardId, Linked> links_;

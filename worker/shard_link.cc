@@ -136,7 +136,7 @@ struct ShardLink::Dialling {
 };
 
 ShardLink::ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard,
-                     rpc::Hello hello, LinkOptions options)
+                     rpc::Hello hello, ShardLinkOptions options)
     : reactor_(reactor),
       network_(network),
       shard_(std::move(shard)),

@@ -108,7 +108,7 @@ struct PushReply {
   bool duplicate = false;
 };
 
-struct LinkOptions {
+struct ShardLinkOptions {
   // of memory shared with a shard of this host, taken as it is used; 0: none
   std::size_t shared_bytes = std::size_t{1} << 30;
   std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
@@ -137,7 +137,7 @@ class ShardLink final : public BlobMemory, public std::enable_shared_from_this<S
  public:
   // `hello` names this lane's session, task and incarnation; the endpoint is filled in here.
   ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello,
-            LinkOptions options = {});
+            ShardLinkOptions options = {});
   ~ShardLink();
 
   // Waits for credit to pull (kIn) or to push (kOut) so many bytes of values. Acquire it before the
@@ -180,7 +180,7 @@ class ShardLink final : public BlobMemory, public std::enable_shared_from_this<S
   rpc::Network& network_;
   ShardAddress shard_;
   rpc::Hello hello_;
-  LinkOptions options_;
+  ShardLinkOptions options_;
   std::string name_;
   std::shared_ptr<Live> live_;
   struct Dialling;

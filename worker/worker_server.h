@@ -48,7 +48,7 @@ struct WorkerOptions {
   ProcessIncarnation incarnation;  // none: drawn at random
   // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
   Offload* offload = nullptr;
-  LinkOptions link;
+  ShardLinkOptions link;
   // For datasets that come from a data service (service/consumer/consumers.h); empty: none is read.
   OpenElements open_elements;
   LogSink log = log_line;

@@ -18,7 +18,7 @@ void add(float* to, const float* values, std::size_t count) {
 
 }  // namespace
 
-void Rounds::keep(const PushRequest& push, std::span<const PushPiece> pieces) {
+void StagedRounds::keep(const PushRequest& push, std::span<const PushPiece> pieces) {
   Share share;
   share.encoding = push.encoding;
   std::size_t value_bytes = 0, bytes = 0;
@@ -54,7 +54,7 @@ void Rounds::keep(const PushRequest& push, std::span<const PushPiece> pieces) {
   bytes_ += bytes_of(place->second.piece());
 }
 
-std::vector<const Share*> Rounds::of(std::uint64_t round, std::uint64_t closure) const {
+std::vector<const Share*> StagedRounds::of(std::uint64_t round, std::uint64_t closure) const {
   std::vector<const Share*> all;
   const auto found = members_.find({round, closure});
   if (found == members_.end()) return all;
@@ -62,26 +62,26 @@ std::vector<const Share*> Rounds::of(std::uint64_t round, std::uint64_t closure)
   return all;
 }
 
-Rounds::Members::iterator Rounds::drop(Members::iterator at) {
+StagedRounds::Members::iterator StagedRounds::drop(Members::iterator at) {
   for (const auto& [slice, share] : at->second.slices) bytes_ -= bytes_of(share.piece());
   return members_.erase(at);
 }
 
-void Rounds::end(std::uint64_t round) {
+void StagedRounds::end(std::uint64_t round) {
   over_ = std::max(over_, round);
   while (!members_.empty() && members_.begin()->first.round <= over_) drop(members_.begin());
   lost_.erase(lost_.begin(), lost_.upper_bound(over_));
 }
 
 // As many rounds at most are remembered as there were shares.
-void Rounds::let_go_of_all() {
+void StagedRounds::let_go_of_all() {
   while (!members_.empty()) {
     lost_.insert(members_.begin()->first.round);
     drop(members_.begin());
   }
 }
 
-void Rounds::clear() {
+void StagedRounds::clear() {
   while (!members_.empty()) drop(members_.begin());
   lost_.clear();
   over_ = 0;

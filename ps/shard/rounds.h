@@ -1,4 +1,4 @@
-// Rounds: what the members of rounds have pushed, each member's share for itself, until the
+// StagedRounds: what the members of rounds have pushed, each member's share for itself, until the
 // coordinator has the sum of a round applied (Shard::apply_round).
 //
 // A shard believes no worker about which rounds there are: a share of any round is kept, within the
@@ -33,10 +33,10 @@ struct Share {
   PushPiece piece() const { return {headers, ids, std::span<const std::byte>(values), nullptr}; }
 };
 
-class Rounds {
+class StagedRounds {
  public:
   // `bytes` says how much all that waits on the shard takes, pieces included (PieceStaging).
-  Rounds(std::size_t bytes_max, ShardCounters::Number& bytes)
+  StagedRounds(std::size_t bytes_max, ShardCounters::Number& bytes)
       : bytes_max_(bytes_max), bytes_(bytes) {}
 
   // The coordinator has ended this round, or a later one.

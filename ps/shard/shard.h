@@ -263,7 +263,7 @@ class Shard {
   AppliedPushes applied_;
   PieceStaging staging_;
   RowWaits waits_;
-  Rounds rounds_;
+  StagedRounds rounds_;
   // Memory of the request under way, kept so that no request allocates.
   struct Work {
     VerifiedPull pull;

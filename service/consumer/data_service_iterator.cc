@@ -54,7 +54,7 @@ std::string DataServiceIterator::Core::job_text() const {
 }
 
 // The pipeline's error, as text.
-void DataServiceIterator::Core::fail_with(const std::string& text, const WorkerPlace& place) {
+void DataServiceIterator::Core::fail_with(const std::string& text, const DataWorkerPlace& place) {
   ErrorParts parts = rpc::from_error_text(text);
   parts.message = str("the data worker at ", place.address, ": ", parts.message);
   try {
@@ -115,12 +115,12 @@ Task<void> DataServiceIterator::Core::follow() {
   }
 }
 
-void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
-  std::vector<WorkerPlace> gone;
+void DataServiceIterator::Core::meet(const std::vector<DataWorkerPlace>& workers) {
+  std::vector<DataWorkerPlace> gone;
   for (const auto& [place, source] : sources)
     if (std::ranges::find(workers, place) == workers.end()) gone.push_back(place);
-  for (const WorkerPlace& place : gone) drop(place);
-  for (const WorkerPlace& place : workers) {
+  for (const DataWorkerPlace& place : gone) drop(place);
+  for (const DataWorkerPlace& place : workers) {
     if (rounds) rounds->gone.erase(place);
     auto& source = sources[place];
     if (source) continue;
@@ -153,7 +153,7 @@ void DataServiceIterator::Core::wake() {
 
 // A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
 // mode OFF, where nobody gives it again. A round in the order all consumers have, and read.
-void DataServiceIterator::Core::drop(const WorkerPlace& place) {
+void DataServiceIterator::Core::drop(const DataWorkerPlace& place) {
   if (rounds) {
     rounds->gone.insert(place);
     rounds->tell();

@@ -26,7 +26,7 @@ std::uint64_t ElementBuffer::taken() const {
   return taken_;
 }
 
-void ElementBuffer::put(const WorkerPlace& worker, std::uint64_t number, Element element) {
+void ElementBuffer::put(const DataWorkerPlace& worker, std::uint64_t number, Element element) {
   std::lock_guard hold(mutex_);
   if (closed_) return;
   waiting_.push_back({worker, number, std::move(element)});
@@ -38,7 +38,7 @@ bool ElementBuffer::empty() const {
   return waiting_.empty();
 }
 
-std::size_t ElementBuffer::waiting(const WorkerPlace& worker) const {
+std::size_t ElementBuffer::waiting(const DataWorkerPlace& worker) const {
   std::lock_guard hold(mutex_);
   const auto found = workers_.find(worker);
   return found == workers_.end() ? 0 : found->second.waiting;
@@ -49,7 +49,7 @@ void ElementBuffer::set_low(std::size_t waiting) {
   low_ = waiting;
 }
 
-std::vector<std::uint64_t> ElementBuffer::unacknowledged(const WorkerPlace& worker,
+std::vector<std::uint64_t> ElementBuffer::unacknowledged(const DataWorkerPlace& worker,
                                                          std::size_t most) const {
   std::lock_guard hold(mutex_);
   std::vector<std::uint64_t> numbers;
@@ -60,7 +60,7 @@ std::vector<std::uint64_t> ElementBuffer::unacknowledged(const WorkerPlace& work
   return numbers;
 }
 
-void ElementBuffer::acknowledged(const WorkerPlace& worker,
+void ElementBuffer::acknowledged(const DataWorkerPlace& worker,
                                  const std::vector<std::uint64_t>& numbers) {
   std::lock_guard hold(mutex_);
   const auto found = workers_.find(worker);
@@ -68,7 +68,7 @@ void ElementBuffer::acknowledged(const WorkerPlace& worker,
   for (const std::uint64_t number : numbers) found->second.taken.erase(number);
 }
 
-void ElementBuffer::discard(const WorkerPlace& worker, std::uint64_t number) {
+void ElementBuffer::discard(const DataWorkerPlace& worker, std::uint64_t number) {
   std::lock_guard hold(mutex_);
   const auto waits = [&](const Waiting& one) {
     return one.number == number && one.worker == worker;
@@ -76,13 +76,13 @@ void ElementBuffer::discard(const WorkerPlace& worker, std::uint64_t number) {
   if (std::ranges::none_of(waiting_, waits)) workers_[worker].taken.insert(number);
 }
 
-void ElementBuffer::forget(const WorkerPlace& worker) {
+void ElementBuffer::forget(const DataWorkerPlace& worker) {
   std::lock_guard hold(mutex_);
   std::erase_if(waiting_, [&](const Waiting& element) { return element.worker == worker; });
   if (const auto found = workers_.find(worker); found != workers_.end()) found->second.waiting = 0;
 }
 
-void ElementBuffer::remove(const WorkerPlace& worker) {
+void ElementBuffer::remove(const DataWorkerPlace& worker) {
   forget(worker);
   std::lock_guard hold(mutex_);
   workers_.erase(worker);

@@ -31,21 +31,21 @@ class ElementBuffer {
   std::uint64_t taken() const;    // in all
 
   // ---- the loop ----
-  void put(const WorkerPlace& worker, std::uint64_t number, Element element);
+  void put(const DataWorkerPlace& worker, std::uint64_t number, Element element);
   bool empty() const;
-  std::size_t waiting(const WorkerPlace& worker) const;  // of its elements, not taken yet
+  std::size_t waiting(const DataWorkerPlace& worker) const;  // of its elements, not taken yet
   // Another call to a worker is due once at most this many of its elements are left here.
   void set_low(std::size_t waiting);
   // Numbers of elements that were taken and are not acknowledged, at most `most`.
-  std::vector<std::uint64_t> unacknowledged(const WorkerPlace& worker, std::size_t most) const;
-  void acknowledged(const WorkerPlace& worker, const std::vector<std::uint64_t>& numbers);
+  std::vector<std::uint64_t> unacknowledged(const DataWorkerPlace& worker, std::size_t most) const;
+  void acknowledged(const DataWorkerPlace& worker, const std::vector<std::uint64_t>& numbers);
   // An element that came and, unless it waits here, is not handed out, nor wanted from anybody
   // again: it is acknowledged.
-  void discard(const WorkerPlace& worker, std::uint64_t number);
+  void discard(const DataWorkerPlace& worker, std::uint64_t number);
   // Drops what waits of a worker that sends it again.
-  void forget(const WorkerPlace& worker);
+  void forget(const DataWorkerPlace& worker);
   // A worker that is gone, whose elements others give again: drops all that is known of it.
-  void remove(const WorkerPlace& worker);
+  void remove(const DataWorkerPlace& worker);
   // Drops all that waits, for other consumers to have. Not while something is to be acknowledged,
   // or nothing waits: false.
   bool give_back();
@@ -53,7 +53,7 @@ class ElementBuffer {
 
  private:
   struct Waiting {
-    WorkerPlace worker;
+    DataWorkerPlace worker;
     std::uint64_t number;
     Element element;
   };
@@ -64,7 +64,7 @@ class ElementBuffer {
   const std::function<void()> on_demand_;
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Waiting> waiting_;
-  std::map<WorkerPlace, Worker> workers_;
+  std::map<DataWorkerPlace, Worker> workers_;
   std::uint64_t taken_ = 0;
   std::size_t low_ = 0;
   bool closed_ = false;

@@ -22,7 +22,7 @@ namespace cairn::service {
 
 // One data worker, as this consumer reads from it.
 struct DataServiceIterator::Source {
-  WorkerPlace place;
+  DataWorkerPlace place;
   std::unique_ptr<Link> link;
   std::string trouble;  // why it cannot be read at the moment
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
@@ -31,18 +31,18 @@ struct DataServiceIterator::Source {
 // What a consumer of a group has of rounds, and knows of their order.
 struct DataServiceIterator::Rounds {
   std::uint64_t group = 0, sequence = 0;
-  std::uint64_t base = 0;                      // the place in the order of the first of `known`
-  std::deque<Round> known;                     // what others may not know yet
-  std::map<Round, GotElement> here;            // that are not in the order
-  std::map<WorkerPlace, std::uint64_t> last;   // in the order, of each worker
-  std::set<WorkerPlace> gone;                  // of which it has rounds that nobody is to count on
+  std::uint64_t base = 0;                         // the place in the order of the first of `known`
+  std::deque<Round> known;                        // what others may not know yet
+  std::map<Round, GotElement> here;               // that are not in the order
+  std::map<DataWorkerPlace, std::uint64_t> last;  // in the order, of each worker
+  std::set<DataWorkerPlace> gone;              // of which it has rounds that nobody is to count on
   std::vector<std::uint32_t> missing, behind;  // consumers
   Duration complete{0};                        // when no consumer was missing, last
   bool closing = false;                        // no more rounds are wanted
   bool untold = false;                         // `here` or `gone` has changed
   rpc::Signal came;                            // something is untold, or the group is known
 
-  std::size_t here_of(const WorkerPlace& worker) const;
+  std::size_t here_of(const DataWorkerPlace& worker) const;
   void tell() {
     untold = true;
     came.notify_all();
@@ -57,11 +57,11 @@ struct DataServiceIterator::Core {
   rpc::Hello hello() const;
   rpc::Task<void> follow();
   rpc::Task<std::uint64_t> open_job();
-  void meet(const std::vector<WorkerPlace>& workers);
-  void drop(const WorkerPlace& worker);
+  void meet(const std::vector<DataWorkerPlace>& workers);
+  void drop(const DataWorkerPlace& worker);
   void rest_if_idle();
   // From here to waits_text(): for a group of consumers, in iterator_rounds.cc.
-  void put(const WorkerPlace& worker, GotElement element);
+  void put(const DataWorkerPlace& worker, GotElement element);
   void begin_rounds();
   rpc::Task<void> follow_rounds(bool wait);
   rpc::Task<void> ask_rounds(bool wait);
@@ -77,11 +77,11 @@ struct DataServiceIterator::Core {
   rpc::Task<void> acknowledge(Source* source, Link::Shared connection);
   rpc::Task<void> settle();
   void fail();
-  void fail_with(const std::string& text, const WorkerPlace& place);
+  void fail_with(const std::string& text, const DataWorkerPlace& place);
   void verify_waiting(Duration since) const;
   std::string job_text() const;
   // Elements of a worker that are here and not taken.
-  std::size_t ahead(const WorkerPlace& worker) const {
+  std::size_t ahead(const DataWorkerPlace& worker) const {
     return buffer.waiting(worker) + (rounds ? rounds->here_of(worker) : 0);
   }
   std::size_t quota() const {
@@ -108,8 +108,8 @@ struct DataServiceIterator::Core {
   bool resting = false;  // without sources, since nobody asks
   Demand demand;
   struct Told {
-    std::vector<WorkerPlace> workers;  // by the dispatcher, last
-    Duration met{0};                   // when there was one, last
+    std::vector<DataWorkerPlace> workers;  // by the dispatcher, last
+    Duration met{0};                       // when there was one, last
   };
   Told told;
   std::unique_ptr<Rounds> rounds;  // of a consumer that reads in rounds
@@ -118,7 +118,7 @@ struct DataServiceIterator::Core {
   // The program has taken elements: notified from the thread that did.
   std::shared_ptr<rpc::Signal> demanded = std::make_shared<rpc::Signal>();
   ElementBuffer buffer;
-  std::map<WorkerPlace, std::unique_ptr<Source>> sources;
+  std::map<DataWorkerPlace, std::unique_ptr<Source>> sources;
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
 };
 

@@ -12,7 +12,7 @@ using rpc::Task;
 
 }  // namespace
 
-std::size_t DataServiceIterator::Rounds::here_of(const WorkerPlace& worker) const {
+std::size_t DataServiceIterator::Rounds::here_of(const DataWorkerPlace& worker) const {
   const auto begin = here.lower_bound({worker, 0});
   const auto end = here.upper_bound({worker, std::numeric_limits<std::uint64_t>::max()});
   return static_cast<std::size_t>(std::distance(begin, end));
@@ -20,7 +20,7 @@ std::size_t DataServiceIterator::Rounds::here_of(const WorkerPlace& worker) cons
 
 // A round that is not later than one in the order came before and is sent again, or comes too late:
 // it was on its way to another consumer, whose group this one's has replaced.
-void DataServiceIterator::Core::put(const WorkerPlace& worker, GotElement element) {
+void DataServiceIterator::Core::put(const DataWorkerPlace& worker, GotElement element) {
   if (!rounds) return buffer.put(worker, element.number, std::move(element.columns));
   const Round round{worker, (element.number - 1) / options.num_consumers};
   const auto last = rounds->last.find(worker);
@@ -65,7 +65,7 @@ Task<void> DataServiceIterator::Core::ask_rounds(bool wait) {
                      .known = {rounds->known.begin(), rounds->known.end()},
                      .here = {},
                      .taken = buffer.taken()};
-  const std::set<WorkerPlace> gone = rounds->gone;
+  const std::set<DataWorkerPlace> gone = rounds->gone;
   rounds->untold = false;
   for (const auto& [round, element] : rounds->here)
     if (!rounds->closing && !gone.contains(round.worker)) report.here.insert(round);
@@ -75,7 +75,7 @@ Task<void> DataServiceIterator::Core::ask_rounds(bool wait) {
       };
   const RoundOrder order = co_await dispatcher.ask(std::move(call), "reading in rounds");
   apply(order);
-  for (const WorkerPlace& worker : gone) {
+  for (const DataWorkerPlace& worker : gone) {
     if (rounds->gone.erase(worker) == 0) continue;  // it is back
     std::erase_if(rounds->here, [&](const auto& one) { return one.first.worker == worker; });
   }

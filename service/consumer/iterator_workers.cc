@@ -20,7 +20,7 @@ constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
 
 // Another process at the same address knows nothing of what this one sent. The dispatcher will soon
 // tell that it is there.
-void verify_same_process(const WorkerPlace& place, const rpc::Connection& connection) {
+void verify_same_process(const DataWorkerPlace& place, const rpc::Connection& connection) {
   if (connection.peer().incarnation == place.incarnation) return;
   throw UnavailableError(str("the data worker at ", place.address, " was started again"));
 }

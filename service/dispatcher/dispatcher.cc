@@ -143,14 +143,14 @@ rpc::Task<std::pair<std::uint64_t, std::uint64_t>> Dispatcher::leave(std::uint64
   auto self = shared_from_this();
   book_.heard(job, consumer, {handed, true}, reactor_.clock().now());
   co_await journal_.commit();
-  const Job& left = book_.job(job);
+  const DataJob& left = book_.job(job);
   co_return std::pair(left.elements, left.handed());
 }
 
 rpc::Task<RoundOrder> Dispatcher::rounds(std::uint64_t job, RoundReport report, bool wait) {
   auto self = shared_from_this();
   const Duration until = reactor_.now() + kAnswerWithin;
-  const Job& read = book_.job(job);
+  const DataJob& read = book_.job(job);
   if (read.group == 0) throw FailedPreconditionError(str(read.name(), " is not read in rounds"));
   book_.heard(job, report.consumer, {}, reactor_.clock().now());
   RoundBook& before = rounds_.try_emplace(job, read.group).first->second;
@@ -171,7 +171,7 @@ rpc::Task<RoundOrder> Dispatcher::rounds(std::uint64_t job, RoundReport report, 
 
 // ---- data workers ----
 
-std::vector<TaskRef> Dispatcher::report(const WorkerPlace& worker,
+std::vector<TaskRef> Dispatcher::report(const DataWorkerPlace& worker,
                                         const std::vector<TaskRef>& running) {
   const std::uint64_t before = book_.changes();
   auto drop = book_.report(worker, running, reactor_.clock().now());
@@ -183,7 +183,7 @@ std::vector<TaskRef> Dispatcher::report(const WorkerPlace& worker,
 }
 
 Described Dispatcher::describe(std::uint64_t job) const {
-  const Job& known = book_.job(job);
+  const DataJob& known = book_.job(job);
   return {known.mode, datasets_.at(known.dataset), known.name(), known.group};
 }
 
@@ -230,7 +230,7 @@ void Dispatcher::look() {
   if (since > options_.silence / 2) return;
   const TimePoint now = reactor_.clock().now();
   const auto lost = book_.lose_silent(now - options_.silence);
-  for (const WorkerPlace& worker : lost)
+  for (const DataWorkerPlace& worker : lost)
     options_.log(LogLevel::kWarning,
                  str("data worker ", worker.address, " was not heard of for ",
                      fixed(std::chrono::duration<double>(options_.silence).count(), 1),
@@ -239,8 +239,8 @@ void Dispatcher::look() {
   changed_.notify_all();
   const auto gone = book_.forget(now - options_.job_silence, now - options_.left_silence);
   if (gone.empty()) return;
-  for (const Job& job : gone) rounds_.erase(job.id);
-  for (const Job& job : gone)
+  for (const DataJob& job : gone) rounds_.erase(job.id);
+  for (const DataJob& job : gone)
     options_.log(LogLevel::kInfo, str(job.name(), " is forgotten: its consumers have gone"));
   const auto used = used_datasets();
   std::erase_if(datasets_, [&](const auto& entry) { return !used.contains(entry.first); });

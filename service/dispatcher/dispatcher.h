@@ -45,7 +45,7 @@ struct DispatcherOptions {
 
 struct Watched {
   std::uint64_t change = 0;
-  std::vector<WorkerPlace> workers;
+  std::vector<DataWorkerPlace> workers;
   bool finished = false;
 };
 
@@ -81,7 +81,7 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   // At once, or, if it may wait, when the order goes on or within a second.
   //   Errors  NotFound: the job. FailedPrecondition: it is not read in rounds; and RoundBook's.
   rpc::Task<RoundOrder> rounds(std::uint64_t job, RoundReport report, bool wait);
-  std::vector<TaskRef> report(const WorkerPlace& worker, const std::vector<TaskRef>& running);
+  std::vector<TaskRef> report(const DataWorkerPlace& worker, const std::vector<TaskRef>& running);
   Described describe(std::uint64_t job) const;
   rpc::Task<NextTask> next_task(std::uint64_t job, ProcessIncarnation worker,
                                 std::vector<std::uint64_t> running);

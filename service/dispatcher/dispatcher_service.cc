@@ -61,8 +61,8 @@ class DispatcherService final : public wire::DataDispatcher::Server {
       connection_.allow({Role::kDataWorker}, "DataDispatcher.report");
       auto in = context.getParams();
       // One spelling, as in the list of workers, and none that a consumer could not read.
-      const WorkerPlace place{rpc::Address::parse(wire::read_name(in.getAddress())).str(),
-                              connection_.peer().incarnation};
+      const DataWorkerPlace place{rpc::Address::parse(wire::read_name(in.getAddress())).str(),
+                                  connection_.peer().incarnation};
       const auto drop = dispatcher_->report(place, read_tasks(in.getRunning()));
       auto out = context.getResults().initDrop(static_cast<unsigned>(drop.size()));
       for (unsigned i = 0; i < out.size(); ++i) {
@@ -185,7 +185,7 @@ class DispatcherService final : public wire::DataDispatcher::Server {
 
 std::string status_json(const JobBook& book) {
   Json workers = Json::array(), jobs = Json::array();
-  for (const WorkerPlace& worker : book.workers()) workers.push_back(worker.address);
+  for (const DataWorkerPlace& worker : book.workers()) workers.push_back(worker.address);
   for (const auto& [id, job] : book.jobs())
     jobs.push_back({{"id", id},
                     {"name", job.key},

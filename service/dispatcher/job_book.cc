@@ -11,7 +11,7 @@ constexpr std::size_t kJobsMax = 1024, kConsumersMax = 16384;
 
 }  // namespace
 
-bool Job::finished() const {
+bool DataJob::finished() const {
   if (!dealt.empty() || !again.empty()) return false;
   // In mode OFF a lost worker's task is lost with it. The job ends when no task is left and at
   // least one worker has delivered the whole dataset.
@@ -20,20 +20,20 @@ bool Job::finished() const {
   return plan.tasks() >= 0 && next >= static_cast<std::uint64_t>(plan.tasks());
 }
 
-std::uint64_t Job::handed() const {
+std::uint64_t DataJob::handed() const {
   std::uint64_t sum = 0;
   for (const auto& [id, consumer] : consumers) sum += consumer.handed;
   return sum;
 }
 
-std::string Job::name() const {
+std::string DataJob::name() const {
   return named() ? str("job \"", key, "\"") : str("the job without a name ", id);
 }
 
 // ---- workers ----
 
-std::vector<TaskRef> JobBook::report(const WorkerPlace& worker, const std::vector<TaskRef>& running,
-                                     TimePoint now) {
+std::vector<TaskRef> JobBook::report(const DataWorkerPlace& worker,
+                                     const std::vector<TaskRef>& running, TimePoint now) {
   auto seat = seats_.find(worker.address);
   if (seat != seats_.end() && seat->second.incarnation != worker.incarnation) {
     lose({worker.address, seat->second.incarnation});
@@ -57,17 +57,17 @@ std::vector<TaskRef> JobBook::report(const WorkerPlace& worker, const std::vecto
 
 // The task is this worker's. One that was taken from it, because it was silent for too long, is
 // given back unless another worker has it by now.
-bool JobBook::adopt(const WorkerPlace& worker, const TaskRef& task) {
+bool JobBook::adopt(const DataWorkerPlace& worker, const TaskRef& task) {
   const auto found = jobs_.find(task.job);
   if (found == jobs_.end()) return false;
-  Job& job = found->second;
+  DataJob& job = found->second;
   if (job.again.erase(task.number) > 0) job.dealt[task.number] = worker;
   const auto dealt = job.dealt.find(task.number);
   return dealt != job.dealt.end() && dealt->second == worker;
 }
 
 // A worker gives all of the dataset to every job in mode OFF, whenever it comes.
-void JobBook::welcome(const WorkerPlace& worker) {
+void JobBook::welcome(const DataWorkerPlace& worker) {
   for (auto& [id, job] : jobs_) {
     if (job.mode != ProcessingMode::kOff || job.finished()) continue;
     const auto has = [&](const auto& entry) { return entry.second == worker; };
@@ -75,7 +75,7 @@ void JobBook::welcome(const WorkerPlace& worker) {
   }
 }
 
-void JobBook::lose(const WorkerPlace& worker) {
+void JobBook::lose(const DataWorkerPlace& worker) {
   for (auto& [id, job] : jobs_) {
     for (auto entry = job.dealt.begin(); entry != job.dealt.end();) {
       if (entry->second != worker) {
@@ -90,31 +90,31 @@ void JobBook::lose(const WorkerPlace& worker) {
   ++changes_;
 }
 
-std::vector<WorkerPlace> JobBook::lose_silent(TimePoint before) {
-  std::vector<WorkerPlace> lost;
+std::vector<DataWorkerPlace> JobBook::lose_silent(TimePoint before) {
+  std::vector<DataWorkerPlace> lost;
   for (const auto& [address, seat] : seats_)
     if (seat.heard < before) lost.push_back({address, seat.incarnation});
-  for (const WorkerPlace& worker : lost) lose(worker);
+  for (const DataWorkerPlace& worker : lost) lose(worker);
   return lost;
 }
 
-std::vector<WorkerPlace> JobBook::workers() const {
-  std::vector<WorkerPlace> all;
+std::vector<DataWorkerPlace> JobBook::workers() const {
+  std::vector<DataWorkerPlace> all;
   for (const auto& [address, seat] : seats_) all.push_back({address, seat.incarnation});
   return all;
 }
 
-std::optional<WorkerPlace> JobBook::place_of(ProcessIncarnation worker) const {
+std::optional<DataWorkerPlace> JobBook::place_of(ProcessIncarnation worker) const {
   for (const auto& [address, seat] : seats_)
-    if (seat.incarnation == worker) return WorkerPlace{address, worker};
+    if (seat.incarnation == worker) return DataWorkerPlace{address, worker};
   return std::nullopt;
 }
 
 // ---- jobs ----
 
-const Job& JobBook::open(const JobRequest& request, TimePoint now) {
+const DataJob& JobBook::open(const JobRequest& request, TimePoint now) {
   if (const auto known = keys_.find(request.key); known != keys_.end()) {
-    Job& job = jobs_.at(known->second);
+    DataJob& job = jobs_.at(known->second);
     if (job.dataset != request.dataset || job.mode != request.mode)
       throw FailedPreconditionError(str(
           job.name(), " reads ", job.dataset != request.dataset ? "another dataset" : "in mode ",
@@ -134,7 +134,7 @@ const Job& JobBook::open(const JobRequest& request, TimePoint now) {
     throw ResourceExhaustedError(
         str("the dispatcher has ", kJobsMax,
             " jobs: one is forgotten some minutes after its last consumer has gone"));
-  Job job{.key = request.key, .mode = request.mode, .dataset = request.dataset};
+  DataJob job{.key = request.key, .mode = request.mode, .dataset = request.dataset};
   if (deals_by_list(job.mode)) {
     if (listed_.empty())
       throw NotFoundError(
@@ -150,13 +150,13 @@ const Job& JobBook::open(const JobRequest& request, TimePoint now) {
   job.id = next_job_++;
   job.seen = now;
   keys_[job.key] = job.id;
-  Job& made = jobs_[job.id] = std::move(job);
+  DataJob& made = jobs_[job.id] = std::move(job);
   if (made.mode == ProcessingMode::kOff)
-    for (const WorkerPlace& worker : workers()) made.dealt[made.next++] = worker;
+    for (const DataWorkerPlace& worker : workers()) made.dealt[made.next++] = worker;
   return made;
 }
 
-Job& JobBook::at(std::uint64_t id) {
+DataJob& JobBook::at(std::uint64_t id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end())
     throw NotFoundError(str("the dispatcher has no job ", id,
@@ -164,9 +164,10 @@ Job& JobBook::at(std::uint64_t id) {
                             "the job anew"));
   return found->second;
 }
-const Job& JobBook::job(std::uint64_t id) const { return const_cast<JobBook*>(this)->at(id); }
+const DataJob& JobBook::job(std::uint64_t id) const { return const_cast<JobBook*>(this)->at(id); }
 
-std::optional<std::uint64_t> JobBook::choose(const Job& job, const WorkerPlace& worker) const {
+std::optional<std::uint64_t> JobBook::choose(const DataJob& job,
+                                             const DataWorkerPlace& worker) const {
   if (deals_by_list(job.mode)) {
     for (const std::uint64_t number : job.again)
       if (number < listed_.size() && listed_[number] == worker.address) return number;
@@ -179,7 +180,7 @@ std::optional<std::uint64_t> JobBook::choose(const Job& job, const WorkerPlace& 
   return job.next;
 }
 
-DealtTask JobBook::dealt_task(const Job& job, std::uint64_t number) const {
+DealtTask JobBook::dealt_task(const DataJob& job, std::uint64_t number) const {
   const auto order = static_cast<std::int64_t>(number);
   if (job.mode == ProcessingMode::kDynamic) return {number, job.plan.piece(order)};
   if (job.mode == ProcessingMode::kOff)
@@ -192,7 +193,7 @@ DealtTask JobBook::dealt_task(const Job& job, std::uint64_t number) const {
 
 std::optional<DealtTask> JobBook::next_task(std::uint64_t id, ProcessIncarnation incarnation,
                                             const std::vector<std::uint64_t>& running) {
-  Job& job = at(id);
+  DataJob& job = at(id);
   const auto worker = place_of(incarnation);
   if (!worker)
     throw FailedPreconditionError(
@@ -208,7 +209,7 @@ std::optional<DealtTask> JobBook::next_task(std::uint64_t id, ProcessIncarnation
 }
 
 bool JobBook::finish(std::uint64_t id, std::uint64_t task, std::uint64_t elements) {
-  Job& job = at(id);
+  DataJob& job = at(id);
   if (job.dealt.erase(task) + job.again.erase(task) == 0) return false;
   ++job.done;
   job.elements += elements;
@@ -218,7 +219,7 @@ bool JobBook::finish(std::uint64_t id, std::uint64_t task, std::uint64_t element
 
 void JobBook::heard(std::uint64_t id, std::uint64_t consumer, ConsumerRecord record,
                     TimePoint now) {
-  Job& job = at(id);
+  DataJob& job = at(id);
   if (job.consumers.size() >= kConsumersMax && !job.consumers.contains(consumer))
     throw ResourceExhaustedError(str(job.name(), " has had ", kConsumersMax, " consumers already"));
   ConsumerRecord& kept = job.consumers[consumer];
@@ -227,15 +228,15 @@ void JobBook::heard(std::uint64_t id, std::uint64_t consumer, ConsumerRecord rec
   job.seen = now;
 }
 
-std::vector<Job> JobBook::forget(TimePoint before, TimePoint left_before) {
-  std::vector<Job> gone;
+std::vector<DataJob> JobBook::forget(TimePoint before, TimePoint left_before) {
+  std::vector<DataJob> gone;
   for (const auto& [id, job] : jobs_) {
     const bool left = !job.named() && !job.consumers.empty() &&
                       std::ranges::all_of(
                           job.consumers, [](const auto& consumer) { return consumer.second.left; });
     if (job.seen < (left ? left_before : before)) gone.push_back(job);
   }
-  for (const Job& job : gone) {
+  for (const DataJob& job : gone) {
     keys_.erase(job.key);
     jobs_.erase(job.id);
   }

@@ -24,10 +24,10 @@ struct TaskRef {
   auto operator<=>(const TaskRef&) const = default;
 };
 
-struct WorkerPlace {
+struct DataWorkerPlace {
   std::string address;
   ProcessIncarnation incarnation;
-  auto operator<=>(const WorkerPlace&) const = default;
+  auto operator<=>(const DataWorkerPlace&) const = default;
 };
 
 struct ConsumerRecord {
@@ -35,7 +35,7 @@ struct ConsumerRecord {
   bool left = false;
 };
 
-struct Job {
+struct DataJob {
   std::uint64_t id = 0;
   std::string key;  // its name, or "#" and a number for one without
   ProcessingMode mode = ProcessingMode::kOff;
@@ -44,7 +44,7 @@ struct Job {
   std::uint32_t group = 0;    // consumers that read it in rounds; 0: each reads for itself
   std::uint64_t next = 0, done = 0;
   std::uint64_t elements = 0;  // of tasks that are done
-  std::map<std::uint64_t, WorkerPlace> dealt;
+  std::map<std::uint64_t, DataWorkerPlace> dealt;
   std::set<std::uint64_t> again;
   std::map<std::uint64_t, ConsumerRecord> consumers;
   TimePoint seen;  // a consumer was, last
@@ -80,19 +80,19 @@ class JobBook {
   // ---- workers ----
   // The worker lives, and holds `running`. Gives those of them that are not its own any more.
   //   Errors  ResourceExhausted: too many workers.
-  std::vector<TaskRef> report(const WorkerPlace& worker, const std::vector<TaskRef>& running,
+  std::vector<TaskRef> report(const DataWorkerPlace& worker, const std::vector<TaskRef>& running,
                               TimePoint now);
   // Loses the workers that were not heard of since `before`, and tells which.
-  std::vector<WorkerPlace> lose_silent(TimePoint before);
-  std::vector<WorkerPlace> workers() const;
+  std::vector<DataWorkerPlace> lose_silent(TimePoint before);
+  std::vector<DataWorkerPlace> workers() const;
 
   // ---- jobs ----
   // The job of the request's key, made if it is not there.
   //   Errors  FailedPrecondition: it is there with another dataset, mode or number of consumers.
   //           NotFound: a mode that deals by the list of workers, which is empty.
   //           ResourceExhausted: too many jobs.
-  const Job& open(const JobRequest& request, TimePoint now);
-  const Job& job(std::uint64_t id) const;  // Errors  NotFound: there is no such job (any more)
+  const DataJob& open(const JobRequest& request, TimePoint now);
+  const DataJob& job(std::uint64_t id) const;  // Errors  NotFound: there is no such job (any more)
   // A task for the worker; empty: none for now, or never (finished()). What was dealt to it and is
   // not among `running` is dealt to it again.
   //   Errors  NotFound: the job. FailedPrecondition: the worker has not reported.
@@ -104,8 +104,8 @@ class JobBook {
   void heard(std::uint64_t job, std::uint64_t consumer, ConsumerRecord record, TimePoint now);
   // Forgets jobs that no consumer has asked about since `before`; those without a name, which
   // nobody can join again, since `left_before`, if their consumers have left.
-  std::vector<Job> forget(TimePoint before, TimePoint left_before);
-  const std::map<std::uint64_t, Job>& jobs() const { return jobs_; }
+  std::vector<DataJob> forget(TimePoint before, TimePoint left_before);
+  const std::map<std::uint64_t, DataJob>& jobs() const { return jobs_; }
 
   // Counts what consumers watch: a worker that came or went, a job that has finished.
   std::uint64_t changes() const { return changes_; }
@@ -121,17 +121,17 @@ class JobBook {
     ProcessIncarnation incarnation;
     TimePoint heard;
   };
-  Job& at(std::uint64_t id);
-  void lose(const WorkerPlace& worker);
-  void welcome(const WorkerPlace& worker);
-  std::optional<WorkerPlace> place_of(ProcessIncarnation worker) const;
-  bool adopt(const WorkerPlace& worker, const TaskRef& task);
-  std::optional<std::uint64_t> choose(const Job& job, const WorkerPlace& worker) const;
-  DealtTask dealt_task(const Job& job, std::uint64_t number) const;
+  DataJob& at(std::uint64_t id);
+  void lose(const DataWorkerPlace& worker);
+  void welcome(const DataWorkerPlace& worker);
+  std::optional<DataWorkerPlace> place_of(ProcessIncarnation worker) const;
+  bool adopt(const DataWorkerPlace& worker, const TaskRef& task);
+  std::optional<std::uint64_t> choose(const DataJob& job, const DataWorkerPlace& worker) const;
+  DealtTask dealt_task(const DataJob& job, std::uint64_t number) const;
 
   const std::vector<std::string> listed_;
   std::map<std::string, Seat> seats_;  // by address
-  std::map<std::uint64_t, Job> jobs_;
+  std::map<std::uint64_t, DataJob> jobs_;
   std::map<std::string, std::uint64_t> keys_;
   std::uint64_t next_job_;
   std::uint64_t changes_ = 1;

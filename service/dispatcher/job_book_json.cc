@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kJournalFormat = 1;
 
-Json json_of(const Job& job) {
+Json json_of(const DataJob& job) {
   Json dealt = Json::array(), consumers = Json::array();
   for (const auto& [number, worker] : job.dealt)
     dealt.push_back({number, worker.address, worker.incarnation.number});
@@ -39,8 +39,8 @@ SplitPlan plan_of(const Json& in) {
   return plan;
 }
 
-Job job_of(const Json& in) {
-  Job job;
+DataJob job_of(const Json& in) {
+  DataJob job;
   job.id = in.at("id").get<std::uint64_t>();
   job.key = in.at("key").get<std::string>();
   job.mode = parse_processing_mode(in.at("mode").get<std::string>());
@@ -75,7 +75,7 @@ void JobBook::load(const Json& journal, TimePoint now) {
       throw InvalidArgumentError("it has another format");
     next_job_ = journal.at("next_job").get<std::uint64_t>();
     for (const Json& in : journal.at("jobs")) {
-      Job job = job_of(in);
+      DataJob job = job_of(in);
       if (deals_by_list(job.mode) && journal.at("workers") != Json(listed_))
         throw FailedPreconditionError(
             str(job.name(),

@@ -83,7 +83,7 @@ void RoundBook::append(const Round& round) {
 // Each worker's rounds are delivered in the order of their numbers. So if a consumer lacks a round
 // but has a later one, it will never get the missing one, which is therefore skipped.
 void RoundBook::choose() {
-  std::map<WorkerPlace, std::deque<std::uint64_t>> ready;
+  std::map<DataWorkerPlace, std::deque<std::uint64_t>> ready;
   for (const Round& round : seats_.front().here)
     if (is_new(round) && std::ranges::all_of(seats_, [&](const Seat& seat) {
           return seat.consumer != 0 && seat.here.contains(round);

@@ -24,7 +24,7 @@
 namespace cairn::service {
 
 struct Round {
-  WorkerPlace worker;
+  DataWorkerPlace worker;
   std::uint64_t number = 0;  // among those of this worker
   auto operator<=>(const Round&) const = default;
 };
@@ -90,8 +90,8 @@ class RoundBook {
   std::uint64_t group_ = 0;  // 0: nobody has joined
   std::uint64_t base_ = 0;   // the place of the first of order_
   std::deque<Round> order_;
-  std::map<WorkerPlace, std::uint64_t> last_;  // in the order, of each worker
-  WorkerPlace turn_;                           // whose round came last
+  std::map<DataWorkerPlace, std::uint64_t> last_;  // in the order, of each worker
+  DataWorkerPlace turn_;                           // whose round came last
 };
 
 // What is asked of a consumer of a group, of which there are `consumers`; 0: of no group.

@@ -26,7 +26,7 @@ std::unique_ptr<Collective> met(const ClusterResolver& resolver,
                                 const CommunicationOptions& communication,
                                 const MultiWorkerOptions& options) {
   devices_of(options.devices);  // what is wrong here is told before anybody is waited for
-  const WorkerPlace place = worker_place(resolver);
+  const PlaceInGroup place = place_in_group(resolver);
   if (place.members.size() < 2) return nullptr;
   NetworkGroupOptions group;
   group.members = place.members;

@@ -12,7 +12,7 @@ namespace cairn {
 
 // ---- who they are ----
 
-WorkerPlace worker_place(const ClusterResolver& resolver) {
+PlaceInGroup place_in_group(const ClusterResolver& resolver) {
   const ClusterSpec spec = resolver.cluster_spec();
   const TaskType type = resolver.task_type();
   const TaskIndex id = resolver.task_id();
@@ -27,7 +27,7 @@ WorkerPlace worker_place(const ClusterResolver& resolver) {
         "\"task\" with \"type\" and \"index\"");
   validate_cluster_spec(spec, type, id);
   verify_distinct_addresses(spec);
-  WorkerPlace place;
+  PlaceInGroup place;
   for (const char* job : {"chief", "worker"})
     for (const auto& [index, address] : spec.tasks(job)) {
       if (job == *type && index == *id) place.rank = static_cast<int>(place.members.size());

@@ -16,13 +16,13 @@
 namespace cairn {
 
 // The chief, if there is one, and the workers behind it, by rank; none: this process is alone.
-struct WorkerPlace {
+struct PlaceInGroup {
   std::vector<GroupMember> members;
   int rank = 0;  // of this process: its id_in_cluster
 };
 //   Errors  InvalidArgument: the cluster has ps; it has jobs, and this process is none of their
 //           tasks; what validate_cluster_spec() refuses.
-WorkerPlace worker_place(const ClusterResolver& resolver);
+PlaceInGroup place_in_group(const ClusterResolver& resolver);
 
 // A member whose errors, all of which end the group, say what the program's user does now. The root
 // of a call must be a rank.

@@ -17,7 +17,7 @@ namespace {
 class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
  protected:
   void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
-           RowEncoding encoding = RowEncoding::kRaw, LinkOptions link = {}) {
+           RowEncoding encoding = RowEncoding::kRaw, ShardLinkOptions link = {}) {
     if (!GetParam()) link.shared_bytes = 0;
     RemoteStoreTest::use(ps, std::move(variables), encoding, link);
   }
@@ -108,7 +108,7 @@ TEST_P(Bulk, APullDoesNotWaitForALargePush) {
   cluster->run_until([&] { return !cluster->asked.empty(); });
   std::vector<Read> reads{{1, {}, {}}};
   EXPECT_EQ(pull(pulling, reads), "");
-  EXPECT_EQ(cluster->pushes().size(), GetParam() ? 12u : LinkOptions().pieces_under_way);
+  EXPECT_EQ(cluster->pushes().size(), GetParam() ? 12u : ShardLinkOptions().pieces_under_way);
 }
 
 // As a shard does, which keeps them in the worker's memory until it has them all.
@@ -131,7 +131,7 @@ TEST_P(Bulk, PiecesOfAPushMayBeAnsweredWhenAllAreThere) {
 // The shard answers no piece before all pieces of both pushes are there. With little credit to
 // share, neither push may block the other.
 TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
-  LinkOptions link;
+  ShardLinkOptions link;
   link.shared_min = 16;
   link.piece_bytes_max = 64;
   use(1, {{"big", {64, 1}}}, RowEncoding::kRaw, link);
@@ -184,7 +184,7 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
 // the shard, and where that is none, or rows of several shards meet, of the reactor's buffers.
 TEST_P(Bulk, MemoryInWhichValuesLieIsRegistered) {
   std::map<const std::byte*, std::size_t> registered;
-  LinkOptions link;
+  ShardLinkOptions link;
   link.register_memory = [&](std::byte* begin, std::size_t bytes) {
     registered[begin] = bytes;
     return std::shared_ptr<void>(begin, [&registered](void* gone) {
@@ -255,7 +255,7 @@ TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
 }
 
 TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
-  LinkOptions small;
+  ShardLinkOptions small;
   small.shared_bytes = 64 << 10;
   use(1, {{"a", {9000, 2}}, {"b", {9000, 2}}}, RowEncoding::kRaw, small);
   RemoteStep step(*store);

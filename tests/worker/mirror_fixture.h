@@ -26,7 +26,7 @@ class MirrorTest : public testing::Test {
 
   // Each variable is dealt out to the shards of both ps, in as many parts as it has rows for.
   void use(const UpdateRule& rule, const std::vector<Shape>& shapes,
-           RowEncoding encoding = RowEncoding::kRaw, LinkOptions link = {}) {
+           RowEncoding encoding = RowEncoding::kRaw, ShardLinkOptions link = {}) {
     layout = std::make_shared<Layout>();
     layout->version = 1;
     for (std::uint32_t i = 0; i < kServers; ++i) {

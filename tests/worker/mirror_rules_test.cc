@@ -118,7 +118,7 @@ TEST_P(MirrorOfRule, HasTheBitsOfThePsAfterTheSameUpdates) {
 // Larger than a request, so that they reach the ps in slices, or in pieces where a rule has to see
 // its update as a whole.
 TEST_P(MirrorOfRule, HasTheBitsOfThePsAfterUpdatesThatTravelInParts) {
-  LinkOptions small;
+  ShardLinkOptions small;
   small.piece_bytes_max = 4096;
   use(rule, {{1001, 3}, {5000}, {7, 1000}, {16'385, 3}}, RowEncoding::kRaw, small);
   for (const VariableId one : all) push({whole(one, rule, one)});

@@ -151,7 +151,7 @@ TEST_F(MirrorTest, AFetchFromAPsThatTheLayoutSaysIsAwayIsUnavailable) {
 class InSeveralCalls : public MirrorTest {
  protected:
   void SetUp() override {
-    LinkOptions link;
+    ShardLinkOptions link;
     link.piece_bytes_max = 64;
     use(kAdagrad, {{400, 1}, {2}}, RowEncoding::kRaw, link);
   }

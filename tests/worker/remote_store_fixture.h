@@ -18,7 +18,7 @@ inline const UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
 class RemoteStoreTest : public testing::Test {
  protected:
   void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
-           RowEncoding encoding = RowEncoding::kRaw, LinkOptions link = {}) {
+           RowEncoding encoding = RowEncoding::kRaw, ShardLinkOptions link = {}) {
     cluster = std::make_unique<FakeCluster>(ps, std::move(variables));
     store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"), link);
     LaneIdentity identity;

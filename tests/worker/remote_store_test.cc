@@ -133,7 +133,7 @@ TEST_F(RemoteStoreTest, APsThatIsNotThereIsUnavailableWithinTheDeadline) {
   EXPECT_THAT(pull(step, reads),
               testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0"),
                              HasSubstr("sim://ps0")));
-  EXPECT_LE(cluster->reactor.now() - before, LinkOptions().connect_deadline + 50ms);
+  EXPECT_LE(cluster->reactor.now() - before, ShardLinkOptions().connect_deadline + 50ms);
 }
 
 TEST_F(RemoteStoreTest, APsThatComesBackWithinTheDeadlineIsFound) {
@@ -195,7 +195,7 @@ TEST_F(RemoteStoreTest, ACallThatIsDroppedIsDroppedWhole) {
 
 TEST_F(RemoteStoreTest, ASilentShardIsUnavailableAfterTheCallsDeadline) {
   use(1, {{"w", {4, 1}}});
-  LinkOptions options;
+  ShardLinkOptions options;
   options.call_deadline = 500ms;
   RemoteStore impatient(cluster->reactor, cluster->network.host("worker0"), options);
   LaneIdentity identity;
@@ -213,7 +213,7 @@ TEST_F(RemoteStoreTest, ASilentShardIsUnavailableAfterTheCallsDeadline) {
 
 // The pieces that wait for others' answers do not have a deadline each.
 TEST_F(RemoteStoreTest, OfALargeReadNoFurtherPieceIsAskedForOnceOneHasFailed) {
-  LinkOptions options;
+  ShardLinkOptions options;
   options.call_deadline = 500ms;
   options.shared_bytes = 0;
   use(1, {{"w", {6000, 1000}}}, RowEncoding::kRaw, options);

@@ -112,7 +112,7 @@ TEST(Cluster, OneAddressForTwoTasksIsRefusedInAnyRole) {
               AllOf(HasSubstr("/job:chief/task:0"), HasSubstr("/job:worker/task:1")));
   const SimpleClusterResolver group(ClusterSpec{{"worker", {"a:1", "a:1"}}},
                                     {.master = "", .task_type = "worker", .task_id = 0});
-  EXPECT_THROW(worker_place(group), InvalidArgumentError);
+  EXPECT_THROW(place_in_group(group), InvalidArgumentError);
 }
 
 TEST(ParameterServerCluster, AnEmptyOneSaysHowToMakeOne) {

@@ -1,4 +1,4 @@
-// Rounds: what members push is kept, and its sum applied once, at the coordinator's word.
+// StagedRounds: what members push is kept, and its sum applied once, at the coordinator's word.
 #include <gmock/gmock.h>
 
 #include <cstring>

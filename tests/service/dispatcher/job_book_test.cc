@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<std::uint64_t>;
 
-const WorkerPlace kFirst{"sim://a", 1}, kSecond{"sim://b", 2};
+const DataWorkerPlace kFirst{"sim://a", 1}, kSecond{"sim://b", 2};
 
 TimePoint at(int seconds) { return TimePoint(std::chrono::seconds(seconds)); }
 

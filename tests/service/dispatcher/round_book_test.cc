@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const WorkerPlace kLeft{"sim://left", 1}, kRight{"sim://right", 2};
+const DataWorkerPlace kLeft{"sim://left", 1}, kRight{"sim://right", 2};
 constexpr std::uint64_t kFresh = 77;
 
 TimePoint second_of(int seconds) { return TimePoint(std::chrono::seconds(seconds)); }
