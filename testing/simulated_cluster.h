@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
 #include "core/disk/memory_disk.h"
@@ -124,9 +125,10 @@ class SimulatedCluster {
     chief_offload_ = make_offload();
     auto engine =
         start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_});
-    strategy_ = options.consistency.mirrors() ? std::make_unique<HybridStrategy>(std::move(engine))
-                                              : std::make_unique<ParameterServerStrategy>(
-                                                    std::move(engine), options_.strategy.devices);
+    strategy_ = HybridConsistency::is(options.consistency)
+                    ? std::make_unique<HybridStrategy>(std::move(engine))
+                    : std::make_unique<ParameterServerStrategy>(std::move(engine),
+                                                                options_.strategy.devices);
   }
   void slow_disks(Duration by) {
     if (chief_offload_) chief_offload_->slow_down(by);

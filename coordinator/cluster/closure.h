@@ -46,8 +46,6 @@ struct RegisteredFunction {
   // A function without variables runs even while ps are away.
   bool uses_variables = false;
   bool assigns = false;  // Graph::assigns()
-  // How often it pushes to a shard; 0: not counted (FunctionRegistry).
-  std::uint64_t pushes = 0;
   // How many elements one run takes from each iterator argument.
   std::vector<std::int64_t> elements;
   // How many steps one run counts: the elements of the first iterator, or 1 without any.
@@ -96,7 +94,7 @@ struct Closure {
   std::uint64_t sent_layout = 0;
   // Under synchronous(b) and HybridStrategy.
   struct Share {
-    std::uint64_t round = 0;  // the last one that it was a member of (rounds.h); 0: of none
+    std::uint64_t round = 0;  // the last one that it was a member of (RoundsPolicy); 0: of none
     std::int32_t member = 0;  // its number there
     // Under HybridStrategy: of its lane, and the round after which copies of what is mirrored are
     // as the ps have it; 0: no copy is.

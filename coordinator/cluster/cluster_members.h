@@ -55,6 +55,11 @@ struct Lane {
   bool kept_out = false;
   bool due = false;  // something is to be sent to it at the end of this turn
   SendWindow window;
+
+  // It may be sent a closure.
+  bool has_room() const {
+    return ready && !kept_out && !preparing && inflight.size() < window.size();
+  }
 };
 
 // A worker's process, written by Workers.
@@ -105,6 +110,8 @@ struct ClusterMembers {
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<Lane*> lanes;    // of all workers, by their number; complete once the engine started
   std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
+  // Pushes are held on the lanes for a cut, or about to be (by Dispatcher).
+  bool pushes_held = false;
 
   bool all_ps_ready() const;
   bool any_ps_given_up() const;

@@ -6,7 +6,7 @@
 //                   update is; EngineStats tells how stale the updates were.
 //   bounded(k)      A closure starts only while that makes no update staler than k steps. A step is
 //                   one update from every lane of the cluster, so that the staleness that a shard
-//                   measures is below k * lanes, whatever is lost or run again (staleness_bound.h
+//                   measures is below k * lanes, whatever is lost or run again (bounded_policy.h
 //                   has the proof). Starts are held back; no update is refused or dropped.
 //
 // What bounded(k) costs. While one closure is under way, at most k * lanes - 1 updates of others
@@ -95,30 +95,25 @@ class Consistency {
     made.backup_workers_ = backup_workers;
     return made;
   }
-  // For HybridStrategy: the workers take steps together, in rounds, and all-reduce the gradients of
-  // mirrored variables; updates of tables are applied as they arrive.
-  static Consistency hybrid() {
-    Consistency made = synchronous();
-    made.mirrors_ = true;
-    return made;
-  }
 
   // The k of bounded(k); 0 if nothing is bounded.
   std::uint32_t steps() const { return steps_; }
-  bool in_rounds() const { return backup_workers_.has_value(); }  // synchronous(b), hybrid
-  bool mirrors() const { return mirrors_; }                       // hybrid
+  // A step is a round, with a closure for each lane: synchronous(b), and under HybridStrategy.
+  bool in_rounds() const { return backup_workers_.has_value(); }
   std::uint32_t backup_workers() const { return backup_workers_.value_or(0); }
-  // "asynchronous", "bounded(4)", "synchronous(1)", "hybrid".
+  // "asynchronous", "bounded(4)", "synchronous(1)"; "hybrid" under HybridStrategy.
   std::string text() const {
-    if (mirrors()) return "hybrid";
+    if (mirrors_) return "hybrid";
     if (in_rounds()) return str("synchronous(", backup_workers(), ")");
     return steps_ == 0 ? "asynchronous" : str("bounded(", steps_, ")");
   }
   bool operator==(const Consistency&) const = default;
 
  private:
+  friend struct HybridConsistency;
+
   std::uint32_t steps_ = 0;
-  bool mirrors_ = false;
+  bool mirrors_ = false;                         // HybridStrategy's
   std::optional<std::uint32_t> backup_workers_;  // none: there are no rounds
 };
 

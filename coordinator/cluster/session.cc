@@ -23,10 +23,7 @@ Session::Session(EngineParts given, EngineOptions told, std::shared_ptr<Waiting>
       options(std::move(told)),
       born(parts.clock.now()),
       number(options.session != 0 ? options.session : draw_number(parts.clock, this)),
-      queue(options.queue_capacity, std::move(waiting), std::move(wake)) {
-  // A round may have to do with fewer members once the program waits.
-  if (options.consistency.in_rounds()) queue.watch_waits();
-}
+      queue(options.queue_capacity, std::move(waiting), std::move(wake)) {}
 
 double Session::seconds_since(TimePoint then) const {
   return std::chrono::duration<double>(parts.clock.now() - then).count();

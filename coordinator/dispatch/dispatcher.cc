@@ -4,6 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "coordinator/cluster/reply_wire.h"
+#include "core/base/log.h"
+
 namespace cairn {
 namespace {
 // The closures that go to a lane together have at most so many bytes; a larger one goes alone.
@@ -11,22 +14,25 @@ constexpr std::size_t kMessageBytes = 1 << 20;
 // So many calls wait at a lane for results. While one of them travels back with an answer, the next
 // results find the other.
 constexpr std::size_t kCallsWaiting = 2;
+constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 }  // namespace
 
 Dispatcher::Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables,
-                       DispatchGate& gate, Announcer& announcer, ProgressBook& progress,
-                       LossLedger& losses, std::function<void()> save_is_due)
+                       DispatchGate& gate, ConsistencyPolicy& policy, Announcer& announcer,
+                       ProgressBook& progress, Outcomes& outcomes)
     : session_(session),
       members_(members),
       tables_(tables),
       gate_(gate),
+      policy_(policy),
       announcer_(announcer),
       progress_(progress),
-      losses_(losses),
+      outcomes_(outcomes),
       queue_(session.queue),
       clock_(session.parts.clock),
-      save_is_due_(std::move(save_is_due)),
       mailbox_(session.parts.reactor.mailbox()) {}
+
+// ---- queue -> lane ----
 
 // One post for however many closures are queued before the loop comes to it.
 void Dispatcher::wake() {
@@ -39,22 +45,15 @@ void Dispatcher::pump() {
   // wake-up. Cleared after the look, it would fall between the two and wait for the next one.
   wake_posted_ = false;
   if (!session_.started) return;
-  // Closures that came back from a lost lane and were then cancelled: their elements are not read
-  // by anybody else, and no cut has to wait for them.
+  // Closures that came back from a lost lane and were then cancelled: their elements are read by no
+  // other closure, and no cut has to wait for them.
   for (const auto& closure : queue_.take_cancelled()) {
-    progress_.spend_elements(*closure);
-    not_torn(*closure);
-    gate_.bound().ended(*closure);
-    gate_.rounds().gone(*closure);
+    outcomes_.cancelled(*closure);
+    policy_.ended(*closure);
   }
-  if (gate_.rounds().on()) {
-    settle_round();
-    settle_group();
-    dispatch_in_rounds();
-    settle_group();  // what was just sent may be all that there is for its round
-  } else {
-    dispatch_queued();
-  }
+  policy_.settle();
+  dispatch_queued();
+  policy_.sent();
   send_dispatched();
   if (announcer_.due()) announcer_.hurry();
 }
@@ -63,21 +62,29 @@ void Dispatcher::pump() {
 // walked through in order.
 void Dispatcher::dispatch_queued() {
   const std::size_t share = 1 + queue_.size() / std::max<std::size_t>(1, members_.lanes.size());
-  for (auto next = next_queued(); next && gate_.open_for(*next); next = next_queued()) {
+  auto next = next_queued();
+  while (next && gate_.open_for(*next)) {
     const auto free = free_.first();
-    if (!free) return;
-    Lane& lane = *members_.lanes[*free];
-    for (std::size_t i = 0; i < share && has_room(lane) && next && gate_.open_for(*next);
-         ++i, next = next_queued())
-      dispatch_next(lane);
-    weigh(lane);
+    Lane* lane = policy_.lane_for(*next, free ? members_.lanes[*free] : nullptr);
+    if (lane == nullptr) return;
+    const auto goes_there = [&] {
+      return next && gate_.open_for(*next) && policy_.lane_for(*next, lane) == lane;
+    };
+    for (std::size_t i = 0; i < share && lane->has_room() && goes_there(); ++i) {
+      dispatch_next(*lane, *next);
+      next = next_queued();
+    }
+    weigh(*lane);
   }
 }
 
 // What the queue has next. A closure whose data has ended stays there for as long as other closures
 // have elements of it, and those that came back go before it; then it fails.
 std::shared_ptr<const Closure> Dispatcher::next_queued() {
+  const auto first = [this](const Closure& closure) { return policy_.goes_first(closure); };
   while (auto next = queue_.front()) {
+    if (!policy_.may_start(*next) && queue_.bring_forward(first)) next = queue_.front();
+    if (!next) return nullptr;
     const PerWorkerDataset* ended = progress_.out_of_data(*next);
     if (!ended) return next;
     if (progress_.any_open(*ended)) {
@@ -97,24 +104,14 @@ std::shared_ptr<const Closure> Dispatcher::next_queued() {
   return nullptr;
 }
 
-void Dispatcher::dispatch_next(Lane& lane) {
+void Dispatcher::dispatch_next(Lane& lane, const Closure& next) {
   auto closure = queue_.pop();
-  // Another thread has cancelled it since front() saw it, and may have queued another one since.
-  if (!closure) return;
-  if (progress_.out_of_data(*closure)) return queue_.put_back(std::move(closure));
-  if (!gate_.bound().admits(*closure)) return queue_.put_back(std::move(closure));
-  // In the queue's order, whichever lane is ready first.
-  if (gate_.rounds().on() && closure->function->updates) {
-    // What was seen at the front may have been cancelled since: the lane was chosen for that one.
-    const auto room = [&lane](const Lane& one) { return &one == &lane; };
-    if (!gate_.rounds().admits(*closure) || gate_.rounds().lane_for(*closure, room) == nullptr)
-      return queue_.put_back(std::move(closure));
-    gate_.rounds().begins(
-        closure, lane, [this, &closure] { return progress_.give_step(closure->function->steps); });
-  } else if (closure->function->updates && closure->global_step < 0) {
-    gate_.bound().began(*closure);
-    closure->global_step = progress_.give_step(closure->function->steps);
+  // Another thread has cancelled it since it was looked at, and may have queued another one since.
+  if (closure.get() != &next) {
+    if (closure) queue_.put_back(std::move(closure));
+    return;
   }
+  policy_.begun(closure, lane);
   // A lane that has to be prepared first is sent nothing else meanwhile (has_room), so that what it
   // is sent next finds the layout and the functions there.
   if (prepared(lane, *closure)) return dispatch(lane, std::move(closure));
@@ -122,14 +119,9 @@ void Dispatcher::dispatch_next(Lane& lane) {
   lane.tasks->spawn("prepare a lane", prepare(&lane, std::move(closure)));
 }
 
-bool Dispatcher::has_room(const Lane& lane) const {
-  return lane.ready && !lane.kept_out && !lane.preparing &&
-         lane.inflight.size() < lane.window.size();
-}
-
 // After any change of what decides whether a lane is sent closures, and how soon.
 void Dispatcher::weigh(Lane& lane) {
-  if (has_room(lane))
+  if (lane.has_room())
     free_.put(lane.number, lane.inflight.size());
   else
     free_.remove(lane.number);
@@ -159,8 +151,8 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
     error = std::current_exception();
   }
   lane->preparing = nullptr;
-  if (gate_.rounds().takes(*closure) && !gate_.rounds().has(*closure)) {
-    queue_.put_back(closure);  // its round was applied without it
+  if (!policy_.still_wanted(*closure)) {
+    queue_.put_back(closure);
   } else if (error) {
     lane->inflight.add(closure);
     went_wrong(*lane, closure, error);
@@ -254,6 +246,234 @@ LaneMessage Dispatcher::next_message(Lane& lane) {
                           std::make_move_iterator(end));
   lane.outbox.erase(lane.outbox.begin(), end);
   return message;
+}
+
+// ---- lane -> result, or another run ----
+
+rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
+  std::vector<LaneReply> replies;
+  std::vector<std::uint64_t> sent;
+  for (const auto& closure : message.closures) sent.push_back(closure->sequence);
+  std::exception_ptr error;
+  ++lane->calls;
+  try {
+    replies = co_await lane->client->run(std::move(message));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  --lane->calls;
+  // The call fails some turns of the loop before the connection counts as ended. Taken for the
+  // failure of its closures, it would queue them before the lane is fenced. So they stay in flight
+  // until Workers, which sees the end of the connection, has the lane abandoned.
+  if (error && error_parts(error).code == Code::kUnavailable) {
+    lane->client->connection().close();
+    co_return;
+  }
+  const std::size_t answers = replies.size();
+  // A call that brought no closure only waited for results, and whatever it would have told is lost
+  // with it: the connection is ended, so that everything the lane has runs again.
+  if (error) {  // none of these has begun
+    if (sent.empty()) lane->client->connection().close();
+    for (const std::uint64_t sequence : sent)
+      replies.push_back({.sequence = sequence, .error = error});
+  }
+  for (LaneReply& reply : replies) answered(*lane, std::move(reply));
+  // Counted once they are dealt with, for hold_lane() concludes from the number that what became of
+  // these closures is known.
+  lane->answers += answers;
+  if (members_.pushes_held) session_.changed.notify_all();
+  weigh(*lane);
+  owe(*lane);
+  pump();
+}
+
+void Dispatcher::answered(Lane& lane, LaneReply reply) {
+  // A lane that answers what it was not sent cannot be believed about the rest either.
+  const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
+  if (!closure && lane.late.erase(reply.sequence) > 0) return answered_late(lane, reply);
+  if (!closure) {
+    log_error(lane.worker->name, " answers closure ", reply.sequence,
+              ", which it does not have; its connection is ended");
+    return lane.client->connection().close();
+  }
+  lane.window.answered(clock_.now());
+  try {
+    if (reply.error) std::rethrow_exception(reply.error);
+    verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
+    succeeded(lane, closure, std::move(reply));
+  } catch (...) {
+    went_wrong(lane, closure, std::current_exception());
+  }
+}
+
+// Its round was applied without it: what became of this run is of no interest, but that the lane
+// has time again.
+void Dispatcher::answered_late(Lane& lane, const LaneReply& reply) {
+  lane.window.answered(clock_.now());
+  if (reply.error && error_parts(reply.error).code == Code::kCancelled)
+    lane.client->connection().close();  // the lane is fenced
+}
+
+// The policy may hold the answer: a member of a round, for instance, ends with its round.
+void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
+  lane.inflight.remove(closure->sequence);
+  if (policy_.answered(closure, lane, reply) == ConsistencyPolicy::Answer::kHeld) return;
+  policy_.ended(*closure);
+  Outcomes::Result result{closure, &lane, std::move(reply)};
+  outcomes_.commit({&result, 1});
+}
+
+void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
+                            std::exception_ptr error) {
+  ErrorParts parts = error_parts(error);
+  // Workers finds the loss, fences the lane and only then queues what was in flight. To queue it
+  // here would run it elsewhere while the lost lane can still push.
+  if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;
+  policy_.lost(*closure);
+  // Whatever its code, this is the fault of the data and not of the worker: to run it again
+  // elsewhere would meet it again.
+  if (parts.input_pipeline && parts.code == Code::kOutOfRange) {
+    lane.inflight.remove(closure->sequence);
+    return data_ended(closure, parts);
+  }
+  if (parts.input_pipeline) {
+    lane.inflight.remove(closure->sequence);
+    return fail(*closure, input_error(parts, lane));
+  }
+  switch (parts.code) {
+    case Code::kCancelled:  // the lane is fenced: it comes back under another incarnation
+      lane.client->connection().close();
+      return;
+    case Code::kUnavailable:
+    case Code::kAborted:
+      lane.inflight.remove(closure->sequence);
+      if (!Outcomes::tried_too_often(*closure)) {
+        // A ps went away in the middle: it may have this closure's push while others do not, or the
+        // other way round.
+        torn(*closure);
+        if (parts.code == Code::kUnavailable)
+          outcomes_.run_again_later(closure);
+        else
+          queue_.put_back(closure);
+        return;
+      }
+      [[fallthrough]];
+    default: lane.inflight.remove(closure->sequence); fail(*closure, error);
+  }
+}
+
+void Dispatcher::data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end) {
+  if (!policy_.waits_for_elements())
+    return fail(*closure, std::make_exception_ptr(OutOfRangeError(end.message, end.task)));
+  progress_.data_ended(*closure, *end.input_pipeline);
+  queue_.put_back(std::move(closure));
+}
+
+void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
+  policy_.ended(closure);
+  outcomes_.fail(closure, std::move(error));
+}
+
+// The worker knows a pipeline by its number; the user by the dataset's name.
+std::exception_ptr Dispatcher::input_error(const ErrorParts& parts, const Lane& lane) const {
+  const std::string& worker = lane.worker->name;
+  std::uint64_t pipeline = *parts.input_pipeline;
+  const std::string name = progress_.pipeline_name(pipeline);
+  std::string message =
+      str("pipeline \"", name, "\" could not be read on ", worker, ": ", parts.message);
+  return std::make_exception_ptr(ClosureInputError(parts.code, message, worker, pipeline));
+}
+
+// From this moment on, not only once the closure runs again: a cut in between would hold half of
+// it.
+void Dispatcher::torn(Closure& closure) {
+  if (closure.function->updates && closure.attempts > 0 && policy_.pushes_alone(closure))
+    outcomes_.torn(closure);
+}
+
+// ---- lanes that come and go ----
+
+// A connection is a life of its own: nothing that an earlier one brought to the worker is relied
+// upon, not even functions that the worker's process still has.
+void Dispatcher::renew(Lane& lane) {
+  lane.newest_layout = 0;
+  lane.functions.clear();
+  lane.pipelines.clear();
+  lane.late.clear();
+  lane.calls = 0;
+  lane.answers = 0;
+  lane.group = 0;
+  lane.window = SendWindow(session_.options.pipeline_depth,
+                           policy_.lane_window(session_.options.send_window));
+}
+
+void Dispatcher::admit(Lane& lane) {
+  lane.kept_out = members_.pushes_held;
+  weigh(lane);
+}
+
+void Dispatcher::abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& interrupted) {
+  lane.ready = false;
+  weigh(lane);
+  lane.tasks.reset();  // before the client, which its coroutines use
+  lane.client.reset();
+  lane.incarnation = 0;
+  auto had = lane.inflight.take_all();
+  if (lane.preparing) had.insert(had.begin(), std::exchange(lane.preparing, nullptr));
+  lane.outbox.clear();
+  lane.late.clear();
+  for (auto& closure : had) {
+    torn(*closure);
+    interrupted.push_back(std::move(closure));
+  }
+}
+
+// ---- lanes hold their pushes for a cut ----
+
+// Only a wait that begins is news to a policy. One may also end because the engine does, which runs
+// nothing any more that is posted.
+void Dispatcher::cut_waits(bool waits) {
+  if (outcomes_.cut_waits(waits) && waits) wake();
+}
+
+// Every lane that may push: one that comes later is kept out until release_pushes().
+rpc::Task<void> Dispatcher::hold_pushes() {
+  members_.pushes_held = true;
+  std::vector<kj::Promise<void>> holds;
+  for (Lane* lane : members_.lanes) {
+    if (!lane->ready) continue;
+    std::string what = str("holding the pushes of ", lane->worker->name, " lane ", lane->index,
+                           " for a checkpoint");
+    holds.push_back(session_.parts.reactor.with_deadline(hold_lane(lane), kHoldDeadline, what));
+  }
+  for (auto& hold : holds) co_await kj::mv(hold);
+}
+
+// Ends when no push of the lane is under way, and what became of its closures is known here: one
+// that failed between two shards is torn from then on only.
+rpc::Task<void> Dispatcher::hold_lane(Lane* lane) {
+  const LaneIncarnation incarnation = lane->incarnation;
+  const std::uint64_t ended = co_await lane->client->hold_pushes();
+  while (lane->incarnation == incarnation && lane->answers < ended)
+    co_await session_.changed.wait();
+}
+
+void Dispatcher::release_pushes() {
+  members_.pushes_held = false;
+  for (Lane* lane : members_.lanes) {
+    lane->kept_out = false;
+    weigh(*lane);
+    if (lane->ready && lane->client)
+      lane->tasks->spawn("release pushes", lane->client->release_pushes());
+  }
+  pump();
+}
+
+bool Dispatcher::all_committed(const AppliedClosures& applied) const {
+  for (const Lane* lane : members_.lanes)
+    for (const auto& [sequence, closure] : lane->inflight)
+      if (closure->function->updates && applied.contains(sequence)) return false;
+  return true;
 }
 
 }  // namespace cairn

@@ -1,11 +1,6 @@
 // Dispatcher: queue -> lane -> result. It chooses a lane for each closure, gives the closure its
 // step and its elements, and settles what became of it: committed, run again, or failed.
-//
-//   dispatcher.cc          queue -> lane
-//   dispatcher_results.cc  lane -> result, or another run
-//   dispatcher_rounds.cc   lane -> the sum of a round -> shards, under synchronous(b)
-//   dispatcher_group.cc    which lanes take a round together, under HybridStrategy
-//   dispatcher_lanes.cc    lanes that come, go, and hold their pushes for a cut
+// What a run's Consistency decides about that, ConsistencyPolicy does.
 //
 // Exactly once, on this side:
 //   - A closure's step and elements are fixed when it is first sent, and kept for as often as it is
@@ -22,7 +17,6 @@
 //   Thread  the engine's, but for wake().
 //   Errors  those of closures go to the queue, which tells the user; none are thrown here.
 //   Cost    what a closure costs does not depend on how many workers there are.
-//   Calls   `save_is_due`, as an update is committed, for as long as the progress book says so.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -32,11 +26,12 @@
 #include <vector>
 
 #include "coordinator/cluster/cluster_members.h"
-#include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/announcer.h"
+#include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/dispatch_gate.h"
 #include "coordinator/dispatch/least_loaded.h"
+#include "coordinator/dispatch/outcomes.h"
 #include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "rpc/loop/task.h"
@@ -47,8 +42,8 @@ class Dispatcher {
  public:
   // All outlive the dispatcher. Lanes are sent the synced layout of `tables`.
   Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables, DispatchGate& gate,
-             Announcer& announcer, ProgressBook& progress, LossLedger& losses,
-             std::function<void()> save_is_due);
+             ConsistencyPolicy& policy, Announcer& announcer, ProgressBook& progress,
+             Outcomes& outcomes);
 
   // Has the loop pump soon; any thread.
   void wake();
@@ -68,7 +63,7 @@ class Dispatcher {
 
   // ---- for a cut; called by CutMaker ----
   // Are there closures that some shards may have and others not?
-  bool any_torn() const { return torn_ > 0; }
+  bool any_torn() const { return outcomes_.any_torn(); }
   // A cut waits for them, from now on or no more. A round that one of them belongs to waits for no
   // further members then: the program may be waiting for the checkpoint, and schedule none.
   void cut_waits(bool waits);
@@ -81,13 +76,9 @@ class Dispatcher {
   bool all_committed(const AppliedClosures& applied) const;
 
  private:
-  // A closure that is aborted again and again is our bug or the user's, not a recovery.
-  static constexpr std::uint32_t kAttemptsMax = 1000;
-
   void dispatch_queued();
   std::shared_ptr<const Closure> next_queued();
-  void dispatch_next(Lane& lane);
-  bool has_room(const Lane& lane) const;
+  void dispatch_next(Lane& lane, const Closure& next);
   void weigh(Lane& lane);
   bool prepared(const Lane& lane, const Closure& closure) const;
   rpc::Task<void> prepare(Lane* lane, std::shared_ptr<Closure> closure);
@@ -101,34 +92,11 @@ class Dispatcher {
   void answered(Lane& lane, LaneReply reply);
   void answered_late(Lane& lane, const LaneReply& reply);
   void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
-  void commit_elements(const Closure& closure, LaneReply& reply);
-  void count_update(Lane& lane, const Closure& closure, const LaneReply& reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
   void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
   void fail(Closure& closure, std::exception_ptr error);
   std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
-  rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
-  rpc::Task<void> pump_later();
   void torn(Closure& closure);
-  void not_torn(Closure& closure);
-
-  void dispatch_in_rounds();
-  bool nobody_brings_more(const std::vector<const Closure*>& closures) const;
-  void settle_round();
-  void leave_out(const std::shared_ptr<Closure>& closure);
-  rpc::Task<void> apply_round();
-  void commit_round();
-  void verify_copies(const Rounds::Members& members);
-  void round_failed(const std::exception_ptr& error);
-  void round_lacks_shares(const std::exception_ptr& error, bool anywhere, bool all_answered);
-  void begin_torn(Closure& closure);
-
-  void settle_group();
-  void form_group(std::vector<Lane*> lanes);
-  rpc::Task<void> join_group(std::uint64_t number, std::vector<Lane*> lanes,
-                             std::vector<Lane*> others);
-  void break_group();
-  void faltered(const Closure& closure);
 
   rpc::Task<void> hold_lane(Lane* lane);
 
@@ -136,19 +104,16 @@ class Dispatcher {
   ClusterMembers& members_;
   ShardTables& tables_;
   DispatchGate& gate_;
+  ConsistencyPolicy& policy_;
   Announcer& announcer_;
   ProgressBook& progress_;
-  LossLedger& losses_;
+  Outcomes& outcomes_;
   ClosureQueue& queue_;  // the session's, and its clock: looked at for each closure
   const Clock& clock_;
-  std::function<void()> save_is_due_;
   std::shared_ptr<rpc::Mailbox> mailbox_;
   std::atomic<bool> wake_posted_{false};
   LeastLoaded free_;        // lanes that may be sent a closure, by their number
   std::vector<Lane*> due_;  // lanes that something is to be sent to at the end of pump()
-  std::size_t torn_ = 0;    // closures that some shards may have and others not
-  bool holding_ = false;    // pushes are held on the lanes, or about to be
-  bool cut_waits_ = false;  // for torn closures
 };
 
 }  // namespace cairn

@@ -32,12 +32,12 @@ std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
   made->name = name;
   made->updates = concrete->graph.updates_variables();
   made->assigns = concrete->graph.assigns();
-  if (counts_pushes_ && made->updates) made->pushes = count_pushes(concrete->graph);
   made->uses_variables = !concrete->graph.variables.empty();
   made->elements = concrete->graph.elements_taken();
   if (!made->elements.empty())
     made->steps = std::max<std::int64_t>(1, made->elements.front() / concrete->replicas);
   made->concrete = std::move(concrete);
+  verify_(*made);
   return functions_[std::move(key)] = std::move(made);
 }
 

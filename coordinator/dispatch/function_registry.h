@@ -4,10 +4,13 @@
 // program traced it.
 //   Thread  any.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "coordinator/cluster/closure.h"
 #include "coordinator/cluster/variable_registry.h"
@@ -20,17 +23,19 @@ std::uint64_t count_pushes(const Graph& graph);
 
 class FunctionRegistry {
  public:
-  // Whether the pushes of functions that update are counted, which takes a plan for each.
-  explicit FunctionRegistry(bool counts_pushes = false) : counts_pushes_(counts_pushes) {}
+  // `verify` throws where a function cannot be run; called once for each, from any thread.
+  explicit FunctionRegistry(std::function<void(const RegisteredFunction&)> verify)
+      : verify_(std::move(verify)) {}
 
   // The function whose graph is `concrete`'s. `name` is used if there was none yet.
-  //   Errors  FailedPrecondition: it uses a variable that is none of `variables`.
+  //   Errors  FailedPrecondition: it uses a variable that is none of `variables`. Those of
+  //           `verify`.
   std::shared_ptr<const RegisteredFunction> add(std::shared_ptr<const ConcreteFunction> concrete,
                                                 const std::string& name,
                                                 const VariableRegistry& variables);
 
  private:
-  const bool counts_pushes_;
+  const std::function<void(const RegisteredFunction&)> verify_;
   std::mutex mutex_;  // guards functions_
   // by the hash of the graph
   std::unordered_map<std::string, std::shared_ptr<const RegisteredFunction>> functions_;

@@ -134,15 +134,13 @@ std::vector<ClosureSight> StatusReporter::see_closures() {
     all.push_back(sight_of(*front));
     all.back().waits_for = queued_for(*front);
   }
-  // Those that have answered wait for the round alike: one of them stands for all.
-  for (const auto& [number, member] : gate_.rounds().members()) {
-    if (member.lane == nullptr) continue;
-    all.push_back(sight_of(*member.closure));
+  // Those that are held wait alike: one of them stands for all.
+  if (auto held = gate_.policy().held()) {
+    all.push_back(sight_of(held->closure));
     all.back().stage = Stage::kHeld;
-    all.back().worker = member.lane->worker->name;
-    all.back().lane = member.lane->index;
-    all.back().waits_for = gate_.rounds().waits_for();
-    break;
+    all.back().worker = held->lane.worker->name;
+    all.back().lane = held->lane.index;
+    all.back().waits_for = std::move(held->waits_for);
   }
   for (const auto& worker : members_.workers) {
     if (!worker->ready) continue;

@@ -11,18 +11,20 @@ namespace cairn {
 // queued, and nobody has the queue before the constructor has ended.
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
     : session_(parts, std::move(options), std::move(waiting), [this] { dispatcher_.wake(); }),
-      functions_(session_.options.consistency.in_rounds()),
+      functions_([this](const RegisteredFunction& function) { policy_->verify(function); }),
       table_lock_(session_.changed),
       announcer_(session_, members_, [this] { dispatcher_.pump(); }),
       tables_(session_, members_, sources_, table_lock_, [this] { dispatcher_.pump(); }),
       fence_(session_, members_),
-      gate_(members_, tables_, table_lock_, announcer_, session_.options.consistency),
-      dispatcher_(session_, members_, tables_, gate_, announcer_, progress_, losses_,
-                  [this] { auto_saver_.save_if_due(); }),
+      outcomes_(session_, members_, progress_, losses_, [this] { auto_saver_.save_if_due(); }),
+      policy_(make_policy(
+          {session_, members_, table_lock_, progress_, outcomes_, [this] { dispatcher_.pump(); }})),
+      gate_(members_, tables_, table_lock_, announcer_, *policy_),
+      dispatcher_(session_, members_, tables_, gate_, *policy_, announcer_, progress_, outcomes_),
       checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), dispatcher_),
                     [this] { dispatcher_.pump(); }),
       auto_saver_(session_, progress_, checkpointer_),
-      workers_(session_, members_, dispatcher_, fence_, losses_),
+      workers_(session_, members_, dispatcher_, *policy_, fence_, losses_),
       ps_group_(session_, members_, tables_, table_lock_, sources_, fence_, announcer_, losses_,
                 [this] { dispatcher_.pump(); }),
       status_(session_, members_, gate_, table_lock_, checkpointer_) {}

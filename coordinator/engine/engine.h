@@ -27,10 +27,12 @@
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/announcer.h"
 #include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/dispatch_gate.h"
 #include "coordinator/dispatch/dispatcher.h"
 #include "coordinator/dispatch/function_registry.h"
 #include "coordinator/dispatch/lane_fence.h"
+#include "coordinator/dispatch/outcomes.h"
 #include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
@@ -134,6 +136,8 @@ class Engine {
   Announcer announcer_;
   ShardTables tables_;
   LaneFence fence_;
+  Outcomes outcomes_;
+  std::unique_ptr<ConsistencyPolicy> policy_;
   DispatchGate gate_;
   Dispatcher dispatcher_;
   Checkpointer checkpointer_;

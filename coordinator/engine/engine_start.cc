@@ -85,11 +85,7 @@ void Engine::list_members() {
                .address = address,
                .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
-  const Consistency& consistency = session_.options.consistency;
-  if (consistency.backup_workers() >= members_.workers.size())
-    throw InvalidArgumentError(str(consistency.text(), " with ", members_.workers.size(),
-                                   " workers: a round would wait for none of them; at most ",
-                                   members_.workers.size() - 1, " can be backup workers"));
+  policy_->verify_members();
 }
 
 // Everybody is dialled in turn until all are there, so that one that is away hides no other.

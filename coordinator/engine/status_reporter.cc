@@ -109,7 +109,7 @@ Json StatusReporter::make_status() const {
   }
   // Told at once, and not only once it is stuck: it names the lane by whose speed all others go.
   if (const auto front = session_.queue.front())
-    if (std::string held = gate_.bound_obstacle(*front); !held.empty())
+    if (std::string held = gate_.policy().held_back(*front); !held.empty())
       status["held_by_bound"] = std::move(held);
   for (const StuckClosure& one : stuck_) status["stuck"].push_back(stuck_json(one));
   for (const LossReport& loss : now.losses)

@@ -19,14 +19,7 @@ rpc::Task<void> Workers::connect(Worker* worker) {
   dialer_.verify_task(*worker, peer);
   auto client = std::make_unique<WorkerControlClient>(std::move(control));
   co_await dialer_.join(client.get(), worker, peer.incarnation);
-  std::uint32_t lanes = peer.endpoints - 1;
-  // The lanes of a worker would be members of a group at one address.
-  if (session_.options.consistency.mirrors()) {
-    if (lanes > 1 && !session_.started)
-      log_info(worker->name, " has ", lanes,
-               " lanes; under HybridStrategy the first alone computes: start more workers instead");
-    lanes = std::min(lanes, 1u);
-  }
+  std::uint32_t lanes = policy_.lanes_used(*worker, peer.endpoints - 1);
   // Datasets were dealt out to the lanes that were there at the start. Further lanes of a worker
   // that comes back with more have no pipelines, and are not used.
   if (session_.started) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));

@@ -16,6 +16,7 @@
 #include "coordinator/cluster/dialer.h"
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
+#include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/dispatcher.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "rpc/loop/task.h"
@@ -24,11 +25,12 @@ namespace cairn {
 
 class Workers {
  public:
-  Workers(Session& session, ClusterMembers& members, Dispatcher& dispatcher, LaneFence& fence,
-          LossLedger& losses)
+  Workers(Session& session, ClusterMembers& members, Dispatcher& dispatcher,
+          const ConsistencyPolicy& policy, LaneFence& fence, LossLedger& losses)
       : session_(session),
         members_(members),
         dispatcher_(dispatcher),
+        policy_(policy),
         fence_(fence),
         losses_(losses),
         dialer_(session) {}
@@ -49,6 +51,7 @@ class Workers {
   Session& session_;
   ClusterMembers& members_;
   Dispatcher& dispatcher_;
+  const ConsistencyPolicy& policy_;
   LaneFence& fence_;
   LossLedger& losses_;
   Dialer dialer_;

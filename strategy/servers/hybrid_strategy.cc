@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "coordinator/cluster/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
 #include "core/graph/ops.h"
@@ -19,7 +20,7 @@ ParameterServerOptions in_step(ParameterServerOptions options) {
     throw InvalidArgumentError(str("HybridStrategy: a worker is one replica, and ",
                                    options.devices.size(),
                                    " devices are named; start more workers instead"));
-  options.consistency = Consistency::hybrid();
+  options.consistency = HybridConsistency::make();
   return options;
 }
 
@@ -30,7 +31,7 @@ HybridStrategy::HybridStrategy(const ClusterResolver& resolver, ParameterServerO
 
 HybridStrategy::HybridStrategy(std::unique_ptr<EngineHost> host)
     : ParameterServerStrategy(std::move(host)) {
-  if (!this->host().engine().options().consistency.mirrors())
+  if (!HybridConsistency::is(this->host().engine().options().consistency))
     throw InvalidArgumentError("HybridStrategy on an engine that was started for another one");
 }
 

@@ -45,7 +45,7 @@ namespace cairn {
 class HybridStrategy final : public ParameterServerStrategy {
  public:
   explicit HybridStrategy(const ClusterResolver& resolver, ParameterServerOptions options = {});
-  // On an engine that runs already, with Consistency::hybrid() (the simulation's).
+  // On an engine that runs already, and was started for this strategy (the simulation's).
   explicit HybridStrategy(std::unique_ptr<EngineHost> host);
 
  private:

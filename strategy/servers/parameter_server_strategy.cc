@@ -34,18 +34,6 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   return engine;
 }
 
-// The shards sum what the members of a round push in one go. What a closure reads between two
-// pushes of its own would have to be the sum's result, which is there only when all members are
-// done.
-void verify_has_one_sum(const RegisteredFunction& function, const Consistency& consistency) {
-  if (!consistency.in_rounds() || function.assigns || function.pushes <= 1) return;
-  throw FailedPreconditionError(str(
-      "function \"", function.name, "\" reads variables again after it has updated some, and so ",
-      "pushes ", function.pushes, " times: under ", consistency.text(),
-      " a function pushes once; split it into functions that are scheduled one after the ",
-      "other, or use asynchronous updates"));
-}
-
 // What the function is traced for: the types, and which specs its iterators have.
 std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& arguments) {
   std::vector<Argument> signature;
@@ -147,7 +135,6 @@ RemoteValue ParameterServerStrategy::enqueue(std::shared_ptr<const ConcreteFunct
   auto closure = std::make_shared<Closure>();
   const bool takes_worker_index = concrete->takes_worker_index;
   closure->function = engine.register_function(std::move(concrete), name);
-  verify_has_one_sum(*closure->function, engine.options().consistency);
   closure->oldest_layout = closure->function->uses_variables ? engine.registry().version() : 0;
   // The list runs beside the arguments and is as long as its last entry needs. The first lane's
   // value stands in as the argument, by which the types are known.

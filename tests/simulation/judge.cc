@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/cluster/hybrid_consistency.h"
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::simulation {
@@ -23,7 +24,8 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
   // Under HybridStrategy a closure pulls while the round before its own is open. The sums of that
   // round, and of the one before it, are counted as the pushes of closures are.
   const Consistency& promised = scenario_.consistency;
-  const std::uint64_t most = promised.mirrors() ? 2 * lanes + 2 : promised.steps() * lanes;
+  const std::uint64_t most =
+      HybridConsistency::is(promised) ? 2 * lanes + 2 : promised.steps() * lanes;
   if (most > 0 && staleness >= most)
     complain(str("a push of closure ", step.closure, " was applied ", staleness,
                  " updates late, and less than ", most, " were promised of ", lanes, " lanes"));
@@ -46,7 +48,7 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
     complain(str("round ", request.round, " is applied with other members than on another shard"));
   if (!applied || !fresh) return;
   // A round that a ps has lost is run again by others.
-  if (scenario_.consistency.mirrors() && !lost_ever_.empty()) return;
+  if (HybridConsistency::is(scenario_.consistency) && !lost_ever_.empty()) return;
   for (const auto& [round, others] : seen_.rounds)
     if (round != request.round && others != members &&
         std::find_first_of(members.begin(), members.end(), others.begin(), others.end()) !=

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "coordinator/cluster/hybrid_consistency.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "tests/simulation/data_service.h"
@@ -171,7 +172,7 @@ void draw_rounds(Scenario& scenario, Draw& draw) {
 
 // A worker has one lane.
 void draw_hybrid(Scenario& scenario, Draw& draw) {
-  scenario.consistency = Consistency::hybrid();
+  scenario.consistency = HybridConsistency::make();
   scenario.lanes = 1;
   scenario.wide = draw.index(3) == 0 ? draw.between(20, 400) : 0;
 }

@@ -74,7 +74,7 @@ struct Scenario {
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
-  Consistency consistency;  // under hybrid(), v, w and wide are mirrored
+  Consistency consistency;  // under hybrid, v, w and wide are mirrored
   std::int64_t closures = 100;
   std::int64_t rows = 50;       // of the dense table
   std::int64_t hashed_dim = 1;  // elements per row of the hashed table

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/dispatch/asynchronous_policy.h"
 #include "core/graph/ops.h"
 #include "tests/coordinator/cluster/fake_lane.h"
 
@@ -25,10 +26,12 @@ struct Dispatching : ::testing::Test {
   LossLedger losses{1};
   Announcer announcer{session, members, [this] { dispatcher.pump(); }};
   ShardTables tables{session, members, sources, lock, [this] { dispatcher.pump(); }};
-  DispatchGate gate{members, tables, lock, announcer};
   int saves_due = 0;
-  Dispatcher dispatcher{session,   members,  tables, gate,
-                        announcer, progress, losses, [this] { ++saves_due; }};
+  Outcomes outcomes{session, members, progress, losses, [this] { ++saves_due; }};
+  AsynchronousPolicy policy{
+      {session, members, lock, progress, outcomes, [this] { dispatcher.pump(); }}};
+  DispatchGate gate{members, tables, lock, announcer, policy};
+  Dispatcher dispatcher{session, members, tables, gate, policy, announcer, progress, outcomes};
   std::shared_ptr<RegisteredFunction> function = std::make_shared<RegisteredFunction>();
 
   Dispatching() {

@@ -124,9 +124,12 @@ struct PartTest : ::testing::Test {
   Announcer announcer{session, members, [this] { dispatcher.pump(); }};
   ShardTables tables{session, members, sources, lock, [this] { dispatcher.pump(); }};
   LaneFence fence{session, members};
-  DispatchGate gate{members, tables, lock, announcer, session.options.consistency};
-  Dispatcher dispatcher{session, members, tables, gate, announcer, progress, losses, [] {}};
-  Workers workers{session, members, dispatcher, fence, losses};
+  Outcomes outcomes{session, members, progress, losses, [] {}};
+  std::unique_ptr<ConsistencyPolicy> policy =
+      make_policy({session, members, lock, progress, outcomes, [this] { dispatcher.pump(); }});
+  DispatchGate gate{members, tables, lock, announcer, *policy};
+  Dispatcher dispatcher{session, members, tables, gate, *policy, announcer, progress, outcomes};
+  Workers workers{session, members, dispatcher, *policy, fence, losses};
   PsGroup ps_group{session,   members, tables,
                    lock,      sources, fence,
                    announcer, losses,  [this] { dispatcher.pump(); }};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "coordinator/cluster/hybrid_consistency.h"
 #include "strategy/base/one_device_strategy.h"
 #include "testing/simulated_cluster.h"
 #include "tests/strategy/adult_model.h"
@@ -27,7 +28,7 @@ SimulatedClusterOptions hybrid(int workers, std::uint64_t network = 1) {
   options.network.seed = network;
   options.strategy.seed = kHybridSeed;
   options.strategy.partitioner = FixedShardsPartitioner(2);
-  options.strategy.consistency = Consistency::hybrid();
+  options.strategy.consistency = HybridConsistency::make();
   return options;
 }
 

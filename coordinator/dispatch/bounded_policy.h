@@ -1,4 +1,4 @@
-// StalenessBound: the gate of bounded(k). May a closure that has never left the queue leave it?
+// BoundedPolicy: bounded(k). May a closure that has never left the queue leave it?
 //
 // It counts pushes, as shards do: a closure makes at most one on a shard for each wave of updates
 // of its function (one, for a training step). A closure is open from the moment at which it first
@@ -29,52 +29,29 @@
 // the engine that waits for a lost task says so; with the last one gone the gate is open.
 // Checkpoints: a cut holds pushes, not starts. A closure that is held back has nothing in it.
 //   Thread  the engine's.
-//   Cost    unbounded: one comparison a closure. Bounded: an entry for each open closure, of which
-//           there are at most k * lanes.
+//   Cost    an entry for each open closure, of which there are at most k * lanes.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "coordinator/cluster/closure.h"
-#include "coordinator/cluster/cluster_members.h"
-#include "coordinator/cluster/consistency.h"
+#include "coordinator/dispatch/consistency_policy.h"
 
 namespace cairn {
 
-class StalenessBound {
+class BoundedPolicy final : public ConsistencyPolicy {
  public:
-  // `members` outlives it; their lanes are complete when the first closure is sent.
-  StalenessBound(Consistency consistency, const ClusterMembers& members)
-      : steps_(consistency.steps()), members_(members) {}
+  explicit BoundedPolicy(PolicyParts parts);
 
-  bool admits(const Closure& next) const { return steps_ == 0 || passes(next) || fits(next); }
-  // It updates, and leaves the queue for the first time.
-  void began(const Closure& closure) {
-    if (steps_ != 0) open(closure);
-  }
-  // Nobody runs it again. Nothing if it never began.
-  void ended(const Closure& closure) {
-    if (steps_ != 0) close(closure);
-  }
-  // How many closures to have at a lane, of `most` that it could have: see consistency.h.
-  std::size_t lane_window(std::size_t most) const {
-    return steps_ == 0 ? most : std::min<std::size_t>(most, std::max(1u, steps_ / 2));
-  }
-
-  // For whom others wait: the open closure that left the queue first.
-  struct Oldest {
-    std::uint64_t sequence = 0;
-    std::uint64_t landed = 0;     // pushes of others that have ended since it left
-    std::uint64_t under_way = 0;  // and that may still land before its own
-  };
-  // Set if `next` is held back.
-  std::optional<Oldest> holder(const Closure& next) const;
-  std::uint64_t limit() const { return std::uint64_t{steps_} * members_.lanes.size(); }
-  std::uint32_t steps() const { return steps_; }
+  bool may_start(const Closure& next) const override { return passes(next) || fits(next); }
+  void begun(const std::shared_ptr<Closure>& closure, const Lane& lane) override;
+  void ended(const Closure& closure) override;
+  // consistency.h has the reason.
+  std::size_t lane_window(std::size_t most) const override;
+  std::string held_back(const Closure& next) const override;
 
  private:
   struct Open {
@@ -86,12 +63,10 @@ class StalenessBound {
     return !closure.function->updates || closure.global_step >= 0;
   }
   bool fits(const Closure& next) const;
-  void open(const Closure& closure);
-  void close(const Closure& closure);
+  std::uint64_t limit() const { return std::uint64_t{steps_} * members().lanes.size(); }
   std::uint64_t pushes_of(const RegisteredFunction& function) const;
 
   const std::uint32_t steps_;
-  const ClusterMembers& members_;
   std::uint64_t begun_ = 0, ended_ = 0;
   std::map<std::uint64_t, Open> open_;         // by sequence number, the order in which they left
   mutable std::vector<std::uint64_t> pushes_;  // by function; 0: not counted yet

@@ -1,5 +1,5 @@
 // synchronous(b): closures become members of rounds, and each round is applied once, as a sum.
-#include "coordinator/dispatch/rounds.h"
+#include "coordinator/dispatch/synchronous_policy.h"
 
 #include <algorithm>
 
@@ -50,6 +50,9 @@ struct InRounds : PartTest {
     made->id = ++functions_;
     made->name = name;
     return made;
+  }
+  const RoundsPolicy::Members& members_of_the_round() const {
+    return dynamic_cast<const RoundsPolicy&>(*policy).open_members();
   }
   std::vector<std::string> applied() { return fake_ps(0).calls_of("apply"); }
   bool done(const std::shared_ptr<Closure>& closure) {
@@ -109,7 +112,7 @@ TEST_F(InRounds, ARoundThatIsShortWaitsUntilTheProgramDoes) {
   succeed(0, 1);
   run_for(seconds(1));
   EXPECT_THAT(applied(), IsEmpty());
-  EXPECT_THAT(gate.rounds().waits_for(), HasSubstr("or until the program waits"));
+  EXPECT_THAT(policy->held()->waits_for, HasSubstr("or until the program waits"));
   ask();
   EXPECT_THAT(applied(), ElementsAre("apply 1: 1"));
   EXPECT_TRUE(done(one));
@@ -157,7 +160,7 @@ TEST_F(InRounds, WhatUpdatesNothingGoesBy) {
   read->updates = false;
   schedule_of(read);
   schedule_many(2);
-  EXPECT_THAT(gate.rounds().members(), SizeIs(2));
+  EXPECT_THAT(members_of_the_round(), SizeIs(2));
 }
 
 TEST_F(InRounds, ALostWorkersMemberKeepsItsNumberWhereItRunsAgain) {
@@ -197,7 +200,7 @@ TEST_F(InRounds, AnErrorOfTheSumIsTheMembers) {
   succeed(1, 2);
   EXPECT_THAT(queue_error(), HasSubstr("no room for the rows"));
   EXPECT_FALSE(dispatcher.any_torn());
-  EXPECT_THAT(gate.rounds().members(), IsEmpty());
+  EXPECT_THAT(members_of_the_round(), IsEmpty());
 }
 
 TEST_F(InRounds, WithoutAMemberThatFailedTheOthersAreApplied) {

@@ -1,5 +1,5 @@
 // bounded(k): starts are held back so that no update is k steps late, and nothing else changes.
-#include "coordinator/dispatch/staleness_bound.h"
+#include "coordinator/dispatch/bounded_policy.h"
 
 #include <algorithm>
 
