@@ -41,7 +41,7 @@ CAIRN_CLONES bool all_in(const float* x, std::int64_t n, float low, float high) 
 
 // Where a check is one of a range; else numbers need only be finite.
 struct CheckedRange {
-  explicit CheckedRange(const Node& check) : given(check.op->name == "check_range") {
+  explicit CheckedRange(const Node& check) : given(check.op->has(OpFlags::kRange)) {
     if (!given) return;
     low = static_cast<float>(check.attributes.get<double>("low"));
     high = static_cast<float>(check.attributes.get<double>("high"));

@@ -172,7 +172,7 @@ Update Step::make_update(BoundUpdate& update) {
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
   bool sparse = n.attributes.get<bool>("sparse");
   Update made{stored_variable(update.node), rule, 0, {}, {}};
-  if (n.op->name == "update_shared")
+  if (is_shared_update(n))
     made.shares = parse_aggregation(n.attributes.get<std::string>("shares"));
   if (!is_assignment(rule.kind)) made.learning_rate = learning_rate(update.node);
   if (!sparse) {

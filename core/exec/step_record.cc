@@ -22,7 +22,7 @@ bool Step::may_record() const {
     const Wave& wave = plan_->waves[w];
     if (!wave.reductions.empty() || wave.awaited >= 0) return false;
     for (const Instruction& one : bound_->waves[w].compute)
-      if (!one.run || node(one.node).op->name == "wait_for" ||
+      if (!one.run || node(one.node).op->has(OpFlags::kOnHost) ||
           std::ranges::any_of(one.inputs, is_on_host) ||
           std::ranges::any_of(one.outputs, is_on_host))
         return false;
