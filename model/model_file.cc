@@ -236,7 +236,7 @@ Graph read_model_graph(const SavedModel& model) {
               graph.variables.size() == model.variables.size();
   for (std::size_t i = 0; fits && i < graph.variables.size(); ++i) {
     const VariableSpec& spec = model.variables[i];
-    fits = graph.variables[i] == GraphVariable{spec.name, {spec.dtype, spec.shape}};
+    fits = graph.variables[i] == GraphVariable{spec.name, {spec.dtype, spec.shape}, false};
   }
   if (!fits)
     throw DataLossError(str(path, " is the graph of another model than ", model.folder, "/",

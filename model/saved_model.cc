@@ -29,9 +29,7 @@ ConcreteFunction traced(Strategy& strategy, const Function& predict, const Eleme
 
 void verify_predicts(const ConcreteFunction& function, const std::string& name) {
   const Graph& graph = function.graph;
-  const auto meets = [](const Node& node) {
-    return node.op->name == std::string_view("all_reduce");
-  };
+  const auto meets = [](const Node& node) { return node.op->effect == Effect::kAllReduce; };
   if (graph.updates_variables() || std::ranges::any_of(graph.nodes, meets))
     throw InvalidArgumentError(
         str("save_model: \"", name, "\" changes variables, or meets other replicas: what a saved ",

@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "core/graph/op_def.h"
-
 namespace cairn::worker {
 namespace {
 
@@ -13,18 +11,13 @@ namespace {
 // what is mirrored.
 constexpr std::uint32_t kShare = 0, kRows = 1;
 
-bool of_all(const Update& update) { return update.shares == Aggregation::kOnlyFirstReplica; }
-
 }  // namespace
 
 std::set<VariableId> mirrored_variables(const Graph& graph,
                                         const std::vector<VariableId>& variables) {
   std::set<VariableId> mirrored;
-  for (const Node& node : graph.nodes)
-    if (node.op->name == "update_shared" && parse_aggregation(node.attributes.get<std::string>(
-                                                "shares")) == Aggregation::kOnlyFirstReplica)
-      mirrored.insert(
-          variables[static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"))]);
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (graph.variables[i].mirrored) mirrored.insert(variables[i]);
   return mirrored;
 }
 
@@ -59,20 +52,21 @@ rpc::Task<void> MirroredStep::pull(StepContext step, std::span<Read> reads) {
 // The copies change while the pushes travel: a step that fails after that breaks its group, and the
 // copies of a round that was not applied are of no use to the next.
 rpc::Task<void> MirroredStep::push(StepContext step, std::span<Update> updates) {
-  std::vector<Update> shared, rows;
-  for (const Update& update : updates) (of_all(update) ? shared : rows).push_back(update);
+  std::vector<Update> of_copies, rows;
+  for (const Update& update : updates)
+    (mirrored_.contains(update.variable) ? of_copies : rows).push_back(update);
   updated_ = updated_ || !updates.empty();
   StepContext at_once = step;
   at_once.round = 0;
   const std::uint64_t round = step.round;
   std::vector<VariableId> wanted;
-  for (const Update& update : shared) wanted.push_back(update.variable);
+  for (const Update& update : of_copies) wanted.push_back(update.variable);
   co_await have(step, std::move(wanted));
   kj::Promise<void> pushed = kj::READY_NOW;
   if (!rows.empty()) pushed = remote_.push_as(at_once, rows, kRows).start();
   kj::Promise<void> told = kj::READY_NOW;
-  if (role_.first && !shared.empty()) told = remote_.push_as(step, shared, kShare).start();
-  mirror_.apply(shared, round, store_.routing()->encoding());
+  if (role_.first && !of_copies.empty()) told = remote_.push_as(step, of_copies, kShare).start();
+  mirror_.apply(of_copies, round, store_.routing()->encoding());
   if (role_.check_copies) fingerprint_ = mirror_.fingerprint(mirrored_);
   turn_.pass_on();
   co_await kj::mv(pushed);

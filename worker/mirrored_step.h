@@ -3,8 +3,8 @@
 // member has the ps keep it too, as the share of the round. All else is read from the ps and
 // pushed there at once, as by RemoteStep.
 //
-//   Which are mirrored: those that the function updates by what the replicas have in common
-//   (Aggregation::kOnlyFirstReplica).
+//   Which variables are mirrored: those that the strategy has marked so in the function's graph
+//   (GraphVariable::mirrored).
 //   Errors, Cancel, Thread  those of RemoteStep.
 #pragma once
 #include <cstdint>

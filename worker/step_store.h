@@ -34,7 +34,7 @@ enum class StoreKind : std::uint8_t {
 //            InvalidArgument, OutOfRange: the request itself is wrong. Others: the store's own.
 //   Cancel   dropping a call drops what is under way; drop it before the store goes.
 //   Thread   the lane's.   Cost  one virtual call per wave, none per row.
-class StepStore : public UpdatePlaces {
+class StepStore : public StepMemory {
  public:
   // One wave: fills every `value`, or applies every update in order. What the spans point to stays
   // valid until the task has ended.

@@ -24,6 +24,8 @@ std::vector<Tensor> run_step(const std::shared_ptr<const Plan>& plan, Workspace&
     } else if (const auto* push = std::get_if<Step::Push>(&needed)) {
       store.push(step, push->updates);
       ++step.push_number;
+    } else if (const auto* announce = std::get_if<Step::Announce>(&needed)) {
+      *announce->left_out = store.announce(step, announce->updates);
     } else if (const auto* begun = std::get_if<Step::AllReduce>(&needed)) {
       tickets.push_back(
           group.begin_all_reduce({begun->reductions.begin(), begun->reductions.end()}));

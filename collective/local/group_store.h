@@ -9,6 +9,11 @@
 //           the push, unless it is the store's own, which all copies raise alike.
 //   Thread  the member's. In one place several members pull at once: the store below must allow it.
 #pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "collective/local/shared_updates.h"
 
 namespace cairn {
@@ -25,7 +30,10 @@ class GroupStore final : public VariableStore {
   // A member's own copy may lie on its device. What the device makes of it, it makes when all
   // members have come with the same.
   RowLender* lender() override { return which_ == Rows::kCopies ? rows_.lender() : nullptr; }
-  bool wants_told() const override { return which_ == Rows::kCopies; }
+  bool wants_announced() const override { return which_ == Rows::kCopies; }
+  std::vector<bool> announce(const StepContext&, std::span<const Update> updates) override {
+    return updates_.announce(updates);
+  }
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override {
     return rows_.update_place(variable, bytes);
   }

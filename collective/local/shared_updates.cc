@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -297,17 +299,38 @@ bool SharedUpdates::all_inline(const Places& places) const {
 
 // All members look at the same headers, so they take part in the same exchanges in the same order
 // without having to agree on them first.
+void SharedUpdates::agree(std::span<const Update> own) {
+  headers_ = group_.all_gather(header_of(own));
+  told_.clear();
+  for (const Tensor& header : headers_) told_.push_back(told_by(header));
+  agreed_ = agreed();
+}
+
+std::vector<bool> SharedUpdates::announce(std::span<const Update> updates) {
+  agree(updates);
+  std::vector<bool> left_out(updates.size(), true);
+  for (const Places& places : agreed_)
+    left_out[places[static_cast<std::size_t>(group_.rank())]] = false;
+  pushed_at_.assign(updates.size(), kNowhere);
+  std::size_t pushed = 0;
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    if (!left_out[i] && updates[i].value.defined()) pushed_at_[i] = pushed++;
+  announced_ = pushed > 0;
+  return left_out;
+}
+
 std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   merged_.clear();
   shared_ = false;
-  const std::vector<Tensor> headers = group_.all_gather(header_of(own));
-  told_.clear();
-  for (const Tensor& header : headers) told_.push_back(told_by(header));
-  for (Update& one : own) one.left_out = true;
-  for (const Places& places : agreed()) {
-    Update& one = own[places[static_cast<std::size_t>(group_.rank())]];
-    one.left_out = false;
-    if (one.on_device) continue;
+  if (!std::exchange(announced_, false)) {
+    agree(own);
+    pushed_at_.resize(own.size());
+    std::iota(pushed_at_.begin(), pushed_at_.end(), std::size_t{0});
+  }
+  for (const Places& places : agreed_) {
+    const std::size_t at = pushed_at_[places[static_cast<std::size_t>(group_.rank())]];
+    if (at == kNowhere) continue;  // this member's device makes it
+    const Update& one = own[at];
     Update update = one;
     if (one.shares != Aggregation::kNone) {
       const bool told = all_inline(places);

@@ -33,10 +33,14 @@ class SharedUpdates {
   // that ask, but for updates without shares, which are its own. kTakesPart: nothing; it only gives
   // its shares. Valid until the next call; what it refers to may be other members' memory, until
   // this member calls applied().
-  // Updates that the member's device makes (Update::on_device) are not among them: of those it says
-  // which are left out.
   enum class Role : std::uint8_t { kApplies, kTakesPart };
   std::span<Update> merged(std::span<Update> own, Role role);
+  // Meets the next call of all other members, be it this one or merged(): agrees with them before
+  // anything is made, where the member's device makes some of the updates itself. Those have no
+  // value. The member then calls merged() with the others that are not left out, unless there are
+  // none.
+  //   Result  as VariableStore::announce().
+  std::vector<bool> announce(std::span<const Update> updates);
   // Returns when all members have called it: each has applied what it was to apply, and looks at
   // nobody's memory any more.
   void applied() { group_.barrier(); }
@@ -52,13 +56,21 @@ class SharedUpdates {
 
  private:
   using Places = std::vector<std::size_t>;  // of an update in the members' lists, by rank
+  void agree(std::span<const Update> own);
   std::vector<Places> agreed() const;
   bool all_inline(const Places& places) const;
   Update combined_inline(const Update& own, const Places& places) const;
   Update combined(const Update& own, Role role);
 
   Collective& group_;
-  std::vector<std::vector<Told>> told_;  // by rank, in its order; valid within merged()
+  // What the members have told, by rank, in its order, and what they agree on.
+  std::vector<Tensor> headers_;
+  std::vector<std::vector<Told>> told_;
+  std::vector<Places> agreed_;
+  // By place in this member's list: the place in the list that is merged next; kNowhere: not there.
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  std::vector<std::size_t> pushed_at_;
+  bool announced_ = false;  // and merged() follows
   std::vector<Update> merged_;
   bool shared_ = false;
 };

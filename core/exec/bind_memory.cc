@@ -11,10 +11,6 @@ constexpr std::int64_t kUnset = -1;
 // of a run's values together: more than any machine addresses
 constexpr std::size_t kBytesMax = std::size_t{1} << 48;
 
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
-}
-
 }  // namespace
 
 // Before the first instruction, to a device with memory of its own. Constants are there already

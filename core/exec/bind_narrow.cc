@@ -30,7 +30,7 @@ bool Binder::reads_rounded(const Node& n) const {
 // whose result is rounded: then the product takes it, and wants it rounded as well.
 bool Binder::is_rounded_bias(std::int32_t i, std::size_t k) const {
   const Node& n = node(i);
-  if (n.op->name != "add" || input_type(n, k).shape.rank() != 1) return false;
+  if (!n.op->has(OpFlags::kAddition) || input_type(n, k).shape.rank() != 1) return false;
   const auto other = static_cast<std::size_t>(n.inputs[1 - k].node);
   if (absorbed_into_[other] != i || product_of_[other] != static_cast<std::int32_t>(other))
     return false;

@@ -2,6 +2,7 @@
 // value lies in the arena. It belongs to one workspace and holds what a run in progress needs, so
 // that a warm run allocates next to nothing.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,13 @@
 #include "core/rows/unique_ids.h"
 
 namespace cairn {
+
+inline std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+}
+inline std::size_t row_bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.row_elements()) * dtype_bytes(type.dtype);
+}
 
 // InvalidArgument naming the argument or column. Appends the dimensions to `signature`: equal
 // signatures have equal shapes throughout.

@@ -146,7 +146,7 @@ bool DeviceRows::apply(const RowLender& lender, VariableId id, const Update& upd
       ids_at + (sparse ? (update.ids.bytes() + kAlign - 1) / kAlign * kAlign : 0);
   if (held.cache != nullptr) return false;
   const TensorType ids = sparse ? update.ids.type() : TensorType{};
-  const DeviceStep step(device_, -1);
+  const DeviceStepScope step(device_, -1);
   RowKernels& kernels = *device_.row_kernels();
   std::shared_ptr<std::byte> sent;
   RowKernels::Update run;

@@ -13,8 +13,7 @@ bool Plan::shares_variable(const Wave& wave, std::int32_t update) const {
     return graph.nodes[static_cast<std::size_t>(i)];
   };
   return std::ranges::any_of(wave.updates, [&](std::int32_t i) {
-    return node(i).op->name == "update_shared" &&
-           variable_number(node(i)) == variable_number(node(update));
+    return is_shared_update(node(i)) && variable_number(node(i)) == variable_number(node(update));
   });
 }
 
@@ -89,8 +88,7 @@ void Plan::find_variable_uses() {
     }
     use.changed = true;
     // A shared update becomes one with those of other replicas, and the store applies it.
-    use.by_ids = use.by_ids && node.op->name != "update_shared" &&
-                 node.attributes.get<bool>("sparse") &&
+    use.by_ids = use.by_ids && !is_shared_update(node) && node.attributes.get<bool>("sparse") &&
                  !is_table_rule(node.attributes.get<UpdateRule>("rule").kind);
   }
 }

@@ -20,6 +20,8 @@ struct VariableChange {
   bool of_all_replicas = false;
   // What the replicas' changes become when they meet; kNone: each of them changes what it has.
   Aggregation shares = Aggregation::kNone;
+  // The replicas keep copies of the variable, and all make this change (GraphVariable::mirrored).
+  bool mirrored = false;
 };
 
 class EagerRuntime {

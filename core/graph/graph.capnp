@@ -92,6 +92,7 @@ struct Node {
 struct GraphVariable {
   name @0 :Text;
   type @1 :TensorType;
+  mirrored @2 :Bool;  # the replicas that run the graph keep copies of it in step
 }
 
 struct Graph {

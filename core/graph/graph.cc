@@ -100,7 +100,8 @@ std::string to_text(const Graph& graph) {
   std::string text;
   for (std::size_t i = 0; i < graph.variables.size(); ++i)
     text += str("variable ", i, " = \"", graph.variables[i].name,
-                "\" : ", graph.variables[i].type.to_string(), "\n");
+                "\" : ", graph.variables[i].type.to_string(),
+                graph.variables[i].mirrored ? ", mirrored\n" : "\n");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     text += str("%", i, " = ", node_text(graph.nodes[i]), "\n");
   return text + "return " + comma_list(graph.outputs, [](ValueRef v) { return text_of(v); }) + "\n";

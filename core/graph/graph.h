@@ -73,6 +73,9 @@ struct Node {
 struct GraphVariable {
   std::string name;  // unique in a strategy; the receiver finds the variable's place by it
   TensorType type;
+  // Replicas in sync that each run the graph keep copies of the variable, and all of them make the
+  // same updates of it. The strategy that traced the graph decides so (HybridStrategy).
+  bool mirrored = false;
   bool operator==(const GraphVariable&) const = default;
 };
 

@@ -138,7 +138,7 @@ class Emitter {
     auto [found, added] = variable_places_.emplace(from.variable->name, made_.variables.size());
     TensorType type{from.variable->dtype, from.variable->shape};
     if (added) {
-      made_.graph.variables.push_back({from.variable->name, type});
+      made_.graph.variables.push_back({from.variable->name, type, false});
       made_.variables.push_back(from.variable);
       updates_.push_back(0);
     } else if (made_.graph.variables[found->second].type != type) {
@@ -146,6 +146,8 @@ class Emitter {
           str("the function uses two variables of the name \"", from.variable->name, "\""));
     }
     node.attributes.set("variable", static_cast<std::int64_t>(found->second));
+    bool& mirrored = made_.graph.variables[found->second].mirrored;
+    mirrored = mirrored || from.mirrored;
     std::uint64_t& count = updates_[found->second];
     return from.op->effect == Effect::kUpdate ? count++ : count;
   }

@@ -35,7 +35,7 @@ enum class Effect : std::uint8_t {
 };
 
 // What else a planner, an executor or a gradient must know. Or-ed together.
-enum class OpFlags : std::uint16_t {
+enum class OpFlags : std::uint32_t {
   kNone = 0,
   // Element i of the output needs element i of each input alone, stretched to the output's shape: a
   // device that fuses computes it inside its only consumer.
@@ -49,8 +49,10 @@ enum class OpFlags : std::uint16_t {
   kInPlace = 1 << 3,
   // Runs even where nobody needs its outputs.
   kAlwaysLive = 1 << 4,
-  // Ends the step if its input is not finite or not in a range: check_numerics, check_range.
+  // Ends the step if an element of its input is not finite, or, with kRange, is not in the range of
+  // the attributes `low` and `high`.
   kCheck = 1 << 5,
+  kRange = 1 << 15,
   // Without a kernel: the value stands in the attribute `value`, or comes with the step.
   kConstant = 1 << 6,
   kStepKey = 1 << 7,
@@ -69,6 +71,15 @@ enum class OpFlags : std::uint16_t {
   kOfProducts = 1 << 13,
   // Its first input, stretched to another shape as those of elementwise operations are.
   kBroadcast = 1 << 14,
+  // Its two inputs added up.
+  kAddition = 1 << 16,
+  // The first input added up to the shape of another one.
+  kSumToShape = 1 << 17,
+  // An update of which each replica in sync has a share; the attribute `shares` says what these
+  // come to.
+  kShared = 1 << 18,
+  // Its kernel is the host's, whatever the device: a run of it cannot be recorded.
+  kOnHost = 1 << 19,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -121,6 +132,7 @@ std::string signature_text(const OpDef& op, std::span<const TensorType> types);
 
 inline bool is_read(const Node& node) { return node.op->effect == Effect::kRead; }
 inline bool is_update(const Node& node) { return node.op->effect == Effect::kUpdate; }
+inline bool is_shared_update(const Node& node) { return node.op->has(OpFlags::kShared); }
 inline bool is_elementwise(const Node& node) { return node.op->has(OpFlags::kElementwise); }
 inline bool is_check(const Node& node) { return node.op->has(OpFlags::kCheck); }
 // Its value comes with the graph or the step.

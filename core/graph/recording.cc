@@ -33,6 +33,7 @@ std::shared_ptr<ArrayNode> make_node(EffectRecord effect) {
   node->attributes = std::move(effect.attributes);
   node->variable = std::move(effect.variable);
   node->runtime = effect.runtime;
+  node->mirrored = effect.mirrored;
   return node;
 }
 
@@ -108,7 +109,7 @@ std::shared_ptr<ArrayNode> record_effect(EffectRecord effect) {
 }
 
 const Tensor* constant_value(const Array& array) {
-  if (!array.defined() || array.node()->op->name != "constant") return nullptr;
+  if (!array.defined() || !array.node()->op->has(OpFlags::kConstant)) return nullptr;
   return &array.node()->attributes.get<Tensor>("value");
 }
 

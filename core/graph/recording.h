@@ -35,6 +35,7 @@ struct ArrayNode {
   // of a variable's effects; its index is settled when a graph is made
   std::shared_ptr<const VariableSpec> variable;
   EagerRuntime* runtime = nullptr;  // beside `variable`
+  bool mirrored = false;            // likewise: GraphVariable::mirrored
   // what an eager read found: a constant by now, except that gradients still reach the variable
   Tensor value;
   std::unique_ptr<Derivative> derivative;
@@ -89,6 +90,7 @@ struct EffectRecord {
   std::vector<TensorType> subject;
   std::shared_ptr<const VariableSpec> variable;
   EagerRuntime* runtime = nullptr;
+  bool mirrored = false;
 };
 std::shared_ptr<ArrayNode> record_effect(EffectRecord effect);
 

@@ -16,7 +16,7 @@ bool has_sum(DType dtype) {
 }
 
 bool shares_a_large_sum(const Graph& graph, const Node& node) {
-  if (node.op->name != "update_shared" || node.attributes.get<bool>("sparse") ||
+  if (!is_shared_update(node) || node.attributes.get<bool>("sparse") ||
       parse_aggregation(node.attributes.get<std::string>("shares")) != Aggregation::kSum)
     return false;
   const auto variable = static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"));

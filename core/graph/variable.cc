@@ -78,7 +78,8 @@ void record_update(const Variable& variable, VariableChange change, std::vector<
                                std::move(attributes),
                                {std::move(type)},
                                variable.shared_spec(),
-                               variable.runtime()});
+                               variable.runtime(),
+                               change.mirrored});
     if (node->trace == 0) happen(node);
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("variable \"", variable.name(), "\": ", error.what()));

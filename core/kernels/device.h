@@ -247,12 +247,14 @@ class Device {
 };
 
 // What is called while it lives is part of the step.
-class DeviceStep {
+class DeviceStepScope {
  public:
-  DeviceStep(Device& device, std::int64_t number) : device_(device) { device_.begin_step(number); }
-  ~DeviceStep() { device_.end_step(); }
-  DeviceStep(const DeviceStep&) = delete;
-  DeviceStep& operator=(const DeviceStep&) = delete;
+  DeviceStepScope(Device& device, std::int64_t number) : device_(device) {
+    device_.begin_step(number);
+  }
+  ~DeviceStepScope() { device_.end_step(); }
+  DeviceStepScope(const DeviceStepScope&) = delete;
+  DeviceStepScope& operator=(const DeviceStepScope&) = delete;
 
  private:
   Device& device_;

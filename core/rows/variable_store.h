@@ -51,23 +51,19 @@ struct Update {
   // Replicas in sync each bring a share, and these become one update, in this way, before a store
   // applies it (collective/local/shared_updates.h). kNone: it stands for itself.
   Aggregation shares = Aggregation::kNone;
-  // The step makes it itself, in its device's memory, and only tells that it is about to; ids and
-  // value are undefined. The store may answer that nobody makes it.
-  bool on_device = false;
-  bool left_out = false;  // out
 };
 
 class RowLender;  // core/rows/lending.h
 
 // Where the values of a step's updates had best be computed.
-class UpdatePlaces {
+class StepMemory {
  public:
-  virtual ~UpdatePlaces() = default;
+  virtual ~StepMemory() = default;
   // Lends whole variables to the memory of the device that computes; null: they stay here.
   virtual RowLender* lender() { return nullptr; }
-  // Whether a push also tells of the updates that the device makes (Update::on_device), which it
-  // then makes behind the push.
-  virtual bool wants_told() const { return false; }
+  // Whether updates that the device makes in its own memory must be announced first
+  // (VariableStore::announce()): where others make the same ones, all of them do or none.
+  virtual bool wants_announced() const { return false; }
   // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need
   // no copy; null: any is as good. The caller fills it before that push and lets go of it after.
   virtual std::shared_ptr<std::byte> update_place(VariableId, std::size_t) { return nullptr; }
@@ -78,12 +74,19 @@ class UpdatePlaces {
 //   Errors  Unavailable: repeat the whole step later. Aborted: run the step again from its reads.
 //           InvalidArgument, OutOfRange: the request itself is wrong.
 //   Thread  all calls from one.
-class VariableStore : public UpdatePlaces {
+class VariableStore : public StepMemory {
  public:
   // Fills the values of all reads; what they refer to may be the store's own memory.
   virtual void pull(const StepContext& step, std::span<Read> reads) = 0;
   // Applies the updates in their order.
   virtual void push(const StepContext& step, std::span<Update> updates) = 0;
+  // Called before the push, if wants_announced(), with all updates that are about to be made, in
+  // order: those that will be pushed, and, without ids and value, those that the device will make.
+  //   Result  beside `updates`: which of them are left out. The next push, which is skipped if it
+  //           would be empty, has all others that have a value.
+  virtual std::vector<bool> announce(const StepContext& /*step*/, std::span<const Update> updates) {
+    return std::vector<bool>(updates.size(), false);
+  }
 };
 
 }  // namespace cairn

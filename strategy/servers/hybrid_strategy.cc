@@ -51,15 +51,14 @@ void HybridStrategy::settle_kind(const VariableSpec& spec, bool table) {
 // optimizer counts a step, which is all members', once.
 VariableChange HybridStrategy::change_here(const Variable& variable, VariableChange change) {
   if (is_assignment(change.rule.kind)) {
-    if (change.rule == counter_rule() && variable.spec().dtype != DType::kFloat32)
-      change.shares = Aggregation::kOnlyFirstReplica;
+    change.mirrored = change.rule == counter_rule() && variable.spec().dtype != DType::kFloat32;
     return change;
   }
   settle_kind(variable.spec(), change.sparse);
   if (change.sparse) return change;
   if (!change.of_all_replicas && num_workers() > 1)
     change.value = cairn::all_reduce(ReduceOp::kSum, change.value);
-  change.shares = Aggregation::kOnlyFirstReplica;
+  change.mirrored = true;
   return change;
 }
 

@@ -107,7 +107,7 @@ Arrays grad_where(const Array& y, const Array& dy) {
 }
 
 const OpDef kBinaryOps[] = {
-    {"add", 2, 2, "", arithmetic, grad_add, OpFlags::kElementwise},
+    {"add", 2, 2, "", arithmetic, grad_add, OpFlags::kElementwise | OpFlags::kAddition},
     {"sub", 2, 2, "", arithmetic, grad_sub, OpFlags::kElementwise},
     {"mul", 2, 2, "", arithmetic, grad_mul, OpFlags::kElementwise},
     {"div", 2, 2, "", arithmetic, grad_div, OpFlags::kElementwise},

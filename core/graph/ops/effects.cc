@@ -85,7 +85,7 @@ const OpDef kEffectsOps[] = {
     {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, OpFlags::kNone, 0,
      Effect::kRead},
     {"update_shared", 1, 3, "variable rule sparse shares", infer_update_shared, nullptr,
-     OpFlags::kAlwaysLive, 0, Effect::kUpdate},
+     OpFlags::kAlwaysLive | OpFlags::kShared, 0, Effect::kUpdate},
     {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, OpFlags::kAlwaysLive,
      0, Effect::kUpdate},
 };

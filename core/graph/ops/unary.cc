@@ -138,9 +138,9 @@ const OpDef kUnaryOps[] = {
     {"check_numerics", 1, 1, "what", infer_check_numerics, grad_check_numerics,
      OpFlags::kAlias | OpFlags::kCheck | OpFlags::kAlwaysLive},
     {"check_range", 1, 1, "what cure low high", infer_check_range, grad_check_numerics,
-     OpFlags::kAlias | OpFlags::kCheck | OpFlags::kAlwaysLive},
+     OpFlags::kAlias | OpFlags::kCheck | OpFlags::kRange | OpFlags::kAlwaysLive},
     {"after", 2, 2, "", infer::same_as_first, grad_passed_on, OpFlags::kAlias, shape_of(1)},
-    {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on},
+    {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on, OpFlags::kOnHost},
 };
 
 }  // namespace

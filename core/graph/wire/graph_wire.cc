@@ -135,6 +135,7 @@ void write(Graph::Builder out, const cairn::Graph& graph) {
   for (unsigned i = 0; i < variables.size(); ++i) {
     variables[i].setName(graph.variables[i].name);
     write(variables[i].initType(), graph.variables[i].type);
+    variables[i].setMirrored(graph.variables[i].mirrored);
   }
   auto nodes = out.initNodes(static_cast<unsigned>(graph.nodes.size()));
   for (unsigned i = 0; i < nodes.size(); ++i) write_node(nodes[i], graph.nodes[i]);
@@ -155,7 +156,8 @@ cairn::Graph read(Graph::Reader in) {
       throw InvalidArgumentError(str("a graph with a list of ", n, " entries; at most ", kListMax));
   for (auto spec : iterators) graph.iterators.push_back(read(spec));
   for (auto variable : variables)
-    graph.variables.push_back({read_name(variable.getName()), read(variable.getType())});
+    graph.variables.push_back(
+        {read_name(variable.getName()), read(variable.getType()), variable.getMirrored()});
   read_nodes(in.getNodes(), graph);
   graph.outputs = read_refs(in.getOutputs());
   for (auto name : names) graph.output_names.push_back(read_name(name));

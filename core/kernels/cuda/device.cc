@@ -108,7 +108,7 @@ class QueueDevice final : public Device, public QueueOwner {
   void send_ahead(std::span<const Tensor> values) override { queue_.send_ahead(values); }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
-    if (has_strings(types) || op.name == "wait_for")
+    if (has_strings(types) || op.has(OpFlags::kOnHost))
       return run_on_host(queue_, queue_.cpu().prepare(op, types), types);
     if (const Kernel* kernel = find_kernel(op.name))
       return seen(fault_text(op.name, types.inputs, ""),
@@ -118,7 +118,7 @@ class QueueDevice final : public Device, public QueueOwner {
     return fusion_.prepare(FusedTree::of(op, types));
   }
   bool takes_bfloat16(const OpDef& op) const override {
-    return makes_bfloat16(op) || op.name == "sum_to_like";
+    return makes_bfloat16(op) || op.has(OpFlags::kSumToShape);
   }
   bool makes_bfloat16(const OpDef& op) const override {
     return op.has(OpFlags::kElementwise) || op.has(OpFlags::kMatrixProduct) ||

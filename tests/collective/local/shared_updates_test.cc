@@ -148,6 +148,76 @@ TEST(SharedUpdates, SharesOfDifferentShapesAreRefusedByAll) {
   }
 }
 
+// ---- updates that are announced ----
+
+// As a member's device makes it: without a value.
+Update on_device(VariableId variable) { return {.variable = variable, .rule = {}}; }
+
+struct Announced {
+  std::vector<bool> left_out;
+  std::vector<Update> merged;  // of those that are pushed
+};
+
+// What each member is answered for its list, and then gets for the rest of it.
+std::vector<Announced> announced(Lists lists) {
+  Members members = make_thread_group(static_cast<int>(lists.size()));
+  std::vector<Announced> results(lists.size());
+  const auto errors = on_all(members, [&](Collective& member) {
+    const auto i = static_cast<std::size_t>(member.rank());
+    SharedUpdates updates(member);
+    results[i].left_out = updates.announce(lists[i]);
+    std::vector<Update> pushed;
+    for (std::size_t k = 0; k < lists[i].size(); ++k)
+      if (!results[i].left_out[k] && lists[i][k].value.defined()) pushed.push_back(lists[i][k]);
+    if (!pushed.empty()) {
+      const auto all = updates.merged(pushed, SharedUpdates::Role::kApplies);
+      results[i].merged.assign(all.begin(), all.end());
+    }
+    updates.applied();
+  });
+  all_well(errors);
+  return results;
+}
+
+TEST(SharedUpdates, WhatDevicesMakeIsLeftOutByAllOrByNone) {
+  const auto sum = Aggregation::kSum;
+  const auto results =
+      announced({{on_device(0), dense(1, {1, 2, 3, 4, 5}, sum), on_device(2), dense(3, {4}, sum)},
+                 {on_device(2), dense(1, {10, 20, 30, 40, 50}, sum), dense(3, {40}, sum)}});
+  EXPECT_THAT(results[0].left_out, ElementsAre(true, false, false, false));
+  EXPECT_THAT(results[1].left_out, ElementsAre(false, false, false));
+  for (const Announced& each : results) {
+    ASSERT_EQ(each.merged.size(), 2u);
+    EXPECT_THAT(values_of<float>(each.merged[0].value), ElementsAre(11, 22, 33, 44, 55));
+    EXPECT_THAT(values_of<float>(each.merged[1].value), ElementsAre(44));
+  }
+}
+
+TEST(SharedUpdates, ADeviceMakesWhatAnotherMemberPushes) {
+  const auto none = Aggregation::kNone;
+  const auto results =
+      announced({{on_device(0), dense(1, {1}, none)}, {dense(0, {7}, none), on_device(1)}});
+  for (const Announced& each : results) EXPECT_THAT(each.left_out, ElementsAre(false, false));
+  ASSERT_EQ(results[0].merged.size(), 1u);
+  EXPECT_EQ(results[0].merged[0].variable, 1u);
+  ASSERT_EQ(results[1].merged.size(), 1u);
+  EXPECT_EQ(results[1].merged[0].variable, 0u);
+}
+
+TEST(SharedUpdates, AnAnnouncementWithoutAPushLeavesTheNextPushToItself) {
+  Members members = make_thread_group(2);
+  const auto errors = on_all(members, [&](Collective& member) {
+    SharedUpdates updates(member);
+    EXPECT_THAT(updates.announce(std::vector<Update>{on_device(0)}), ElementsAre(false));
+    std::vector<Update> pushed{dense(1, {1}, Aggregation::kSum), dense(2, {2}, Aggregation::kSum)};
+    const auto all = updates.merged(pushed, SharedUpdates::Role::kApplies);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_THAT(values_of<float>(all[1].value), ElementsAre(4));
+    updates.applied();
+  });
+  all_well(errors);
+}
+
 // ---- the store of a member ----
 
 struct Store {

@@ -57,6 +57,14 @@ TEST(GraphWire, ComesBackAsItWasSent) {
   EXPECT_EQ(back.output_names, graph.output_names);
 }
 
+TEST(GraphWire, SaysWhichVariablesAreMirrored) {
+  Graph graph = sample_graph();
+  graph.variables[1].mirrored = true;
+  const Graph back = parse_graph(serialize(graph));
+  EXPECT_EQ(back.variables, graph.variables);
+  EXPECT_FALSE(back.variables[0].mirrored);
+}
+
 TEST(GraphWire, EqualFunctionsHaveEqualHashes) {
   Graph first = sample_graph(), second = sample_graph();
   EXPECT_EQ(content_hash(serialize(first)), content_hash(serialize(second)));
