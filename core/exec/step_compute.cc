@@ -166,7 +166,10 @@ void Step::describe_failed_check() {
                 "; lower the learning rate, or look in the data for a value that is not finite");
 }
 
-void Step::raise_failed_check() const { throw InvalidArgumentError(failed_->message); }
+void Step::raise_failed_check() const {
+  if (!std::isfinite(failed_->value)) throw NotFiniteError(failed_->message);
+  throw InvalidArgumentError(failed_->message);
+}
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.
 std::string Step::blame() {
