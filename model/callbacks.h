@@ -48,12 +48,12 @@ class EarlyStopping final : public Callback {
   void restore_state(const CallbackState& saved) override;
   // The epoch after which it stopped; -1: it did not.
   std::int64_t stopped_epoch() const { return stopped_epoch_; }
-  std::int64_t best_epoch() const { return best_epoch_; }
+  std::int64_t best_epoch() const { return monitor_.best_at(); }
 
  private:
   EarlyStoppingOptions options_;
   Monitor monitor_;
-  std::int64_t wait_ = 0, stopped_epoch_ = -1, best_epoch_ = 0, last_epoch_ = -1;
+  std::int64_t stopped_epoch_ = -1, last_epoch_ = -1;
   std::vector<Tensor> best_weights_;
 };
 
@@ -79,8 +79,6 @@ class PlateauRule {
   // nothing happens.
   bool lower(double value, std::vector<double>& rates);
   const Monitor& monitor() const { return monitor_; }
-  // The warning about the value that lower() took last; empty if there is none.
-  const std::string& complaint() const { return complaint_; }
 
   // state() is the rule's memory as text; restore_state() continues from an earlier rule's.
   std::string state() const;
@@ -89,8 +87,7 @@ class PlateauRule {
  private:
   ReduceLROnPlateauOptions options_;
   Monitor monitor_;
-  std::int64_t wait_ = 0, cooling_ = 0;
-  std::string complaint_;
+  std::int64_t cooling_ = 0;
 };
 class ReduceLROnPlateau final : public Callback {
  public:
