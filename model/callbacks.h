@@ -26,6 +26,8 @@
 
 namespace cairn {
 
+class CsvLog;  // model/csv_log.h
+
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0;
@@ -189,11 +191,12 @@ class CSVLogger final : public Callback {
   void restore_state(const CallbackState& saved) override;
 
  private:
-  struct File;
-  void open();
+  void begin_lines(TrainingRun& run, const Logs& logs);
   std::string path_;
   CSVLoggerOptions options_;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<CsvLog> log_;       // null: another process writes, or training has not begun
+  std::vector<std::string> columns_;  // without "epoch"; empty: this fit() has written no line
+  std::uint64_t kept_ = 0;            // bytes of the file that stay, before the first line
 };
 
 // Functions in the places of a callback's; those that are empty are left out.
