@@ -1,7 +1,6 @@
 #include "model/callbacks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
@@ -14,31 +13,23 @@ namespace cairn {
 // ---- EarlyStopping ----
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
-    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {}
+    : options_(std::move(options)),
+      monitor_(options_.monitor, options_.mode, options_.min_delta,
+               {options_.patience, options_.baseline}) {}
 
 void EarlyStopping::on_train_begin(TrainingRun& run) {
   monitor_.begin(run.direction_of(monitor_.name()), "EarlyStopping");
-  wait_ = best_epoch_ = 0;
   stopped_epoch_ = last_epoch_ = -1;
   best_weights_.clear();
 }
 
-// As the reference has it: with a baseline, an improvement that stays short of it does not end the
-// wait.
 void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
   last_epoch_ = epoch;
   if (epoch < options_.start_from_epoch || !monitor_.is_due(run, logs)) return;
-  const Monitor::Verdict verdict = monitor_.take(logs);
-  if (verdict == Monitor::Verdict::kNoNumber) return;
-  ++wait_;
-  if (verdict == Monitor::Verdict::kBetter) {
-    best_epoch_ = epoch;
-    if (options_.restore_best_weights) best_weights_ = run.model().get_weights();
-    if (std::isnan(options_.baseline) || monitor_.is_better(monitor_.best(), options_.baseline))
-      wait_ = 0;
-    return;
-  }
-  if (wait_ < options_.patience || epoch == 0) return;
+  const Monitor::Verdict verdict = monitor_.take(logs, epoch);
+  if (verdict == Monitor::Verdict::kBetter && options_.restore_best_weights)
+    best_weights_ = run.model().get_weights();
+  if (verdict != Monitor::Verdict::kNoBetter || !monitor_.out_of_patience() || epoch == 0) return;
   stopped_epoch_ = epoch;
   run.stop_training();
 }
@@ -46,35 +37,37 @@ void EarlyStopping::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& log
 void EarlyStopping::on_train_end(TrainingRun& run, const Logs&) {
   if (best_weights_.empty() || !(run.has_ended() || run.is_stopping())) return;
   run.model().set_weights(best_weights_);
-  if (best_epoch_ != last_epoch_)
-    log_info("EarlyStopping: the weights are those of epoch ", best_epoch_, ", whose ",
+  if (best_epoch() != last_epoch_)
+    log_info("EarlyStopping: the weights are those of epoch ", best_epoch(), ", whose ",
              monitor_.name(), " is ", monitor_.best(), ", the best; the last epoch was ",
              last_epoch_);
 }
 
 std::optional<CallbackState> EarlyStopping::state() const {
   return CallbackState{json_text({{"best", number_json(monitor_.best())},
-                                  {"wait", wait_},
+                                  {"wait", monitor_.in_vain()},
                                   {"stopped_epoch", stopped_epoch_},
-                                  {"best_epoch", best_epoch_},
+                                  {"best_epoch", best_epoch()},
                                   {"last_epoch", last_epoch_}}),
                        best_weights_};
 }
 
 void EarlyStopping::restore_state(const CallbackState& saved) {
   const Json state = parse_json(saved.text, "the state of EarlyStopping");
-  monitor_.go_on(number_of(state.at("best")));
-  wait_ = state.at("wait").get<std::int64_t>();
   stopped_epoch_ = state.at("stopped_epoch").get<std::int64_t>();
-  best_epoch_ = state.at("best_epoch").get<std::int64_t>();
   last_epoch_ = state.at("last_epoch").get<std::int64_t>();
+  monitor_.go_on({.best = number_of(state.at("best")),
+                  .best_at = state.at("best_epoch").get<std::int64_t>(),
+                  .last_at = last_epoch_,
+                  .in_vain = state.at("wait").get<std::int64_t>()});
   if (options_.restore_best_weights) best_weights_ = saved.tensors;
 }
 
 // ---- the learning rate ----
 
 PlateauRule::PlateauRule(ReduceLROnPlateauOptions options)
-    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {
+    : options_(std::move(options)),
+      monitor_(options_.monitor, options_.mode, options_.min_delta, {options_.patience}) {
   if (!(options_.factor > 0 && options_.factor < 1))
     throw InvalidArgumentError(
         str("ReduceLROnPlateau: factor must be above 0 and below 1, got ", options_.factor));
@@ -82,22 +75,17 @@ PlateauRule::PlateauRule(ReduceLROnPlateauOptions options)
 
 void PlateauRule::begin(nn::Direction direction) {
   monitor_.begin(direction, "ReduceLROnPlateau");
-  wait_ = cooling_ = 0;
+  cooling_ = 0;
 }
 
 bool PlateauRule::lower(double value, std::vector<double>& rates) {
   const Monitor::Verdict verdict = monitor_.take(value);
-  complaint_ = verdict == Monitor::Verdict::kNoNumber ? monitor_.complaint() : "";
   if (verdict == Monitor::Verdict::kNoNumber) return false;
-  if (cooling_ > 0) {
-    --cooling_;
-    wait_ = 0;
-  }
-  if (verdict == Monitor::Verdict::kBetter) {
-    wait_ = 0;
+  if (cooling_ > 0 && --cooling_ > 0) {
+    monitor_.wait_anew();
     return false;
   }
-  if (cooling_ > 0 || ++wait_ < options_.patience) return false;
+  if (verdict == Monitor::Verdict::kBetter || !monitor_.out_of_patience()) return false;
   bool lowered = false;
   for (double& rate : rates) {
     if (rate <= options_.min_lr) continue;
@@ -106,19 +94,20 @@ bool PlateauRule::lower(double value, std::vector<double>& rates) {
   }
   if (!lowered) return false;
   cooling_ = options_.cooldown;
-  wait_ = 0;
+  monitor_.wait_anew();
   return true;
 }
 
 std::string PlateauRule::state() const {
-  return json_text(
-      {{"best", number_json(monitor_.best())}, {"wait", wait_}, {"cooling", cooling_}});
+  return json_text({{"best", number_json(monitor_.best())},
+                    {"wait", monitor_.in_vain()},
+                    {"cooling", cooling_}});
 }
 
 void PlateauRule::restore_state(const std::string& saved) {
   const Json state = parse_json(saved, "the state of ReduceLROnPlateau");
-  monitor_.go_on(number_of(state.at("best")));
-  wait_ = state.at("wait").get<std::int64_t>();
+  monitor_.go_on(
+      {.best = number_of(state.at("best")), .in_vain = state.at("wait").get<std::int64_t>()});
   cooling_ = state.at("cooling").get<std::int64_t>();
 }
 
@@ -133,7 +122,8 @@ void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs&
   if (!rule_.monitor().is_due(run, logs)) return;
   std::vector<double> rates{static_cast<double>(run.model().learning_rate())};
   const bool lowered = rule_.lower(rule_.monitor().of(logs), rates);
-  if (!rule_.complaint().empty()) log_warning("fit: ", rule_.complaint());
+  const std::string& complaint = rule_.monitor().complaint();
+  if (!complaint.empty()) log_warning("fit: ", complaint);
   if (!lowered) return;
   run.model().set_learning_rate(static_cast<float>(rates.front()));
   log_info("epoch ", epoch, ": the learning rate is ", rates.front(), " from now on");

@@ -26,6 +26,8 @@
 
 namespace cairn {
 
+class CsvLog;  // model/csv_log.h
+
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0;
@@ -48,12 +50,12 @@ class EarlyStopping final : public Callback {
   void restore_state(const CallbackState& saved) override;
   // The epoch after which it stopped; -1: it did not.
   std::int64_t stopped_epoch() const { return stopped_epoch_; }
-  std::int64_t best_epoch() const { return best_epoch_; }
+  std::int64_t best_epoch() const { return monitor_.best_at(); }
 
  private:
   EarlyStoppingOptions options_;
   Monitor monitor_;
-  std::int64_t wait_ = 0, stopped_epoch_ = -1, best_epoch_ = 0, last_epoch_ = -1;
+  std::int64_t stopped_epoch_ = -1, last_epoch_ = -1;
   std::vector<Tensor> best_weights_;
 };
 
@@ -79,8 +81,6 @@ class PlateauRule {
   // nothing happens.
   bool lower(double value, std::vector<double>& rates);
   const Monitor& monitor() const { return monitor_; }
-  // The warning about the value that lower() took last; empty if there is none.
-  const std::string& complaint() const { return complaint_; }
 
   // state() is the rule's memory as text; restore_state() continues from an earlier rule's.
   std::string state() const;
@@ -89,8 +89,7 @@ class PlateauRule {
  private:
   ReduceLROnPlateauOptions options_;
   Monitor monitor_;
-  std::int64_t wait_ = 0, cooling_ = 0;
-  std::string complaint_;
+  std::int64_t cooling_ = 0;
 };
 class ReduceLROnPlateau final : public Callback {
  public:
@@ -192,11 +191,12 @@ class CSVLogger final : public Callback {
   void restore_state(const CallbackState& saved) override;
 
  private:
-  struct File;
-  void open();
+  void begin_lines(TrainingRun& run, const Logs& logs);
   std::string path_;
   CSVLoggerOptions options_;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<CsvLog> log_;       // null: another process writes, or training has not begun
+  std::vector<std::string> columns_;  // without "epoch"; empty: this fit() has written no line
+  std::uint64_t kept_ = 0;            // bytes of the file that stay, before the first line
 };
 
 // Functions in the places of a callback's; those that are empty are left out.

@@ -42,7 +42,7 @@ std::optional<CallbackState> ModelCheckpoint::state() const {
 // the one that the backup knows.
 void ModelCheckpoint::restore_state(const CallbackState& saved) {
   const Json state = parse_json(saved.text, "the state of ModelCheckpoint");
-  monitor_.go_on(number_of(state.at("best")));
+  monitor_.go_on({.best = number_of(state.at("best"))});
   newest_ = state.at("newest").get<std::string>();
   if (newest_.empty() || system_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
   const auto latest = storage::CheckpointFolder(system_disk(), folder_).latest();

@@ -1,23 +1,21 @@
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "model/callbacks.h"
+#include "model/csv_log.h"
 
 namespace cairn {
 namespace {
 
-std::vector<std::string> columns_of(const std::string& path, const std::string& separator) {
-  std::string head;
-  std::ifstream in(path);
-  std::getline(in, head);
-  std::vector<std::string> columns;  // without "epoch"
+// The cells of a first line but that of "epoch".
+std::vector<std::string> columns_of(const std::string& head, const std::string& separator) {
+  std::vector<std::string> columns;
   for (std::size_t from = head.find(separator); from != std::string::npos;) {
     from += separator.size();
     const std::size_t to = head.find(separator, from);
@@ -27,13 +25,25 @@ std::vector<std::string> columns_of(const std::string& path, const std::string& 
   return columns;
 }
 
-}  // namespace
+std::string all_digits(double value) {
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  out << value;
+  return out.str();
+}
 
-struct CSVLogger::File {
-  std::ofstream out;                 // open from the first line on
-  std::vector<std::string> columns;  // without "epoch"; empty: no line was written
-  std::uintmax_t begin = 0;          // bytes of the file that stay, before the first line
-};
+void write_line(CsvLog& log, std::string first, const std::vector<std::string>& others,
+                const std::string& path) {
+  std::vector<std::string> cells{std::move(first)};
+  cells.insert(cells.end(), others.begin(), others.end());
+  try {
+    log.write(cells);
+  } catch (const Error&) {
+    throw ResourceExhaustedError(str("CSVLogger: cannot write to ", path));
+  }
+}
+
+}  // namespace
 
 CSVLogger::CSVLogger(std::string path, CSVLoggerOptions options)
     : path_(std::move(path)), options_(std::move(options)) {}
@@ -42,66 +52,57 @@ CSVLogger::~CSVLogger() = default;
 // Whether the file can be written is known at the start. What stays of it is not: a backup may say.
 void CSVLogger::on_train_begin(TrainingRun& run) {
   if (!run.writes_files()) return;
-  file_ = std::make_unique<File>();
-  if (!std::ofstream(path_, std::ios::app))
+  columns_.clear();
+  try {
+    log_ = std::make_unique<CsvLog>(path_, options_.separator);
+  } catch (const Error&) {
     throw NotFoundError(str("CSVLogger: cannot write the file ", path_));
-  if (options_.append) file_->begin = std::filesystem::file_size(path_);
+  }
+  kept_ = options_.append ? log_->bytes() : 0;
 }
 
-void CSVLogger::open() {
-  std::filesystem::resize_file(path_, file_->begin);
-  if (file_->begin > 0) file_->columns = columns_of(path_, options_.separator);
-  file_->out.open(path_, std::ios::app);
+void CSVLogger::begin_lines(TrainingRun& run, const Logs& logs) {
+  log_->cut(kept_);
+  if (kept_ > 0) columns_ = columns_of(log_->first_line(), options_.separator);
+  if (!columns_.empty()) return;
+  std::set<std::string> names;
+  for (const std::string& name : run.log_names()) names.insert(name);
+  for (const auto& [name, value] : logs) names.insert(name);
+  columns_.assign(names.begin(), names.end());
+  write_line(*log_, "epoch", columns_, path_);
 }
 
 void CSVLogger::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
-  if (!file_) return;
-  if (!file_->out.is_open()) open();
-  if (file_->columns.empty()) {
-    std::set<std::string> names;
-    for (const std::string& name : run.log_names()) names.insert(name);
-    for (const auto& [name, value] : logs) names.insert(name);
-    file_->columns.assign(names.begin(), names.end());
-    file_->out << "epoch";
-    for (const std::string& name : names) file_->out << options_.separator << name;
-    file_->out << '\n';
-  }
+  if (!log_) return;
+  if (columns_.empty()) begin_lines(run, logs);
   for (const auto& [name, value] : logs)
-    if (std::ranges::count(file_->columns, name) == 0)
+    if (std::ranges::count(columns_, name) == 0)
       throw FailedPreconditionError(str("CSVLogger: the file ", path_, " has no column \"", name,
                                         "\", which the logs have: write to another file"));
-  file_->out.precision(std::numeric_limits<double>::max_digits10);
-  file_->out << epoch;
-  for (const std::string& column : file_->columns) {
-    file_->out << options_.separator;
+  std::vector<std::string> cells;
+  for (const std::string& column : columns_) {
     const auto found = logs.find(column);
-    if (found == logs.end())
-      file_->out << "NA";
-    else
-      file_->out << found->second;
+    cells.push_back(found == logs.end() ? "NA" : all_digits(found->second));
   }
-  file_->out << std::endl;
-  if (!file_->out) throw ResourceExhaustedError(str("CSVLogger: cannot write to ", path_));
+  write_line(*log_, std::to_string(epoch), cells, path_);
 }
 
-void CSVLogger::on_train_end(TrainingRun&, const Logs&) { file_.reset(); }
+void CSVLogger::on_train_end(TrainingRun&, const Logs&) { log_.reset(); }
 
 // How many bytes of the file are lines of epochs that a backup has behind it.
 std::optional<CallbackState> CSVLogger::state() const {
-  if (!file_) return CallbackState{"0"};
-  const std::uintmax_t bytes =
-      file_->out.is_open() ? std::filesystem::file_size(path_) : file_->begin;
-  return CallbackState{std::to_string(bytes)};
+  if (!log_) return CallbackState{"0"};
+  return CallbackState{std::to_string(columns_.empty() ? kept_ : log_->bytes())};
 }
 
 void CSVLogger::restore_state(const CallbackState& saved) {
-  if (!file_) return;
-  file_->begin = std::stoull(saved.text);
-  const std::uintmax_t there = std::filesystem::file_size(path_);
-  if (there >= file_->begin) return;
-  log_warning("CSVLogger: ", path_, " has ", there, " bytes, and had ", file_->begin,
+  if (!log_) return;
+  kept_ = std::stoull(saved.text);
+  const std::uint64_t there = log_->bytes();
+  if (there >= kept_) return;
+  log_warning("CSVLogger: ", path_, " has ", there, " bytes, and had ", kept_,
               " when the backup was made: it is written anew, from this epoch on");
-  file_->begin = 0;
+  kept_ = 0;
 }
 
 }  // namespace cairn

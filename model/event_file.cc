@@ -171,4 +171,12 @@ void EventFile::flush() {
   if (!events.empty()) file_->write(events);
 }
 
+EventFile& EventFiles::file(const std::string& name, std::int64_t first_step) {
+  return files_.try_emplace(name, folder_ + "/" + name, first_step).first->second;
+}
+
+void EventFiles::flush() {
+  for (auto& [name, file] : files_) file.flush();
+}
+
 }  // namespace cairn

@@ -12,10 +12,12 @@
 //           tensors as TensorBoard's plugins scalars, histograms and text want them
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "core/graph/graph.h"
@@ -67,6 +69,22 @@ class EventFile {
   const Clock& clock_;
   std::unique_ptr<AppendedFile> file_;
   std::string pending_;  // framed events
+};
+
+// The event files of one run, each in the folder of its name below the run's: "train", and one per
+// data that the model is judged on.
+//   Thread  one; calls may block.
+class EventFiles {
+ public:
+  explicit EventFiles(std::string folder) : folder_(std::move(folder)) {}
+  // Makes the file when it is first asked for, with that `first_step`.
+  //   Errors  EventFile's.
+  EventFile& file(const std::string& name, std::int64_t first_step);
+  void flush();
+
+ private:
+  std::string folder_;
+  std::map<std::string, EventFile> files_;
 };
 
 }  // namespace cairn

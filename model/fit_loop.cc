@@ -12,16 +12,12 @@
 #include "model/callback_states.h"
 #include "model/fitted_columns.h"
 #include "model/model_state.h"
-#include "model/runner_of.h"
 #include "model/seen_labels.h"
+#include "model/steps/runner_of.h"
 #include "nn/metrics/metrics.h"
 
 namespace cairn {
 namespace {
-
-bool is_bad_loss(const InvalidArgumentError& error) {
-  return std::string(error.what()).find("not finite") != std::string::npos;
-}
 
 // The loss first, which is what a reader looks for.
 std::string text_of(const Logs& logs) {
@@ -39,19 +35,12 @@ std::string text_of(const Logs& logs) {
 Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& data,
                    std::int64_t batches, const std::vector<NamedMetric>& metrics) {
   MetricSums sums(metrics);
-  std::deque<StepResult> running;
-  const std::int64_t ahead = runner.steps_ahead();
-  try {
-    for (std::int64_t scheduled = 0, taken = 0; taken < batches; ++taken) {
-      for (; scheduled < std::min(batches, taken + ahead); ++scheduled)
-        running.push_back(runner.schedule(test, data));
-      sums.add(running.front().get_all(), 0);
-      running.pop_front();
-    }
-  } catch (const CancelledError&) {
-    runner.raise_failure();
-    throw;
-  }
+  StepLoop(runner, runner.steps_ahead())
+      .run(batches,
+           {.begin = [&](std::int64_t) -> StepLoop::Call {
+              return {1, runner.schedule(test, data)};
+            },
+            .take = [&](std::int64_t, const std::vector<Tensor>& values) { sums.add(values, 0); }});
   return sums.logs();
 }
 
@@ -217,7 +206,6 @@ History FitLoop::run() {
   try {
     train();
   } catch (...) {
-    running_.clear();
     tell([&](Callback& callback) { callback.on_train_end(*this, {}); });
     throw;
   }
@@ -230,14 +218,8 @@ void FitLoop::train() {
   // An epoch that was stopped in its middle is finished before the end, after a restart too.
   while (place_.epoch < options_.epochs && (!stopping_ || place_.step > 0)) {
     begin_epoch();
-    try {
-      train_epoch();
-    } catch (const InvalidArgumentError& error) {
-      const auto takes = [](const auto& callback) { return callback->takes_bad_loss(); };
-      if (!is_bad_loss(error) || std::ranges::none_of(options_.callbacks, takes)) throw;
-      log_warning("fit ends: ", error.what());
-      running_.clear();
-      runner_.abandon();
+    const StepLoop::End end = train_epoch();
+    if (end == StepLoop::End::kNotFinite || end == StepLoop::End::kInterrupted) {
       stopping_ = true;
       return;
     }
@@ -255,33 +237,27 @@ void FitLoop::begin_epoch() {
   backups_.told_of_epoch.clear();
 }
 
-void FitLoop::train_epoch() {
-  scheduled_ = place_.step;
-  const std::int64_t ahead = runner_.steps_ahead() * functions_.options().steps_per_execution;
-  try {
-    while (place_.step < steps_per_epoch_ && !(stopping_ && running_.empty())) {
-      if (!stopping_) schedule_up_to(std::min(steps_per_epoch_, place_.step + ahead));
-      collect_next();
-    }
-  } catch (const CancelledError&) {
-    runner_.raise_failure();
-    throw;
-  }
+StepLoop::End FitLoop::train_epoch() {
+  StepLoop::Program program{
+      .begin = [this](std::int64_t left) { return begin_call(left); },
+      .take = [this](std::int64_t steps,
+                     const std::vector<Tensor>& values) { take_call(steps, values); },
+      .is_stopping = [this] { return stopping_; }};
+  const auto takes = [](const auto& callback) { return callback->takes_bad_loss(); };
+  if (std::ranges::any_of(options_.callbacks, takes))
+    program.not_finite = [](const Error& error) { log_warning("fit ends: ", error.what()); };
+  StepLoop loop(runner_, runner_.steps_ahead() * functions_.options().steps_per_execution);
+  loop.go_on_behind(place_.step);
+  return loop.run(steps_per_epoch_, program);
 }
 
-void FitLoop::schedule_up_to(std::int64_t step) {
-  while (scheduled_ < step) {
-    const std::int64_t steps =
-        std::min(functions_.options().steps_per_execution, steps_per_epoch_ - scheduled_);
-    running_.emplace_back(steps, runner_.schedule_step(step_of(steps), data_));
-    scheduled_ += steps;
-  }
+StepLoop::Call FitLoop::begin_call(std::int64_t left) {
+  const std::int64_t steps = std::min(functions_.options().steps_per_execution, left);
+  return {steps, runner_.schedule_step(step_of(steps), data_)};
 }
 
-void FitLoop::collect_next() {
-  const auto [steps, result] = std::move(running_.front());
-  running_.pop_front();
-  sums_.add(result.get_all(), 1);
+void FitLoop::take_call(std::int64_t steps, const std::vector<Tensor>& values) {
+  sums_.add(values, 1);
   place_.step += steps;
   place_.batches += steps;
   const bool wanted = std::ranges::any_of(

@@ -2,18 +2,17 @@
 //   Thread  one.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "model/model.h"
 #include "model/step_functions.h"
-#include "model/step_runner.h"
+#include "model/steps/step_loop.h"
+#include "model/steps/step_runner.h"
 #include "model/training_place.h"
 
 namespace cairn {
@@ -53,10 +52,10 @@ class FitLoop final : public TrainingRun {
   void make_data();
   void train();
   void begin_epoch();
-  void train_epoch();
+  StepLoop::End train_epoch();
   void finish_epoch();
-  void schedule_up_to(std::int64_t step);
-  void collect_next();
+  StepLoop::Call begin_call(std::int64_t left);
+  void take_call(std::int64_t steps, const std::vector<Tensor>& values);
   void validate(Logs& logs);
   void restore_callbacks();
   void save_backups();
@@ -78,8 +77,6 @@ class FitLoop final : public TrainingRun {
   MetricSums sums_;
   TrainingPlace place_;
   std::int64_t steps_per_epoch_ = 0;
-  std::int64_t scheduled_ = 0;                               // of this epoch
-  std::deque<std::pair<std::int64_t, StepResult>> running_;  // with the steps that each takes
   bool stopping_ = false, ended_ = false;
   struct Backups {
     std::vector<std::string> asked_for = {};       // folders

@@ -11,7 +11,7 @@
 #include "model/fit_loop.h"
 #include "model/model_state.h"
 #include "model/predictions.h"
-#include "model/runner_of.h"
+#include "model/steps/runner_of.h"
 #include "nn/base/training_scope.h"
 #include "strategy/base/replica_context.h"
 

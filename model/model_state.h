@@ -8,7 +8,7 @@
 
 #include "model/model.h"
 #include "model/step_functions.h"
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 #include "strategy/base/strategy.h"
 
 namespace cairn {

@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-Monitor::Monitor(std::string name, MonitorMode mode, double min_delta)
-    : name_(std::move(name)), mode_(mode), min_delta_(min_delta) {
+Monitor::Monitor(std::string name, MonitorMode mode, double min_delta, Patience patience)
+    : name_(std::move(name)), mode_(mode), min_delta_(min_delta), patience_(patience) {
   if (!(min_delta >= 0))
     throw InvalidArgumentError(str("min_delta must be at least 0, got ", min_delta));
 }
@@ -27,28 +27,40 @@ void Monitor::begin(nn::Direction direction, const std::string& watcher) {
   rises_ = mode_ == MonitorMode::kMax ||
            (mode_ == MonitorMode::kAuto && direction == nn::Direction::kRises);
   const double infinity = std::numeric_limits<double>::infinity();
-  best_ = rises_ ? -infinity : infinity;
+  memory_ = {.best = rises_ ? -infinity : infinity};
 }
 
+// As the reference has it: with a baseline, an improvement that stays short of it does not end the
+// wait.
 Monitor::Verdict Monitor::take(double value) {
-  if (std::isnan(value)) return Verdict::kNoNumber;
-  if (!is_better(value, best_)) return Verdict::kNoBetter;
-  best_ = value;
+  complaint_.clear();
+  if (std::isnan(value)) {
+    if (!std::exchange(told_, true))
+      complaint_ = str("\"", name_, "\" is not a number (NaN): it counts neither as better nor as ",
+                       "worse, here and whenever it is none again");
+    return Verdict::kNoNumber;
+  }
+  ++memory_.in_vain;
+  if (!is_better(value, memory_.best)) return Verdict::kNoBetter;
+  memory_.best = value;
+  const double baseline = patience_.baseline;
+  if (std::isnan(baseline) || is_better(value, baseline)) memory_.in_vain = 0;
   return Verdict::kBetter;
 }
 
-Monitor::Verdict Monitor::take(const Logs& logs) {
-  const Verdict verdict = take(of(logs));
-  const std::string text = verdict == Verdict::kNoNumber ? complaint() : "";
-  if (!text.empty()) log_warning("fit: ", text);
+Monitor::Verdict Monitor::take(double value, std::int64_t at) {
+  complaint_.clear();
+  if (at <= memory_.last_at) return Verdict::kSeen;
+  memory_.last_at = at;
+  const Verdict verdict = take(value);
+  if (verdict == Verdict::kBetter) memory_.best_at = at;
   return verdict;
 }
 
-std::string Monitor::complaint() {
-  if (std::exchange(told_, true)) return "";
-  return str("\"", name_,
-             "\" is not a number (NaN): it counts neither as better nor as worse, here ",
-             "and whenever it is none again");
+Monitor::Verdict Monitor::take(const Logs& logs, std::optional<std::int64_t> at) {
+  const Verdict verdict = at ? take(of(logs), *at) : take(of(logs));
+  if (!complaint_.empty()) log_warning("fit: ", complaint_);
+  return verdict;
 }
 
 bool Monitor::is_better(double value, double other) const {

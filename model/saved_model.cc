@@ -10,7 +10,7 @@
 #include "model/model_folder.h"
 #include "model/model_weights.h"
 #include "model/predictions.h"
-#include "model/runner_of.h"
+#include "model/steps/runner_of.h"
 
 namespace cairn {
 namespace {

@@ -1,6 +1,5 @@
 #include "model/tensorboard.h"
 
-#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -8,17 +7,6 @@
 #include "model/model.h"
 
 namespace cairn {
-
-struct TensorBoard::Files {
-  EventFile& validation() {
-    if (!validation_file) validation_file.emplace(folder + "/validation", first_epoch);
-    return *validation_file;
-  }
-  std::string folder;
-  std::int64_t first_epoch, first_of_training;
-  EventFile train{folder + "/train", first_of_training};
-  std::optional<EventFile> validation_file = {};
-};
 
 TensorBoard::TensorBoard(std::string folder, TensorBoardOptions options)
     : folder_(std::move(folder)), options_(options) {
@@ -35,23 +23,26 @@ void TensorBoard::on_train_begin(TrainingRun&) { files_.reset(); }
 void TensorBoard::on_epoch_begin(TrainingRun& run, std::int64_t epoch) {
   epoch_ = epoch;
   if (files_ || !run.writes_files()) return;
-  const std::int64_t batch = epoch * run.steps_per_epoch() + run.step();
-  files_.reset(new Files{.folder = folder_,
-                         .first_epoch = epoch,
-                         .first_of_training = options_.update_freq > 0 ? batch : epoch});
+  first_epoch_ = epoch;
+  first_of_training_ =
+      options_.update_freq > 0 ? epoch * run.steps_per_epoch() + run.step() : epoch;
+  files_ = std::make_unique<EventFiles>(folder_);
   write_model(run);
 }
 
+EventFile& TensorBoard::file_of_training() { return files_->file("train", first_of_training_); }
+
 void TensorBoard::write_model(TrainingRun& run) {
-  files_->train.text("model", "    " + run.model().summary(), epoch_);
-  if (options_.write_graph) files_->train.graph(run.model().predict_graph());
-  files_->train.flush();
+  EventFile& train = file_of_training();
+  train.text("model", "    " + run.model().summary(), epoch_);
+  if (options_.write_graph) train.graph(run.model().predict_graph());
+  train.flush();
 }
 
 void TensorBoard::on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs& logs) {
   if (!files_ || options_.update_freq == 0 || (step + 1) % options_.update_freq != 0) return;
   const std::int64_t taken = epoch_ * run.steps_per_epoch() + step;
-  for (const auto& [name, value] : logs) files_->train.scalar("batch_" + name, value, taken);
+  for (const auto& [name, value] : logs) file_of_training().scalar("batch_" + name, value, taken);
 }
 
 void TensorBoard::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
@@ -60,12 +51,11 @@ void TensorBoard::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs)
   if (!files_) return;
   for (const auto& [name, value] : logs) {
     if (name.starts_with("val_"))
-      files_->validation().scalar("epoch_" + name.substr(4), value, epoch);
+      files_->file("validation", first_epoch_).scalar("epoch_" + name.substr(4), value, epoch);
     else
-      files_->train.scalar("epoch_" + name, value, epoch);
+      file_of_training().scalar("epoch_" + name, value, epoch);
   }
-  files_->train.flush();
-  if (files_->validation_file) files_->validation_file->flush();
+  files_->flush();
 }
 
 void TensorBoard::write_histograms(TrainingRun& run, std::int64_t epoch) {
@@ -73,7 +63,7 @@ void TensorBoard::write_histograms(TrainingRun& run, std::int64_t epoch) {
   const std::vector<Variable>& variables = run.model().variables();
   for (std::size_t i = 0; files_ && i < weights.size(); ++i)
     if (weights[i].dtype() == DType::kFloat32)
-      files_->train.histogram(variables[i].name(), weights[i].values<float>(), epoch);
+      file_of_training().histogram(variables[i].name(), weights[i].values<float>(), epoch);
 }
 
 void TensorBoard::on_train_end(TrainingRun&, const Logs&) { files_.reset(); }

@@ -18,6 +18,9 @@
 
 namespace cairn {
 
+class EventFile;  // model/event_file.h
+class EventFiles;
+
 struct TensorBoardOptions {
   std::int64_t histogram_freq = 0;  // epochs from one set of histograms to the next; 0: none
   bool write_graph = true;
@@ -39,13 +42,14 @@ class TensorBoard final : public Callback {
   bool wants_batch_logs() const override { return options_.update_freq > 0; }
 
  private:
-  struct Files;
   void write_model(TrainingRun& run);
+  EventFile& file_of_training();
   void write_histograms(TrainingRun& run, std::int64_t epoch);
   const std::string folder_;
   const TensorBoardOptions options_;
-  std::unique_ptr<Files> files_;  // null: another process writes, or training has not begun
+  std::unique_ptr<EventFiles> files_;  // null: another process writes, or training has not begun
   std::int64_t epoch_ = 0;
+  std::int64_t first_epoch_ = 0, first_of_training_ = 0;  // steps, as EventFile has them
 };
 
 }  // namespace cairn

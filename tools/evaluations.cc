@@ -8,6 +8,7 @@
 #include "tools/job_metrics.h"
 #include "tools/job_warnings.h"
 #include "tools/label_warnings.h"
+#include "tools/watched_metrics.h"
 
 namespace cairn::tools {
 namespace {
@@ -22,8 +23,11 @@ std::string four_digits(double value) {
 
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network, const std::optional<JudgedData>& judged)
-    : job_(job), runner_(runner), judge_(make_judge(job, features, judged)), stopping_(job) {
+    : job_(job), runner_(runner), judge_(make_judge(job, features, judged)) {
   make_function(network);
+  const std::string watched = watched_metric(job, job.early_stopping.monitor);
+  if (const nn::Direction way = direction_of(job, watched); way != nn::Direction::kUnknown)
+    best_.emplace(watched, MonitorMode::kAuto).begin(way, "evaluation");
   if (!judged) return;
   name_ = judged->name;
   const std::int64_t batch = job.evaluation.batch;
@@ -94,13 +98,9 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
   for (const auto& [name, value] : newest_) text += str("  ", name, " ", four_digits(value));
   text += not_numbers();
-  const double value = watched();
-  const nn::Direction way = direction_of(job_, stopping_.monitor());
-  const bool better = !best_ || (way == nn::Direction::kRises ? value > *best_ : value < *best_);
-  if (way != nn::Direction::kUnknown && std::isfinite(value) && better) {
-    best_ = value;
+  const double value = best_ ? value_of(newest_, best_->name()) : std::nan("");
+  if (std::isfinite(value) && best_->take(value) == Monitor::Verdict::kBetter)
     best_step_ = evaluation.step;
-  }
   return text;
 }
 
@@ -115,19 +115,14 @@ std::string Evaluations::not_numbers() {
   return said;
 }
 
-double Evaluations::watched() const {
-  const auto found = std::ranges::find(newest_, stopping_.monitor(), &Metrics::value_type::first);
-  CAIRN_CHECK(found != newest_.end(), "no metric ", stopping_.monitor());
-  return found->second;
-}
-
 // A difference that the numbers as told do not show is none.
 std::string Evaluations::worse_than_best() const {
-  if (!best_ || best_step_ == newest_step_) return "";
-  const std::string now = four_digits(watched()), best = four_digits(*best_);
+  if (!best_step_ || best_step_ == newest_step_) return "";
+  const std::string now = four_digits(value_of(newest_, best_->name()));
+  const std::string best = four_digits(best_->best());
   if (now == best) return "";
-  return str("warning: the model at the end (", stopping_.monitor(), " ", now, " on the ", name_,
-             " data) is worse than that of step ", best_step_, " (", best,
+  return str("warning: the model at the end (", best_->name(), " ", now, " on the ", name_,
+             " data) is worse than that of step ", *best_step_, " (", best,
              "): with [early_stopping], whose restore_best is true unless it says otherwise, a run "
              "goes back to its best model");
 }

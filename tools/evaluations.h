@@ -7,13 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "data/lines_read.h"
-#include "model/step_runner.h"
-#include "tools/early_stopping.h"
+#include "model/monitor.h"
+#include "model/steps/step_runner.h"
 #include "tools/job.h"
+#include "tools/job_metrics.h"
 #include "tools/job_model.h"
 #include "tools/judge.h"
 
@@ -22,7 +22,7 @@ namespace cairn::tools {
 // Thread: one, that of the runner's user.
 class Evaluations {
  public:
-  using Metrics = EarlyStopping::Metrics;
+  using Metrics = MetricResults;
 
   // All references outlive it. `judged`: with the job's features; empty: there is none.
   //   Errors  InvalidArgument: the data holds no example; make_judge()'s; those of the files.
@@ -56,9 +56,6 @@ class Evaluations {
   // That an earlier evaluation found the model better than the newest one does, by what early
   // stopping watches; empty: none did.
   std::string worse_than_best() const;
-  // What is to be made of them, where the job stops early.
-  EarlyStopping& stopping() { return stopping_; }
-  const EarlyStopping& stopping() const { return stopping_; }
   const LinesRead& lines() const { return lines_; }  // what reading the data came across
   const std::string& name() const { return name_; }  // the data's; empty: there is none
 
@@ -71,7 +68,6 @@ class Evaluations {
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
   std::string not_numbers();
-  double watched() const;
 
   const Job& job_;
   StepRunner& runner_;
@@ -83,12 +79,12 @@ class Evaluations {
   std::int64_t every_ = 0, next_ = 0;
   TimePoint last_at_{};
   std::deque<Scheduled> scheduled_;
-  EarlyStopping stopping_;
+  // The best so far by the metric that early stopping watches, or would; empty: that one need not
+  // get better in one direction.
+  std::optional<Monitor> best_;
+  std::optional<std::int64_t> best_step_;
   Metrics newest_;
   std::int64_t newest_step_ = 0;
-  // The best value of the watched metric in all evaluations.
-  std::optional<double> best_;
-  std::int64_t best_step_ = 0;
   bool not_numbers_told_ = false;
   LinesRead lines_;
 };

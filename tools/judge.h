@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 #include "tools/job_metrics.h"
 #include "tools/job_model.h"
 

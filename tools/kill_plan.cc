@@ -73,4 +73,28 @@ void verify_kills(const std::vector<Kill>& kills, int ps, int workers, int data_
   }
 }
 
+bool KillPlan::take_due(const std::string& role, int index, Duration elapsed, double done) {
+  const auto due = std::ranges::find_if(kills_, [&](const Kill& kill) {
+    return kill.role == role && kill.index == index && kill.due(elapsed, done);
+  });
+  if (due == kills_.end()) return false;
+  kills_.erase(due);
+  return true;
+}
+
+std::optional<Duration> KillPlan::next_after(const std::string& role, int index) const {
+  std::optional<Duration> next;
+  for (const Kill& kill : kills_)
+    if (kill.after && kill.role == role && kill.index == index)
+      next = std::min(next.value_or(*kill.after), *kill.after);
+  return next;
+}
+
+double KillPlan::next_progress() const {
+  double next = 2;
+  for (const Kill& kill : kills_)
+    if (kill.progress) next = std::min(next, *kill.progress);
+  return next;
+}
+
 }  // namespace cairn::tools

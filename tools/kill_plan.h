@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -21,6 +22,22 @@ struct Kill {
     return progress ? done >= *progress : elapsed >= *after;
   }
   std::string str() const;  // "worker 1 at 40%", "ps 0 after 12s"
+};
+
+// The kills of a run that are still to be done.
+class KillPlan {
+ public:
+  explicit KillPlan(std::vector<Kill> kills) : kills_(std::move(kills)) {}
+  // Whether one of that role is due, which is then done: `elapsed` after the start, with `done` of
+  // the run behind it.
+  bool take_due(const std::string& role, int index, Duration elapsed, double done);
+  // When the next one of that role is due by time.
+  std::optional<Duration> next_after(const std::string& role, int index) const;
+  // At which share of the run the next one is due; above 1: none is.
+  double next_progress() const;
+
+ private:
+  std::vector<Kill> kills_;
 };
 
 // The kill that `text` describes.

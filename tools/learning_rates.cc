@@ -1,9 +1,8 @@
 #include "tools/learning_rates.h"
 
-#include <algorithm>
-
 #include "core/base/error.h"
 #include "tools/job_metrics.h"
+#include "tools/watched_metrics.h"
 
 namespace cairn::tools {
 namespace {
@@ -38,7 +37,7 @@ LearningRates::LearningRates(const Job& job,
     parts_.push_back({names[i], std::move(optimizers[i]), rates[i]});
   const JobPlateau& plateau = job.callbacks.plateau;
   if (!plateau.given) return;
-  monitor_ = plateau.monitor.empty() ? judged_metrics(job).front() : plateau.monitor;
+  monitor_ = watched_metric(job, plateau.monitor);
   plateau_.emplace(rule_of(plateau, monitor_));
   plateau_->begin(direction_of(job, monitor_));
   for (Part& part : parts_) part.optimizer->make_rate_adjustable();
@@ -62,11 +61,9 @@ LearningRates::Values LearningRates::at(std::int64_t step) {
 
 std::string LearningRates::consider(const std::vector<std::pair<std::string, double>>& metrics) {
   if (!plateau_) return "";
-  const auto found = std::ranges::find(metrics, monitor_, &std::pair<std::string, double>::first);
-  CAIRN_CHECK(found != metrics.end(), "no metric ", monitor_);
   std::vector<double> rates;
   for (Part& part : parts_) rates.push_back(rate_of(part, 0));
-  if (!plateau_->lower(found->second, rates)) return plateau_->complaint();
+  if (!plateau_->lower(value_of(metrics, monitor_), rates)) return plateau_->monitor().complaint();
   std::string said = str(monitor_, " is no better than ", plateau_->monitor().best(), ":");
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].optimizer->set_learning_rate(static_cast<float>(rates[i]));

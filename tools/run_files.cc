@@ -4,13 +4,12 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <map>
-#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
-#include "core/disk/appended_file.h"
 #include "core/disk/disk.h"
+#include "model/csv_log.h"
 #include "model/event_file.h"
 
 namespace cairn::tools {
@@ -28,29 +27,11 @@ namespace {
 
 constexpr const char* kFirstColumns = "step,seconds,loss,examples_per_s,learning_rate";
 
-std::string first_line(const std::string& path) {
-  std::string line;
-  std::ifstream in(path, std::ios::binary);
-  std::getline(in, line);
-  return line;
-}
-
-// Removes the lines of steps above the one from which this run goes on, which are trained again,
-// and half a line.
-void drop_lines_above(const std::string& path, std::int64_t step) {
-  std::ifstream in(path, std::ios::binary);
-  std::string kept, line;
-  std::size_t all = 0;
-  for (bool header = true; std::getline(in, line); header = false) {
-    all += line.size() + 1;
-    std::int64_t at = 0;
-    const bool number =
-        std::from_chars(line.data(), line.data() + line.size(), at).ec == std::errc();
-    if (in.eof() || !(header || (number && at <= step))) continue;
-    kept += line + "\n";
-  }
-  in.close();
-  if (kept.size() != all) std::ofstream(path, std::ios::binary | std::ios::trunc) << kept;
+// Whether a line of a run that goes on behind `step` stays: those above it are trained again.
+bool is_behind(std::string_view line, std::int64_t step) {
+  std::int64_t at = 0;
+  return std::from_chars(line.data(), line.data() + line.size(), at).ec == std::errc() &&
+         at <= step;
 }
 
 template <typename Number>
@@ -64,51 +45,52 @@ class CsvListener final : public RunListener {
  public:
   CsvListener(const JobOutput& output, const std::vector<std::string>& learning_rates,
               const std::vector<std::string>& metrics)
-      : path_(output.path), learning_rates_(learning_rates), metrics_(metrics) {
-    header_ = "step,seconds,loss,examples_per_s";
-    for (const std::string& rate : learning_rates) header_ += "," + rate;
-    header_ += ",data";
-    for (const std::string& metric : metrics) header_ += "," + metric;
+      : log_(output.path), learning_rates_(learning_rates), metrics_(metrics) {
+    header_ = {"step", "seconds", "loss", "examples_per_s"};
+    header_.insert(header_.end(), learning_rates.begin(), learning_rates.end());
+    header_.emplace_back("data");
+    header_.insert(header_.end(), metrics.begin(), metrics.end());
   }
 
-  // Whether the file can be written, and is ours to write.
+  // Whether the file, which can be written, is ours to write.
   void try_it(const JobOutput& output, Earlier earlier, Overwrite overwrite) {
-    const AppendedFile trial(path_, AppendedFile::Existing::kGoOn);
-    if (trial.size() == 0) return;
-    const std::string there = first_line(path_);
-    if (earlier == Earlier::kGoOn && there == header_) {
+    if (log_.bytes() == 0) return;
+    const std::string there = log_.first_line(), wanted = log_.line_of(header_);
+    if (earlier == Earlier::kGoOn && there == wanted) {
       goes_on_ = true;
       return;
     }
     if (overwrite == Overwrite::kYes) return;
     if (!there.starts_with(kFirstColumns))
-      throw AlreadyExistsError(str(output.place, " is \"", path_,
+      throw AlreadyExistsError(str(output.place, " is \"", output.path,
                                    "\", which is there already and is no log of a run: name "
                                    "another file, or replace it with --overwrite"));
     if (earlier == Earlier::kGoOn)
-      throw FailedPreconditionError(str(output.place, " is \"", path_, "\", whose columns are ",
-                                        there, ", and those of this job are ", header_,
+      throw FailedPreconditionError(str(output.place, " is \"", output.path,
+                                        "\", whose columns are ", there,
+                                        ", and those of this job are ", wanted,
                                         ": name another file, or replace it with --overwrite"));
   }
 
   void start(std::int64_t step) override {
-    if (goes_on_)
-      drop_lines_above(path_, step);
-    else
-      std::ofstream(path_, std::ios::trunc);
-    file_.emplace(path_, AppendedFile::Existing::kGoOn);
-    if (!goes_on_) file_->write(header_ + "\n");
+    if (goes_on_) return log_.keep([step](std::string_view line) { return is_behind(line, step); });
+    log_.cut(0);
+    log_.write(header_);
   }
   void step(const Step& step) override {
-    std::string line = str(step.step, ",", cell(step.seconds), ",", cell(step.loss), ",",
-                           cell(step.examples_per_s));
-    for (const std::string& name : learning_rates_) line += "," + value_of<float>(step.rates, name);
-    file_->write(line + "," + std::string(metrics_.size(), ',') + "\n");
+    std::vector<std::string> cells{std::to_string(step.step), cell(step.seconds), cell(step.loss),
+                                   cell(step.examples_per_s)};
+    for (const std::string& name : learning_rates_)
+      cells.push_back(value_of<float>(step.rates, name));
+    cells.resize(header_.size());
+    log_.write(cells);
   }
   void evaluation(std::int64_t step, const std::string& data, const Metrics& metrics) override {
-    std::string line = str(step, ",,,", std::string(learning_rates_.size(), ','), ",", data);
-    for (const std::string& name : metrics_) line += "," + value_of<double>(metrics, name);
-    file_->write(line + "\n");
+    std::vector<std::string> cells(header_.size() - metrics_.size() - 1);
+    cells.front() = std::to_string(step);
+    cells.push_back(data);
+    for (const std::string& name : metrics_) cells.push_back(value_of<double>(metrics, name));
+    log_.write(cells);
   }
 
  private:
@@ -120,17 +102,16 @@ class CsvListener final : public RunListener {
     return "";
   }
 
-  std::string path_, header_;
-  std::vector<std::string> learning_rates_, metrics_;
+  CsvLog log_;
+  std::vector<std::string> learning_rates_, metrics_, header_;
   bool goes_on_ = false;
-  std::optional<AppendedFile> file_;
 };
 
 // ---- TensorBoard ----
 
 class TensorBoardListener final : public RunListener {
  public:
-  explicit TensorBoardListener(std::string folder) : folder_(std::move(folder)) {}
+  explicit TensorBoardListener(std::string folder) : folder_(std::move(folder)), files_(folder_) {}
 
   // A write and not a look at permissions: only a write tells of quotas and full disks.
   void try_it() const {
@@ -159,13 +140,11 @@ class TensorBoardListener final : public RunListener {
   }
 
  private:
-  EventFile& file(const std::string& name) {
-    return files_.try_emplace(name, folder_ + "/" + name, first_step_).first->second;
-  }
+  EventFile& file(const std::string& name) { return files_.file(name, first_step_); }
 
   std::string folder_;
+  EventFiles files_;
   std::int64_t first_step_ = 0;
-  std::map<std::string, EventFile> files_;
 };
 
 }  // namespace
@@ -174,9 +153,10 @@ std::unique_ptr<RunListener> csv_listener(const JobOutput& output,
                                           const std::vector<std::string>& learning_rates,
                                           const std::vector<std::string>& metrics, Earlier earlier,
                                           Overwrite overwrite) {
-  auto listener = std::make_unique<CsvListener>(output, learning_rates, metrics);
   try {
+    auto listener = std::make_unique<CsvListener>(output, learning_rates, metrics);
     listener->try_it(output, earlier, overwrite);
+    return listener;
   } catch (const AlreadyExistsError&) {
     throw;
   } catch (const FailedPreconditionError&) {
@@ -184,7 +164,6 @@ std::unique_ptr<RunListener> csv_listener(const JobOutput& output,
   } catch (const Error&) {
     refuse(output, "name a file that can be written");
   }
-  return listener;
 }
 
 std::unique_ptr<RunListener> tensorboard_listener(const JobOutput& output) {

@@ -12,7 +12,7 @@
 #include "core/base/json.h"
 #include "model/run_history.h"
 #include "model/run_pace.h"
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 
 namespace cairn::tools {
 

@@ -5,8 +5,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,28 +36,15 @@ struct Supervisor::Role {
   bool given_up = false;
 };
 
-// What ends the thread's sleep from outside. An eventfd stays readable until it is drained, so a
-// call between two sleeps is not lost.
-struct Supervisor::Wake {
-  int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  Wake() {
-    if (fd < 0) throw ResourceExhaustedError("no descriptor left for the supervisor");
-  }
-  ~Wake() { ::close(fd); }
-  void call() const { ::eventfd_write(fd, 1); }
-  void drain() const {
-    eventfd_t ignored;
-    ::eventfd_read(fd, &ignored);
-  }
-};
-
 Supervisor::Supervisor(std::vector<RoleSpec> roles, SupervisorOptions options,
                        std::function<void(const RoleEvent&)> on_event)
-    : options_(std::move(options)),
-      on_event_(std::move(on_event)),
-      wake_(std::make_unique<Wake>()),
-      kills_(options_.kills) {
+    : options_(std::move(options)), on_event_(std::move(on_event)), kills_(options_.kills) {
   for (auto& spec : roles) roles_.push_back(Role{.spec = std::move(spec)});
+  if (options_.group) {
+    const auto size = std::ranges::count(roles_, options_.group->role,
+                                         [](const Role& role) { return role.spec.role; });
+    group_.emplace(*options_.group, static_cast<int>(size), options_.healthy);
+  }
   publish();
 }
 
@@ -80,7 +65,7 @@ void Supervisor::start() {
 void Supervisor::stop() {
   std::lock_guard hold(stop_mutex_);
   stopping_ = true;
-  wake_->call();
+  wake_.notify();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -91,7 +76,7 @@ void Supervisor::kill(const std::string& role, int index) {
     if (roles_[i].spec.role != role || roles_[i].spec.index != index) continue;
     std::lock_guard hold(mutex_);
     wanted_kills_.push_back(i);
-    wake_->call();
+    wake_.notify();
     return;
   }
   throw NotFoundError(str("no ", role, " ", index, " is supervised here"));
@@ -101,7 +86,13 @@ void Supervisor::kill(const std::string& role, int index) {
 // due.
 void Supervisor::progress(double done) {
   progress_ = done;
-  if (done >= next_progress_) wake_->call();
+  if (done >= next_progress_) wake_.notify();
+}
+
+void Supervisor::end_group(int signal, bool typed) {
+  std::lock_guard hold(mutex_);
+  requests_.push_back({signal, typed});
+  wake_.notify();
 }
 
 std::vector<RoleState> Supervisor::roles() const {
@@ -124,6 +115,7 @@ void Supervisor::run(std::promise<void> started) {
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   started_ = now();
   try {
+    if (group_) group_->started(started_);
     for (auto& role : roles_) start_role(role);
   } catch (...) {
     for (auto& role : roles_) role.process.reset();
@@ -131,7 +123,7 @@ void Supervisor::run(std::promise<void> started) {
     started.set_exception(std::current_exception());
     return;
   }
-  next_progress_ = next_progress();
+  next_progress_ = kills_.next_progress();
   started.set_value();
   while (turn()) {
   }
@@ -147,14 +139,16 @@ bool Supervisor::turn() {
                        [](const Role& role) { return role.process.has_value(); });
   }
   start_due(at);
+  if (group_) pass_on_requests(at);
   do_kills(at);
+  if (group_) settle_group(at);
   return true;
 }
 
 // Rounded up to whole milliseconds, since poll() would otherwise return just before the deadline,
 // again and again. At most an hour, so that the number fits.
 void Supervisor::sleep(TimePoint at) {
-  std::vector<pollfd> waits{{.fd = wake_->fd, .events = POLLIN}};
+  std::vector<pollfd> waits{{.fd = wake_.descriptor(), .events = POLLIN}};
   for (const auto& role : roles_)
     if (role.process) waits.push_back({.fd = role.process->pidfd(), .events = POLLIN});
   int timeout = -1;
@@ -163,7 +157,12 @@ void Supervisor::sleep(TimePoint at) {
     timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
   }
   ::poll(waits.data(), waits.size(), timeout);
-  wake_->drain();
+  wake_.take();
+}
+
+// Kills of the plan wait until their role is back; in a group that breaks up, until it is whole.
+bool Supervisor::may_be_killed(const Role& role) const {
+  return role.process && !role.killed_by_plan && !(in_group(role) && group_->is_ending());
 }
 
 // A kill whose role is down is no deadline: it is looked at again when the role has started.
@@ -171,22 +170,13 @@ std::optional<TimePoint> Supervisor::next_deadline() const {
   std::optional<TimePoint> next = killing_at_;
   auto consider = [&](TimePoint at) { next = next ? std::min(*next, at) : at; };
   if (stopping_) return next;
+  if (group_ && group_->deadline()) consider(*group_->deadline());
   for (const auto& role : roles_)
     if (role.start_at) consider(*role.start_at);
-  for (const auto& kill : kills_) {
-    auto role = std::find_if(roles_.begin(), roles_.end(), [&](const Role& r) {
-      return r.spec.role == kill.role && r.spec.index == kill.index;
-    });
-    if (kill.after && role != roles_.end() && role->process && !role->killed_by_plan)
-      consider(started_ + *kill.after);
-  }
-  return next;
-}
-
-double Supervisor::next_progress() const {
-  double next = 2;
-  for (const auto& kill : kills_)
-    if (kill.progress) next = std::min(next, *kill.progress);
+  for (const auto& role : roles_)
+    if (const auto after = kills_.next_after(role.spec.role, role.spec.index);
+        after && may_be_killed(role))
+      consider(started_ + *after);
   return next;
 }
 
@@ -209,6 +199,7 @@ void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
                   .by_plan = std::exchange(role.killed_by_plan, false)};
   role.process.reset();
   if (stopping_) return publish();
+  if (in_group(role)) return on_group_death(role, std::move(event), at);
   bool young = at - role.started < options_.healthy;
   if (!event.by_plan) role.young_deaths = young ? role.young_deaths + 1 : 0;
   const bool wrong_usage = young && !event.by_plan && status.shell_code() == kWrongUsage;
@@ -243,6 +234,75 @@ void Supervisor::give_up(Role& role, RoleEvent event) {
   if (on_event_) on_event_(event);
 }
 
+// ---- the group ----
+
+bool Supervisor::in_group(const Role& role) const { return group_ && group_->has(role.spec.role); }
+
+// One that ends well, or that was asked to, is no news.
+void Supervisor::on_group_death(Role& role, RoleEvent event, TimePoint at) {
+  group_->ended(role.spec.index, event.status, at);
+  if (event.status.shell_code() != 0 && !group_->is_asked_to_end()) {
+    const std::string& log = role.spec.command.output_file;
+    event.message = str(title(role.spec), " (process ", event.pid, ") ended: ", event.status.str(),
+                        log.empty() ? "" : "; its log is " + log);
+  }
+  publish();
+  if (on_event_) on_event_(event);
+}
+
+// What is typed reaches those that share our terminal by itself.
+void Supervisor::pass_on_requests(TimePoint at) {
+  for (const Request& request : taken(requests_)) {
+    const bool kill = group_->asked_to_end(at) >= 3;
+    for (const Role& role : roles_) {
+      if (!in_group(role) || !role.process) continue;
+      const bool shared = role.spec.command.group == Command::Group::kShared;
+      if (kill || !(request.typed && shared)) role.process->send(kill ? SIGKILL : request.signal);
+    }
+  }
+}
+
+// Ends those that still run when it is time for that; starts all again, or tells the end, once none
+// does.
+void Supervisor::settle_group(TimePoint at) {
+  const std::optional<int> signal = group_->due_signal(at);
+  bool any = false;
+  for (Role& role : roles_) {
+    if (!in_group(role) || !role.process) continue;
+    any = true;
+    if (signal) role.process->send(*signal);
+  }
+  if (any) return;
+  RoleGroup::Outcome outcome = group_->outcome();
+  if (outcome.again) {
+    try {
+      return start_group_again(at);
+    } catch (const Error& error) {
+      outcome = {.status = {.code = 1}, .text = error.what()};
+      for (Role& role : roles_)
+        if (in_group(role)) role.process.reset();
+    }
+  }
+  group_.reset();
+  publish();
+  if (on_event_)
+    on_event_({.kind = RoleEvent::Kind::kGroupEnded,
+               .status = outcome.status,
+               .message = std::move(outcome.text)});
+}
+
+void Supervisor::start_group_again(TimePoint at) {
+  group_->started(at);
+  for (Role& role : roles_) {
+    if (!in_group(role)) continue;
+    role.restarts = group_->restarts();
+    role.killed_by_plan = false;
+    start_role(role);
+  }
+}
+
+// ---- starts and kills ----
+
 // Counted before it is tried, so that a failed start is a restart too.
 void Supervisor::start_due(TimePoint at) {
   for (auto& role : roles_) {
@@ -270,7 +330,9 @@ void Supervisor::start_due(TimePoint at) {
 }
 
 void Supervisor::start_role(Role& role) {
-  role.process.emplace(role.spec.command);
+  Command command = role.spec.command;
+  if (in_group(role)) command.environment.push_back(str("CAIRN_RESTARTS=", group_->restarts()));
+  role.process.emplace(command);
   role.started = now();
   publish();
   if (!on_event_) return;
@@ -286,25 +348,17 @@ void Supervisor::start_role(Role& role) {
 // One kill per role and pass. It is erased from the plan when it is done, and next_progress_ is
 // computed anew, which is what progress() compares with.
 void Supervisor::do_kills(TimePoint at) {
-  std::vector<std::size_t> wanted;
-  {
-    std::lock_guard hold(mutex_);
-    wanted.swap(wanted_kills_);
-  }
+  const std::vector<std::size_t> wanted = taken(wanted_kills_);
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     Role& role = roles_[i];
-    if (!role.process || role.killed_by_plan) continue;  // kills of the plan wait until it is back
-    auto due = std::find_if(kills_.begin(), kills_.end(), [&](const Kill& kill) {
-      return kill.role == role.spec.role && kill.index == role.spec.index &&
-             kill.due(at - started_, progress_);
-    });
-    bool asked = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
-    if (due == kills_.end() && !asked) continue;
-    if (due != kills_.end()) kills_.erase(due);
+    if (!may_be_killed(role)) continue;
+    const bool due = kills_.take_due(role.spec.role, role.spec.index, at - started_, progress_);
+    if (!due && std::ranges::count(wanted, i) == 0) continue;
     role.killed_by_plan = true;
+    if (in_group(role)) group_->planned();
     role.process->send(SIGKILL);
   }
-  next_progress_ = next_progress();
+  next_progress_ = kills_.next_progress();
 }
 
 // Called once per pass until no process is left: SIGTERM to all in the first, SIGKILL when the

@@ -1,5 +1,5 @@
-// Supervisor: keeps the servers of a local cluster running, brings back those that die, and ends
-// them all when we end.
+// Supervisor: keeps the processes of a run on this machine running, brings back those that die, and
+// ends them all when we end. A role comes back by itself; roles of a group come back together.
 #pragma once
 #include <sys/types.h>
 
@@ -11,11 +11,14 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "tools/child_process.h"
 #include "tools/kill_plan.h"
+#include "tools/launch/role_group.h"
+#include "tools/launch/wake_up.h"
 
 namespace cairn::tools {
 
@@ -37,18 +40,24 @@ struct SupervisorOptions {
   int crashes_max = 5;
   Duration grace = std::chrono::seconds(10);  // from SIGTERM to SIGKILL when all are ended
   std::vector<Kill> kills;                    // each is done once, when it is due and its role runs
+  // Roles that live and die together (role_group.h), to which none of the above but `healthy`
+  // applies. Each start has CAIRN_RESTARTS, how often the group was started again, in its
+  // environment. Empty: every role is on its own.
+  std::optional<RoleGroupOptions> group = std::nullopt;
 };
 
 // Something that happened to a role, for logs and for the progress line.
 struct RoleEvent {
-  enum class Kind { kStarted, kDied, kGivenUp } kind = Kind::kStarted;
+  // kGroupEnded: of no role; all of the group have ended for good, and `status` is the group's.
+  enum class Kind { kStarted, kDied, kGivenUp, kGroupEnded } kind = Kind::kStarted;
   std::string role;
   int index = 0;
   pid_t pid = -1;
   int restarts = 0;      // so far; 0 in the event of the first start
-  ExitStatus status;     // kDied, kGivenUp
+  ExitStatus status;     // kDied, kGivenUp, kGroupEnded
   bool by_plan = false;  // kDied: kill() or a --kill did it
-  std::string message;   // one line for people; kGivenUp: also the last lines of its log
+  // One line for people; kGivenUp: also the last lines of its log. Empty: nothing to tell.
+  std::string message;
 };
 
 // A role as it is now.
@@ -81,6 +90,9 @@ class Supervisor {
   // Tells how much of the run is done, 0 to 1: kills at a percentage wait for it. Cheap enough for
   // every step: an atomic store and a load, unless a kill is due.
   void progress(double done);
+  // Asks the group to end: every one of it gets the signal, but for those that have it from our
+  // terminal already, where it was `typed`. The third request sends SIGKILL.
+  void end_group(int signal, bool typed);
   // Sends SIGTERM to all, and SIGKILL after the grace period; returns when none is left. Repeating
   // it does nothing.
   void stop();
@@ -91,7 +103,10 @@ class Supervisor {
 
  private:
   struct Role;
-  struct Wake;
+  struct Request {
+    int signal = 0;
+    bool typed = false;
+  };
 
   // The thread's own functions: run() is the whole of it, turn() one pass through those below.
   void run(std::promise<void> started);
@@ -104,25 +119,38 @@ class Supervisor {
   void start_role(Role& role);
   void on_death(Role& role, const ExitStatus& status, TimePoint now);
   void give_up(Role& role, RoleEvent event);
+  void on_group_death(Role& role, RoleEvent event, TimePoint now);
+  void pass_on_requests(TimePoint now);
+  void settle_group(TimePoint now);
+  void start_group_again(TimePoint now);
+  bool in_group(const Role& role) const;
+  bool may_be_killed(const Role& role) const;
+  // Empties what other threads have put down for this one.
+  template <typename Asked>
+  std::vector<Asked> taken(std::vector<Asked>& asked) {
+    std::lock_guard hold(mutex_);
+    return std::exchange(asked, {});
+  }
   void publish();
   std::optional<TimePoint> next_deadline() const;
-  double next_progress() const;
 
-  // What other threads touch: atomics, and the two vectors under mutex_.
+  // What other threads touch: atomics, and the vectors under mutex_.
   const SupervisorOptions options_;
   const std::function<void(const RoleEvent&)> on_event_;
-  std::unique_ptr<Wake> wake_;
+  const WakeUp wake_;
   std::thread thread_;
   std::atomic<double> progress_{0}, next_progress_{2};
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;  // guards wanted_kills_ and state_
+  mutable std::mutex mutex_;  // guards the next three
   std::vector<std::size_t> wanted_kills_;
+  std::vector<Request> requests_;  // to end the group
   std::vector<RoleState> state_;
   std::mutex stop_mutex_;  // guards thread_
 
   // The thread's own:
   std::vector<Role> roles_;
-  std::vector<Kill> kills_;  // still to be done
+  KillPlan kills_;
+  std::optional<RoleGroup> group_;  // empty: there is none, or it has ended for good
   TimePoint started_{};
   std::optional<TimePoint> killing_at_;  // when SIGTERM gives way to SIGKILL
 };

@@ -15,7 +15,7 @@
 #include "coordinator/engine/engine_host.h"
 #include "core/base/log.h"
 #include "core/base/processors.h"
-#include "model/cluster_steps.h"
+#include "model/steps/cluster_steps.h"
 #include "rpc/server/token.h"
 #include "strategy/servers/hybrid_strategy.h"
 #include "tools/given_cluster.h"

@@ -5,7 +5,7 @@
 #include "coordinator/cluster/task_roles.h"
 #include "core/disk/disk.h"
 #include "core/kernels/chosen_devices.h"
-#include "model/local_steps.h"
+#include "model/steps/local_steps.h"
 #include "rpc/server/token.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"

@@ -13,6 +13,7 @@
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
+#include "tools/watched_metrics.h"
 
 namespace cairn::tools {
 namespace {
@@ -36,6 +37,8 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
       runner_(runner),
       options_(std::move(options)),
       network_(job, features),
+      loop_(runner, runner.steps_ahead()),
+      stopping_(stopping_monitor(job)),
       line_(*options_.line) {
   total_steps_ = steps_of(job, features.examples);
   make_dataset(0);
@@ -119,8 +122,9 @@ void Trainer::resume() {
     line_.say(str("the job ends at step ", total_steps_, ", and the checkpoint is of step ", step,
                   ": nothing is left to train; more --epochs or --steps go on"));
   total_steps_ = std::max(step, total_steps_);
-  first_step_ = scheduled_ = done_ = step;
-  if (!runner_.keeps_positions()) make_dataset(done_ - data_began_);
+  first_step_ = step;
+  loop_.go_on_behind(step);
+  if (!runner_.keeps_positions()) make_dataset(step - data_began_);
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));
   restore_watched(saved_metadata(options_.resume));
@@ -177,32 +181,54 @@ void Trainer::begin() {
   runner_.save_automatically(policy_, metadata());
   options_.teller->start(first_step_);
   const std::int64_t every = steps_in(job_.evaluation.every, own_steps);
-  evaluations_.front().begin(scheduled_, every);
-  if (lacks_evaluation(every)) evaluations_.front().schedule(scheduled_);
+  evaluations_.front().begin(first_step_, every);
+  if (lacks_evaluation(every)) evaluations_.front().schedule(first_step_);
 }
 
+// A job that stops early waits for its evaluations: what is saved as the best model is then what
+// was judged, and no step is begun that should not be taken. So does one whose learning rate falls,
+// of which no step is to be taken with the old one.
 void Trainer::train() {
   started_ = system_clock().now();
-  while (done_ < total_steps_ && !outcome_.ended_early() && !stopping().out_of_patience()) {
-    schedule_up_to(std::min(total_steps_, done_ + runner_.steps_ahead()));
-    if (scheduled_ > first_step_) compare_with_restored();
-    collect();
-    tell_progress();
-    if (line_.due()) show(false);
-    if (options_.teller->due()) tell(false);
-    evaluations_.front().schedule_if_time(scheduled_);
-    outcome_.stopped = runner_.stop_requested();
-    look_for_interrupt();
-  }
-  while (stopping().out_of_patience() && !outcome_.ended_early() && !running_.empty()) {
-    collect();  // what was scheduled is trained
-    look_for_interrupt();
-  }
+  loop_.run(
+      total_steps_,
+      {.begin = [this](std::int64_t) { return begin_call(); },
+       .take =
+           [this](std::int64_t steps, const std::vector<Tensor>& values) {
+             take_loss(steps, values.front().item<float>());
+           },
+       .may_begin = [this] { return !(goes_by_evaluations() && evaluations_.front().under_way()); },
+       .is_stopping = [this] { return out_of_patience(); },
+       .turn = [this] { turn(); },
+       .obeys_stop = true});
+  outcome_.stopped = runner_.stop_requested();
+  look_for_interrupt();
   outcome_.seconds = seconds_since(started_);
   if (outcome_.ended_early()) abandon_the_rest();
-  outcome_.steps = done_;
-  outcome_.examples = (done_ - first_step_) * job_.data.batch;
+  outcome_.steps = loop_.ended();
+  outcome_.examples = (outcome_.steps - first_step_) * job_.data.batch;
   outcome_.examples_per_s = static_cast<double>(outcome_.examples) / outcome_.seconds;
+}
+
+StepLoop::Call Trainer::begin_call() {
+  const std::int64_t steps = job_.cluster.steps_per_closure, begun = loop_.begun() + steps;
+  StepLoop::Call call{steps, runner_.schedule_step(train_, data_)};
+  compare_with_restored();
+  if (begun < total_steps_) evaluations_.front().schedule_if_due(begun);
+  return call;
+}
+
+void Trainer::take_loss(std::int64_t steps, float loss) {
+  const bool first = loop_.ended() - steps == first_step_;
+  outcome_.loss = first ? loss : 0.98 * outcome_.loss + 0.02 * loss;
+}
+
+void Trainer::turn() {
+  collect_evaluations();
+  tell_progress();
+  if (line_.due()) show(false);
+  if (options_.teller->due()) tell(false);
+  if (!out_of_patience()) evaluations_.front().schedule_if_time(loop_.begun());
 }
 
 void Trainer::look_for_interrupt() {
@@ -210,23 +236,26 @@ void Trainer::look_for_interrupt() {
   outcome_.interrupted = runner_.interrupted();
   if (outcome_.interrupted == 0) return;
   const unsigned limit = Interrupts::allow_for(runner_.stats().last_checkpoint_seconds);
-  line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ", done_,
-                ": the run is saved and ends within ", limit, " s; once more ends it at once"));
+  line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ",
+                loop_.ended(), ": the run is saved and ends within ", limit,
+                " s; once more ends it at once"));
 }
 
 void Trainer::evaluate_at_end() {
   try {
     const auto under_way = [](const Evaluations& each) { return each.under_way(); };
-    const bool judged = judge_last();
-    go_back_to_best();
-    const std::int64_t step = goes_back() ? outcome_.best->step : scheduled_;
-    for (Evaluations& each : evaluations_)
-      if (!judged || goes_back() || &each != &evaluations_.front()) each.schedule(step);
-    while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
-      collect();
-      tell_progress();
-      look_for_interrupt();
-    }
+    raising_the_cause(runner_, [&] {
+      const bool judged = judge_last();
+      go_back_to_best();
+      const std::int64_t step = goes_back() ? outcome_.best->step : loop_.begun();
+      for (Evaluations& each : evaluations_)
+        if (!judged || goes_back() || &each != &evaluations_.front()) each.schedule(step);
+      while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
+        collect_evaluations();
+        tell_progress();
+        look_for_interrupt();
+      }
+    });
   } catch (const Error& error) {
     add_failure(str("the evaluation at the end failed: ", error.what()));
   }
@@ -252,57 +281,23 @@ void Trainer::tell_failed_saves(const EngineStats& stats) {
 
 void Trainer::tell_progress() const {
   if (options_.on_progress)
-    options_.on_progress(static_cast<double>(done_) / static_cast<double>(total_steps_));
+    options_.on_progress(static_cast<double>(loop_.ended()) / static_cast<double>(total_steps_));
 }
 
 // What runs is finished and counted, what only waits is not begun.
 void Trainer::abandon_the_rest() {
-  running_.clear();
   for (Evaluations& each : evaluations_) each.abandon();
   try {
-    runner_.abandon();
+    loop_.abandon();
   } catch (const Error& error) {  // it must not cost what was trained
     line_.say(str("what was still running did not end well: ", error.what()));
   }
-  done_ = std::min(total_steps_, runner_.stats().global_step);
+  loop_.go_on_behind(std::min(total_steps_, runner_.stats().global_step));
 }
 
-// A job that stops early waits for its evaluations: what is saved as the best model is then what
-// was judged, and no step is scheduled that should not be taken. So does one whose learning rate
-// falls, of which no step is to be taken with the old one.
-void Trainer::schedule_up_to(std::int64_t step) {
-  while (scheduled_ < step && !(goes_by_evaluations() && evaluations_.front().under_way())) {
-    running_.push_back(runner_.schedule_step(train_, data_));
-    scheduled_ += job_.cluster.steps_per_closure;
-    if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
-  }
-}
-
-// What was cancelled was so for an error of another closure, or of the cluster: that one is what
-// the user has to know.
-void Trainer::collect() {
-  try {
-    take_results();
-  } catch (const CancelledError&) {
-    runner_.raise_failure();
-    throw;
-  }
-}
-
-// Takes the results that are there, in order; waits a little for the next if none is.
-void Trainer::take_results() {
-  auto take = [&](const StepResult& result) {
-    const float loss = result.get_all().front().item<float>();
-    outcome_.loss = done_ == first_step_ ? loss : 0.98 * outcome_.loss + 0.02 * loss;
-    done_ += job_.cluster.steps_per_closure;
-  };
-  if (!running_.empty() && !running_.front().ready_soon()) return;
-  while (!running_.empty() && running_.front().ready()) {
-    take(running_.front());
-    running_.pop_front();
-  }
-  const bool idle = running_.empty();  // else the next step's result is what to wait for
-  bool wait = idle;
+// Waits a little for one if no step's result is what to wait for.
+void Trainer::collect_evaluations() {
+  bool wait = !loop_.under_way();
   for (Evaluations& each : evaluations_) {
     each.collect(wait, [&](const std::string& text) {
       line_.say(text);
@@ -317,16 +312,17 @@ void Trainer::take_results() {
 
 void Trainer::tell(bool at_end) {
   const EngineStats stats = runner_.stats();
+  const std::int64_t taken = loop_.ended() - first_step_;
   RunHistory::Step step;
-  step.step = done_;
+  step.step = loop_.ended();
   step.seconds = at_end ? outcome_.seconds : seconds_since(started_);
-  step.loss = done_ > first_step_ ? outcome_.loss : std::nan("");
-  step.examples = (done_ - first_step_) * job_.data.batch;
+  step.loss = taken > 0 ? outcome_.loss : std::nan("");
+  step.examples = taken * job_.data.batch;
   if (stats.ps > 0) step.staleness = stats.staleness_mean;
   LearningRates::Values rates;
-  if (done_ > first_step_) {
+  if (taken > 0) {
     const Scope open = runner_.strategy().scope();
-    rates = network_.learning_rates().at(done_);
+    rates = network_.learning_rates().at(loop_.ended());
   }
   options_.teller->step(step, std::move(rates));
 }
@@ -334,12 +330,12 @@ void Trainer::tell(bool at_end) {
 void Trainer::show(bool at_end) {
   EngineStats stats = runner_.stats();
   Interrupts::allow_for(stats.last_checkpoint_seconds);  // a signal may come at any time
-  Progress progress{.step = done_,
+  Progress progress{.step = loop_.ended(),
                     .steps = total_steps_,
                     .loss = outcome_.loss,
                     .staleness = stats.staleness_mean};
   double seconds = at_end ? outcome_.seconds : seconds_since(started_);
-  double steps_per_s = static_cast<double>(done_ - first_step_) / std::max(seconds, 1e-9);
+  double steps_per_s = static_cast<double>(loop_.ended() - first_step_) / std::max(seconds, 1e-9);
   progress.examples_per_s = steps_per_s * static_cast<double>(job_.data.batch);
   const std::vector<CollectiveCounts> collectives = runner_.collectives();
   for (const CollectiveCounts& each : collectives) {
@@ -356,7 +352,7 @@ void Trainer::show(bool at_end) {
   if (stats.ps == 0)
     progress.replicas = static_cast<unsigned>(runner_.strategy().num_replicas_in_sync());
   if (!at_end && steps_per_s > 0)
-    progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
+    progress.seconds_left = static_cast<double>(total_steps_ - loop_.ended()) / steps_per_s;
   if (options_.gpus) {
     const std::vector<GpuSeen> gpus = options_.gpus();
     outcome_.gpus.add(gpus);

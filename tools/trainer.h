@@ -3,12 +3,16 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/json.h"
 #include "data/lines_read.h"
-#include "model/step_runner.h"
+#include "model/monitor.h"
+#include "model/steps/step_loop.h"
+#include "model/steps/step_runner.h"
 #include "tools/evaluations.h"
 #include "tools/gpu_figures.h"
 #include "tools/job.h"
@@ -37,6 +41,14 @@ struct TrainerOptions {
   std::function<std::vector<GpuSeen>()> gpus;
   // Passes how the run is doing on to its listeners; never null.
   std::shared_ptr<RunTeller> teller = nullptr;
+};
+
+// The best model of a run that stops early, as the report has it.
+struct BestModel {
+  std::string checkpoint;  // empty: none was saved
+  std::int64_t step = 0;   // as of which it was judged
+  std::string monitor;     // the metric that is watched
+  double value = 0;
 };
 
 struct TrainingOutcome {
@@ -85,14 +97,18 @@ class Trainer {
   Array loss_of(const Batch& batch) const;
   void begin();
   void train();
-  EarlyStopping& stopping() { return evaluations_.front().stopping(); }
-  const EarlyStopping& stopping() const { return evaluations_.front().stopping(); }
+  StepLoop::Call begin_call();
+  void take_loss(std::int64_t steps, float loss);
+  void turn();
+  bool out_of_patience() const { return stopping_ && stopping_->out_of_patience(); }
+  std::string out_of_patience_text() const;
   // Whether training waits for evaluations, since they decide how it goes on.
   bool goes_by_evaluations() const;
   void consider(const Evaluations& judged);
   Json watched() const;
   void restore_watched(const Json& metadata);
   void find_best(const std::string& checkpoint);
+  BestModel best_model(const std::string& checkpoint) const;
   bool lacks_evaluation(std::int64_t every) const;
   void lower_rates(const Evaluations& judged);
   void save_best();
@@ -113,9 +129,7 @@ class Trainer {
   void resume();
   void compare_with_restored();
   void abandon_the_rest();
-  void schedule_up_to(std::int64_t step);
-  void collect();
-  void take_results();
+  void collect_evaluations();
   void show(bool at_end);
   void tell(bool at_end);
   std::string metadata() const;
@@ -128,12 +142,13 @@ class Trainer {
   Function train_;
   StepRunner::Data data_;
   // data_began_: the step at which the first batch of the training data was taken
-  std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
-  std::deque<StepResult> running_;
+  std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0;
+  StepLoop loop_;
   std::optional<RestoreStatus> restored_;  // until the variables are there to be compared
   // One for each data that the model is judged on, made after the training dataset; at least one.
   // The first evaluates on the way, and all do at the end. A deque, since none of them may move.
   std::deque<Evaluations> evaluations_;
+  std::optional<Monitor> stopping_;  // by what the first finds; empty: the run takes all its steps
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;

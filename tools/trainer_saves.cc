@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/disk/disk.h"
-#include "model/runner_of.h"
+#include "model/steps/runner_of.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/trained_model.h"
@@ -79,7 +78,7 @@ void Trainer::save_model() {
     return;
   const std::string& checkpoint = goes_back() ? outcome_.best->checkpoint : outcome_.checkpoint;
   try {
-    const std::optional<float> above = threshold(goes_back() ? outcome_.best->step : done_);
+    const std::optional<float> above = threshold(goes_back() ? outcome_.best->step : loop_.ended());
     save_trained_model(job_, features_, network_, runner_.strategy(),
                        {checkpoint, options_.model_folder, above});
     outcome_.model = options_.model_folder;

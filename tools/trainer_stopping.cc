@@ -10,29 +10,34 @@
 #include "storage/checkpoint_folder.h"
 #include "tools/resume.h"
 #include "tools/trainer.h"
+#include "tools/watched_metrics.h"
 
 namespace cairn::tools {
 
-bool Trainer::goes_by_evaluations() const {
-  return stopping().given() || job_.callbacks.plateau.given;
-}
+bool Trainer::goes_by_evaluations() const { return stopping_ || job_.callbacks.plateau.given; }
 
 // Called for each evaluation of any data.
 void Trainer::consider(const Evaluations& judged) {
-  if (!stopping().given() || &judged != &evaluations_.front()) return;
-  const bool had_patience = !stopping().out_of_patience();
-  const bool better = stopping().better(judged.newest_step(), judged.newest());
-  if (!stopping().complaint().empty()) line_.say("warning: " + stopping().complaint());
-  if (better) return save_best();
-  if (!had_patience || !stopping().out_of_patience() || done_ >= total_steps_) return;
+  if (!stopping_ || &judged != &evaluations_.front()) return;
+  const bool had_patience = !out_of_patience();
+  const double value = value_of(judged.newest(), stopping_->name());
+  const Monitor::Verdict verdict = stopping_->take(value, judged.newest_step());
+  if (!stopping_->complaint().empty()) line_.say("warning: " + stopping_->complaint());
+  if (verdict == Monitor::Verdict::kBetter) return save_best();
+  if (!had_patience || !out_of_patience() || loop_.ended() >= total_steps_) return;
   outcome_.stopped_early = true;
-  line_.say(stopping().out_of_patience_text());
+  line_.say(out_of_patience_text());
+}
+
+std::string Trainer::out_of_patience_text() const {
+  return str("early stopping: ", stopping_->in_vain(), " evaluations in a row found ",
+             stopping_->name(), " no better than ", stopping_->best());
 }
 
 // By evaluations on the way, of the data that is judged there. Where several processes train
 // together, all have the same metrics and lower their rates behind the same step.
 void Trainer::lower_rates(const Evaluations& judged) {
-  if (&judged != &evaluations_.front() || done_ >= total_steps_) return;
+  if (&judged != &evaluations_.front() || loop_.ended() >= total_steps_) return;
   const Scope open = runner_.strategy().scope();
   const std::string said = network_.learning_rates().consider(judged.newest());
   if (!said.empty()) line_.say(said);
@@ -43,11 +48,14 @@ void Trainer::save_best() {
   CheckpointPolicy policy{options_.checkpoint_folder + "/best"};
   policy.keep_last = 1;
   try {
-    outcome_.best = BestModel{runner_.save(policy, metadata()), stopping().best_step(),
-                              stopping().monitor(), stopping().best()};
+    outcome_.best = best_model(runner_.save(policy, metadata()));
   } catch (const Error& error) {
     line_.say(str("the best model so far could not be saved, the run goes on: ", error.what()));
   }
+}
+
+BestModel Trainer::best_model(const std::string& checkpoint) const {
+  return {checkpoint, stopping_->best_at(), stopping_->name(), stopping_->best()};
 }
 
 // ---- across a restart ----
@@ -55,7 +63,7 @@ void Trainer::save_best() {
 Json Trainer::watched() const {
   if (!goes_by_evaluations()) return nullptr;
   Json all{{"judged_step", evaluations_.front().newest_step()},
-           {"early_stopping", stopping().state()},
+           {"early_stopping", stopping_ ? memory_json(*stopping_) : Json::object()},
            {"best_checkpoint", outcome_.best ? outcome_.best->checkpoint : ""},
            {"reduce_lr_on_plateau", network_.learning_rates().state()}};
   return all;
@@ -72,13 +80,13 @@ void Trainer::restore_watched(const Json& metadata) {
                   "early stopping and learning rates begin to count anew"));
     return;
   }
-  stopping().restore_state(found->value("early_stopping", Json::object()));
+  if (stopping_) restore_memory(*stopping_, found->value("early_stopping", Json::object()));
   network_.learning_rates().restore_state(found->value("reduce_lr_on_plateau", Json()));
   evaluations_.front().go_on_behind(found->value("judged_step", std::int64_t{0}));
   find_best(found->value("best_checkpoint", ""));
-  if (!stopping().out_of_patience()) return;
+  if (!out_of_patience()) return;
   outcome_.stopped_early = true;
-  line_.say(stopping().out_of_patience_text() + ", before the run was resumed");
+  line_.say(out_of_patience_text() + ", before the run was resumed");
 }
 
 // The run before ended, at a step that is to be judged, before it was.
@@ -89,8 +97,8 @@ bool Trainer::lacks_evaluation(std::int64_t every) const {
 }
 
 void Trainer::find_best(const std::string& checkpoint) {
-  if (checkpoint.empty() || stopping().best_step() == 0) return;
-  BestModel best{checkpoint, stopping().best_step(), stopping().monitor(), stopping().best()};
+  if (checkpoint.empty() || !stopping_ || stopping_->best_at() == 0) return;
+  BestModel best = best_model(checkpoint);
   if (!system_disk().exists(checkpoint + "/" + storage::kManifestFile)) {
     const auto newest = storage::CheckpointFolder(system_disk(), folder_of(checkpoint)).latest();
     if (!newest) {
@@ -108,17 +116,17 @@ void Trainer::find_best(const std::string& checkpoint) {
 
 // The last model may be better than all that were judged on the way. False: it was not asked.
 bool Trainer::judge_last() {
-  if (!stopping().given() || stopping().out_of_patience()) return false;
-  evaluations_.front().schedule(scheduled_);
+  if (!stopping_ || out_of_patience()) return false;
+  evaluations_.front().schedule(loop_.begun());
   while (evaluations_.front().under_way() && outcome_.interrupted == 0) {
-    collect();
+    collect_evaluations();
     look_for_interrupt();
   }
   return true;
 }
 
 bool Trainer::goes_back() const {
-  return outcome_.best && job_.early_stopping.restore_best && outcome_.best->step != scheduled_;
+  return outcome_.best && job_.early_stopping.restore_best && outcome_.best->step != loop_.begun();
 }
 
 // Behind the last save, so that both models are kept; what comes now is of the best one.

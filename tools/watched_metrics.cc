@@ -1,16 +1,16 @@
 #include "tools/watched_metrics.h"
 
-#include <string>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/graph/array.h"
 #include "data/dataset_iterator.h"
+#include "model/json_number.h"
 #include "model/seen_labels.h"
 #include "nn/metrics/metrics.h"
 #include "tools/fitted_features.h"
-#include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 
 namespace cairn::tools {
@@ -31,13 +31,49 @@ SeenLabels labels_of(const Job& job, const Dataset& examples, nn::NeededLabels n
 
 }  // namespace
 
+std::string watched_metric(const Job& job, const std::string& monitor) {
+  return monitor.empty() ? judged_metrics(job).front() : monitor;
+}
+
+double value_of(const MetricResults& results, const std::string& metric) {
+  const auto found = std::ranges::find(results, metric, &MetricResults::value_type::first);
+  CAIRN_CHECK(found != results.end(), "no metric ", metric);
+  return found->second;
+}
+
+std::optional<Monitor> stopping_monitor(const Job& job) {
+  const JobEarlyStopping& stopping = job.early_stopping;
+  if (!stopping.given) return std::nullopt;
+  Monitor monitor(watched_metric(job, stopping.monitor), MonitorMode::kAuto, stopping.min_delta,
+                  {.values = stopping.patience});
+  monitor.begin(direction_of(job, monitor.name()), "early_stopping");
+  return monitor;
+}
+
+Json memory_json(const Monitor& monitor) {
+  const Monitor::Memory& memory = monitor.memory();
+  return {{"monitor", monitor.name()},
+          {"best", number_json(memory.best)},
+          {"best_step", memory.best_at},
+          {"judged_step", memory.last_at},
+          {"in_vain", memory.in_vain}};
+}
+
+void restore_memory(Monitor& monitor, const Json& saved) {
+  if (saved.value("monitor", "") != monitor.name()) return;
+  monitor.go_on({.best = cairn::number_of(saved.at("best")),
+                 .best_at = saved.at("best_step").get<std::int64_t>(),
+                 .last_at = saved.at("judged_step").get<std::int64_t>(),
+                 .in_vain = saved.at("in_vain").get<std::int64_t>()});
+}
+
 void verify_watched_metrics(const Job& job, const FittedFeatures& features) {
-  std::vector<std::pair<std::string, std::string>> watched;  // keys, and the metrics they name
+  std::vector<std::pair<std::string, std::string>> watched;  // keys, and the monitors they name
   if (job.early_stopping.given) watched.emplace_back("early_stopping", job.early_stopping.monitor);
   if (job.callbacks.plateau.given)
     watched.emplace_back("callbacks.reduce_lr_on_plateau", job.callbacks.plateau.monitor);
-  for (auto& [key, metric] : watched) {
-    if (metric.empty()) metric = judged_metrics(job).front();
+  for (const auto& [key, monitor] : watched) {
+    const std::string metric = watched_metric(job, monitor);
     const nn::NeededLabels needed = needed_labels(job, metric);
     if (needed == nn::NeededLabels::kAny) continue;
     const std::vector<JudgedData> sources = judged_sources(job, features);

@@ -55,7 +55,6 @@ class WorkerProcesses {
   int run();
 
  private:
-  struct Member;
   class Group;
   std::unique_ptr<Group> group_;
 };

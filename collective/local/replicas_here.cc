@@ -83,9 +83,11 @@ void ReplicasHere::fail(const ErrorParts& error, const ErrorParts& told, const L
 
 void ReplicasHere::abort(int replica, const ErrorParts& error) {
   const int rank = rank_of(replica);
-  const ErrorParts told{error.code, str("its replica ", rank, ": ", error.message), error.task};
-  fail({error.code, str("rank ", rank, " gave up: ", error.message), error.task}, told,
-       Lock(mutex_));
+  const auto from = [&](const std::string& who) {
+    return ErrorParts{error.code, who + error.message, error.task, {}, error.not_finite};
+  };
+  const ErrorParts told = from(str("its replica ", rank, ": "));
+  fail(from(str("rank ", rank, " gave up: ")), told, Lock(mutex_));
   processes_.abort(told);
 }
 

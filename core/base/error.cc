@@ -45,6 +45,7 @@ void throw_error(Code code, const std::string& message, std::string task) {
 void throw_error(const ErrorParts& parts) {
   if (parts.input_pipeline)
     throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
+  if (parts.not_finite) throw NotFiniteError(parts.message, parts.task);
   throw_error(parts.code, parts.message, parts.task);
 }
 
@@ -54,6 +55,8 @@ ErrorParts error_parts(std::exception_ptr error) {
     std::rethrow_exception(error);
   } catch (const ClosureInputError& e) {
     return {e.code(), e.what(), e.task(), e.pipeline()};
+  } catch (const NotFiniteError& e) {
+    return {e.code(), e.what(), e.task(), std::nullopt, true};
   } catch (const Error& e) {
     return {e.code(), e.what(), e.task()};
   } catch (const std::bad_alloc&) {

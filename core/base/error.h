@@ -58,7 +58,7 @@ enum class Code : std::uint8_t {
 // "InvalidArgument" and so on; "Unknown" for a number that is no code.
 std::string_view code_name(Code code);
 
-// The base of the family. what() is the message, a sentence without the code's name. Only the final
+// The base of the family. what() is the message, a sentence without the code's name. Only the
 // classes below are thrown, so a caller may catch one code by its class or all of them by this one.
 class Error : public std::runtime_error {
  public:
@@ -99,7 +99,7 @@ struct CancelledError final : detail::CodedError<Code::kCancelled> {
 struct UnknownError final : detail::CodedError<Code::kUnknown> {
   using CodedError::CodedError;
 };
-struct InvalidArgumentError final : detail::CodedError<Code::kInvalidArgument> {
+struct InvalidArgumentError : detail::CodedError<Code::kInvalidArgument> {
   using CodedError::CodedError;
 };
 struct DeadlineExceededError final : detail::CodedError<Code::kDeadlineExceeded> {
@@ -142,9 +142,15 @@ struct UnauthenticatedError final : detail::CodedError<Code::kUnauthenticated> {
   using CodedError::CodedError;
 };
 
+// A checked value, such as a step's loss, was NaN or infinite. A class of its own, because a
+// training loop may end in order for it; others catch it as InvalidArgumentError.
+struct NotFiniteError final : InvalidArgumentError {
+  using InvalidArgumentError::InvalidArgumentError;
+};
+
 // A closure's dataset could not give it its elements: a file is missing, or a cell does not parse.
-// It is the only class beside those of the codes, because its caller mends the data and not the
-// function. Its code is that of the dataset's own error. The end of the data is an OutOfRangeError,
+// It is a class beside those of the codes, because its caller mends the data and not the function.
+// Its code is that of the dataset's own error. The end of the data is an OutOfRangeError,
 // but on its way from a worker one of these, with the code OutOfRange: it is of one pipeline.
 class ClosureInputError final : public Error {
  public:
@@ -169,6 +175,7 @@ struct ErrorParts {
   std::string message;
   std::string task;                                  // as Error::task()
   std::optional<std::uint64_t> input_pipeline = {};  // set: a ClosureInputError
+  bool not_finite = false;                           // a NotFiniteError
 };
 ErrorParts error_parts(std::exception_ptr error);  // `error` must not be null
 // The inverse: the same class is thrown here that was caught there.

@@ -117,7 +117,10 @@ void NumericChecks::describe(std::size_t wave) {
                 "; lower the learning rate, or look in the data for a value that is not finite");
 }
 
-void NumericChecks::raise() const { throw InvalidArgumentError(failed_->message); }
+void NumericChecks::raise() const {
+  if (!std::isfinite(failed_->value)) throw NotFiniteError(failed_->message);
+  throw InvalidArgumentError(failed_->message);
+}
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.
 std::string NumericChecks::blame(std::size_t wave) {

@@ -9,9 +9,9 @@ namespace cairn::rpc {
 namespace {
 
 // "{cairn <code> <bytes of task> <task>}<message>", of a closure's input "{cairn <code + 32>
-// <pipeline> <bytes of task> ..."
+// <pipeline> <bytes of task> ...", of a value that is not finite "{cairn <code + 64> ..."
 constexpr std::string_view kMark = "{cairn ";
-constexpr unsigned kInput = 32;
+constexpr unsigned kInput = 32, kNotFinite = 64;
 // what Cap'n Proto puts before a text at each hop
 constexpr std::string_view kRemote = "remote exception: ";
 constexpr std::string_view kTooLarge = "larger than our single-message size limit";
@@ -51,15 +51,17 @@ bool take_prefix(std::string_view text, ErrorParts& parts) {
   text.remove_prefix(kMark.size());
   std::uint64_t pipeline = 0;
   if (!take_number(text, code)) return false;
-  const bool input = code > kInput;
-  if (input) code -= kInput;
+  const bool not_finite = code > kNotFinite, input = !not_finite && code > kInput;
+  code -= not_finite ? kNotFinite : input ? kInput : 0;
   if (input && !take_number(text, pipeline)) return false;
   if (!take_number(text, task_bytes)) return false;
+  if (not_finite && code != static_cast<unsigned>(Code::kInvalidArgument)) return false;
   if (code < 1 || code > 16 || task_bytes >= text.size() || text[task_bytes] != '}') return false;
   parts.code = static_cast<Code>(code);
   parts.task = std::string(text.substr(0, task_bytes));
   parts.message = std::string(text.substr(task_bytes + 1));
   if (input) parts.input_pipeline = pipeline;
+  parts.not_finite = not_finite;
   return true;
 }
 
@@ -90,8 +92,8 @@ kj::Exception to_kj(Code code, const std::string& message, const std::string& ta
 
 kj::Exception to_kj(const ErrorParts& parts) {
   const unsigned code = static_cast<unsigned>(parts.code);
-  const std::string kind =
-      parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline) : str(code);
+  const std::string kind = parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline)
+                                                : str(parts.not_finite ? code + kNotFinite : code);
   auto text = str(kMark, kind, ' ', parts.task.size(), ' ', parts.task, '}', parts.message);
   return kj::Exception(type_of(parts.code), __FILE__, __LINE__,
                        kj::heapString(text.data(), text.size()));

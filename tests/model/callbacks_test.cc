@@ -133,6 +133,17 @@ TEST(TerminateOnNaN, EndsTrainingWithoutAnError) {
   EXPECT_LT(history.epoch.size(), 20u);
 }
 
+// Many steps are under way, and more than one of them meets it.
+TEST(TerminateOnNaN, EndsTrainingWithoutAnErrorOnParameterServers) {
+  SimulatedCluster cluster({.ps = 1, .workers = 2});
+  const Scope scope = cluster.strategy().scope();
+  LinearModel wild(1e30f);
+  const LinearData data(400);
+  const History history =
+      wild.model.fit(data.x, data.y, with(20, {std::make_shared<TerminateOnNaN>()}));
+  EXPECT_LT(history.epoch.size(), 20u);
+}
+
 TEST(CSVLogger, WritesALinePerEpoch) {
   const tools::TempFolder folder;
   OneDevice on;

@@ -57,6 +57,60 @@ TEST(Monitor, CountsNoNumberAsNothingAndTellsItOnce) {
   EXPECT_EQ(monitor.best(), 0.5);
 }
 
+TEST(Monitor, IsOutOfPatienceAfterAsManyValuesInARowThatAreNoBetter) {
+  Monitor falls("val_loss", MonitorMode::kMin, 0, {.values = 2});
+  falls.begin(nn::Direction::kUnknown, "a test");
+  for (const double value : {3.0, 3.0, 2.0, 2.5, kNaN}) falls.take(value);
+  EXPECT_FALSE(falls.out_of_patience());  // what is no number does not count
+  falls.take(2.0);
+  EXPECT_TRUE(falls.out_of_patience());
+  falls.wait_anew();
+  EXPECT_FALSE(falls.out_of_patience());
+  EXPECT_EQ(falls.best(), 2.0);
+}
+
+TEST(Monitor, WithoutPatienceTheFirstValueThatIsNoBetterIsTooMany) {
+  Monitor falls("val_loss", MonitorMode::kMin);
+  falls.begin(nn::Direction::kUnknown, "a test");
+  falls.take(3);
+  EXPECT_FALSE(falls.out_of_patience());
+  falls.take(3);
+  EXPECT_TRUE(falls.out_of_patience());
+}
+
+TEST(Monitor, WaitsOnForAValueThatIsBetterThanTheBaseline) {
+  Monitor rises("val_auc", MonitorMode::kMax, 0, {.values = 3, .baseline = 0.9});
+  rises.begin(nn::Direction::kUnknown, "a test");
+  EXPECT_EQ(rises.take(0.7), Monitor::Verdict::kBetter);
+  EXPECT_EQ(rises.take(0.8), Monitor::Verdict::kBetter);
+  EXPECT_EQ(rises.take(0.8), Monitor::Verdict::kNoBetter);
+  EXPECT_TRUE(rises.out_of_patience());
+  EXPECT_EQ(rises.take(0.95), Monitor::Verdict::kBetter);
+  EXPECT_FALSE(rises.out_of_patience());
+}
+
+TEST(Monitor, TakesTheValueOfAMomentOnce) {
+  Monitor rises("auc", MonitorMode::kMax, 0, {.values = 2});
+  rises.begin(nn::Direction::kUnknown, "a test");
+  EXPECT_EQ(rises.take(0.6, 10), Monitor::Verdict::kBetter);
+  EXPECT_EQ(rises.take(0.5, 20), Monitor::Verdict::kNoBetter);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(rises.take(0.7, 20), Monitor::Verdict::kSeen);
+  EXPECT_FALSE(rises.out_of_patience());
+  EXPECT_EQ(rises.best_at(), 10);
+}
+
+TEST(Monitor, GoesOnWithItsMemory) {
+  Monitor earlier("auc", MonitorMode::kMax, 0, {.values = 2});
+  earlier.begin(nn::Direction::kUnknown, "a test");
+  earlier.take(0.6, 10);
+  earlier.take(0.5, 20);
+  Monitor later("auc", MonitorMode::kMax, 0, {.values = 2});
+  later.begin(nn::Direction::kUnknown, "a test");
+  later.go_on(earlier.memory());
+  EXPECT_EQ(later.take(0.55, 30), Monitor::Verdict::kNoBetter);
+  EXPECT_TRUE(later.out_of_patience());
+}
+
 // ---- in a fit() ----
 
 struct Watched {

@@ -35,6 +35,18 @@ TEST(ErrorWire, AnErrorOfAClosuresInputComesBackAsOneWithItsPipeline) {
   EXPECT_FALSE(from_kj(to_kj(Code::kNotFound, "no row")).input_pipeline);
 }
 
+TEST(ErrorWire, AValueThatIsNotFiniteComesBackAsSuch) {
+  const ErrorParts sent{Code::kInvalidArgument, "the loss is nan", "/job:worker/task:2", {}, true};
+  EXPECT_THROW(throw_from_kj(to_kj(sent)), NotFiniteError);
+  const ErrorParts back = from_error_text(
+      error_text(std::make_exception_ptr(NotFiniteError("the loss is nan", "/job:worker/task:2"))));
+  EXPECT_TRUE(back.not_finite);
+  EXPECT_EQ(back.code, Code::kInvalidArgument);
+  EXPECT_EQ(back.message, "the loss is nan");
+  EXPECT_EQ(back.task, "/job:worker/task:2");
+  EXPECT_FALSE(from_kj(to_kj(Code::kInvalidArgument, "no row")).not_finite);
+}
+
 TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
   auto sent = std::string(to_kj(Code::kAborted, "m").getDescription().cStr());
   auto back = from_kj(text_only("remote exception: remote exception: " + sent));
@@ -46,7 +58,7 @@ TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
 TEST(ErrorWire, ForgedPrefixesReadAsPlainText) {
   for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x",
                     "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x",
-                    "{cairn 32 0 0 }x", "{cairn 49 0 0 }x"}) {
+                    "{cairn 32 0 0 }x", "{cairn 49 0 0 }x", "{cairn 65 0 }x", "{cairn 64 0 }x"}) {
     EXPECT_EQ(from_kj(text_only(text)).code, Code::kUnknown) << text;
     EXPECT_EQ(from_kj(text_only(text)).message, text);
   }

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/base/json.h"
-#include "model/local_steps.h"
+#include "model/steps/local_steps.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "model/cluster_steps.h"
+#include "model/steps/cluster_steps.h"
 
 #include <algorithm>
 #include <deque>

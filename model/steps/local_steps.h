@@ -10,7 +10,7 @@
 #pragma once
 #include <atomic>
 
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 #include "strategy/base/local_strategy.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 
 #include <algorithm>
 #include <functional>

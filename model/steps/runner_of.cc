@@ -1,8 +1,8 @@
-#include "model/runner_of.h"
+#include "model/steps/runner_of.h"
 
 #include "core/base/error.h"
-#include "model/cluster_steps.h"
-#include "model/local_steps.h"
+#include "model/steps/cluster_steps.h"
+#include "model/steps/local_steps.h"
 #include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 #pragma once
 #include <atomic>
 
-#include "model/step_runner.h"
+#include "model/steps/step_runner.h"
 #include "strategy/servers/cluster_coordinator.h"
 
 namespace cairn {

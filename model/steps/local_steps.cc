@@ -1,4 +1,4 @@
-#include "model/local_steps.h"
+#include "model/steps/local_steps.h"
 
 #include <algorithm>
 #include <csignal>
