@@ -14,6 +14,7 @@
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
+#include "data/format/csv.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "nn/metrics/classification_metrics.h"
@@ -42,14 +43,11 @@ struct EvaluateRequest : ModelOptions {
 void say_form(const SavedModel& model, toml::table& data) {
   const StageSpec* source = model.examples.last().get();
   while (source->input) source = source->input.get();
-  const auto* csv = std::get_if<CsvSpec>(&source->kind);
-  if (!data.contains("format")) {
-    const bool text = data.contains("text") && !data.contains("csv");
-    const char* const format = csv != nullptr ? text ? "text" : "csv"
-                               : std::holds_alternative<LibsvmSpec>(source->kind)  ? "libsvm"
-                               : std::holds_alternative<RecordsSpec>(source->kind) ? "records"
-                                                                                   : "tfrecords";
-    data.insert("format", format);
+  const auto* csv = file_source_as<CsvFiles>(*source);
+  if (const FileSource* files = file_source_of(*source);
+      files != nullptr && !data.contains("format")) {
+    const bool text = csv != nullptr && data.contains("text") && !data.contains("csv");
+    data.insert("format", text ? "text" : files->format());
   }
   toml::table* const cells = data["csv"].as_table();
   if (csv != nullptr && cells != nullptr && !cells->contains("delimiter"))
