@@ -201,6 +201,7 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
 }
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {
+  if (cell.data() == nullptr) return lacking_complaint();
   const std::string shown = printable(cell);
   if (label_ != nullptr && !label_->classes.empty())
     return str("\"", shown, "\" is none of the label's classes");

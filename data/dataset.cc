@@ -7,8 +7,8 @@
 
 #include "core/base/checksum.h"
 #include "data/batch_pieces.h"
+#include "data/dataset_bounds.h"
 #include "data/dataset_calls.h"
-#include "data/dataset_wire.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "data/dataset_wire.h"
+#include "data/dataset_bounds.h"
 #include "data/stage_spec.h"
 
 namespace cairn {

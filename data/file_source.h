@@ -41,7 +41,7 @@ enum class TakesOver : std::uint8_t { kNothing, kShard, kShardAndFeatures };
 // each, and the first files of all lists belong together, then the second ones, and so on.
 using FileLists = std::vector<std::vector<std::string>>;
 
-// A description's place on the wire (data/pipeline_wire.h).
+// A description's place on the wire (data/wire_parts.h).
 struct StageWriter;
 struct StageReader;
 

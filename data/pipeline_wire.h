@@ -10,14 +10,6 @@
 
 namespace cairn {
 
-// The stage that a source of files writes itself to, and is read from (data/file_source.h).
-struct StageWriter {
-  pipeline::Stage::Builder stage;
-};
-struct StageReader {
-  pipeline::Stage::Reader stage;
-};
-
 // All stages, the source first.
 void write_description(pipeline::Description::Builder out,
                        const std::vector<std::shared_ptr<const StageSpec>>& stages);

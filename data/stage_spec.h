@@ -226,8 +226,6 @@ void check_label_texts(const CsvLabel& label);
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype);
 // Whether it has whole numbers, which may be ids.
 bool is_whole(DType dtype);
-// What can be checked of a feature without knowing its input: names, numbers, vocabularies.
-void check_feature(const FeatureColumn& feature);
 // Traces `body` and gives it as MapSpec::graph; the label of `input` is passed on unless an output
 // has its name.
 std::vector<std::byte> trace_map(const ElementSpec& input,

@@ -9,11 +9,20 @@
 
 #include "core/base/error.h"
 #include "core/tensor/tensor.h"
-#include "data/dataset_wire.h"
+#include "data/dataset_bounds.h"
 #include "data/id_range.h"
+#include "data/pipeline.capnp.h"
 #include "data/schema.h"
 
 namespace cairn {
+
+// The stage that a source of files writes itself to, and is read from (data/file_source.h).
+struct StageWriter {
+  pipeline::Stage::Builder stage;
+};
+struct StageReader {
+  pipeline::Stage::Reader stage;
+};
 
 template <typename List>
 void write_texts(List out, const std::vector<std::string>& texts) {

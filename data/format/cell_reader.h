@@ -23,6 +23,8 @@ struct CsvCells {
   bool faulty = false;
   Row fault_row;
   std::int64_t passed = 0;  // records passed, wanted or not, the faulty one included
+  // Whether a record may have no value for a column: a cell without data.
+  bool may_lack_values = false;
 
   void clear();                                   // keeps the memory of the lists
   void erase(const std::vector<bool>& unwanted);  // rows

@@ -132,6 +132,7 @@ class CellSource final : public FilesStage<CellReader> {
       bad_.clear();
       for (std::size_t i = 0; i < decoders_.size(); ++i)
         decoders_[i].decode(cells_.columns[i], i, bad_);
+      if (cells_.may_lack_values) add_lacking_cells();
       if (bad_.empty()) break;
       drop_bad_rows();
     }
@@ -149,6 +150,17 @@ class CellSource final : public FilesStage<CellReader> {
         label != nullptr && !schema_.label.column.empty())
       label->append_to(columns);
     return Block::packed(layout_, rows, std::move(columns));
+  }
+  // A cell without data that no default value replaced is bad, unless the column holds lists, or an
+  // indicator says that the value is missing.
+  void add_lacking_cells() {
+    for (std::size_t i = 0; i < decoders_.size(); ++i) {
+      const CsvColumn& column = schema_.columns[wanted_[i]];
+      if (column.separator != 0 || column.missing_indicator) continue;
+      const auto& cells = cells_.columns[i];
+      for (std::size_t row = 0; row < cells.size(); ++row)
+        if (cells[row].data() == nullptr) bad_.push_back({row, i});
+    }
   }
   // A row counts once, however many of its cells are bad; the first one in the order of the columns
   // is the one that is told.

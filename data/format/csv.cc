@@ -9,7 +9,6 @@
 #include "data/dataset.h"
 #include "data/format/cell_source.h"
 #include "data/format/cells.h"
-#include "data/pipeline_wire.h"
 #include "data/wire_parts.h"
 
 namespace cairn {

@@ -1,6 +1,7 @@
 // All formats of files that a description can have.
 #pragma once
-#include "data/pipeline_wire.h"
+#include "data/dataset.h"
+#include "data/pipeline.capnp.h"
 
 namespace cairn {
 

@@ -6,7 +6,6 @@
 #include "data/dataset.h"
 #include "data/format/counted_stage.h"
 #include "data/idx_file.h"
-#include "data/pipeline_wire.h"
 #include "data/wire_parts.h"
 
 namespace cairn {

@@ -10,7 +10,6 @@
 #include "data/line_reader.h"
 #include "data/number_complaint.h"
 #include "data/numbers.h"
-#include "data/pipeline_wire.h"
 #include "data/printable.h"
 #include "data/wire_parts.h"
 

@@ -13,7 +13,6 @@
 #include "data/empty_file.h"
 #include "data/format/counted_stage.h"
 #include "data/label_range.h"
-#include "data/pipeline_wire.h"
 #include "data/wire_parts.h"
 
 namespace cairn {

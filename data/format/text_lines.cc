@@ -3,7 +3,6 @@
 #include "data/dataset.h"
 #include "data/format/row_source.h"
 #include "data/line_reader.h"
-#include "data/pipeline_wire.h"
 #include "data/wire_parts.h"
 
 namespace cairn {

@@ -5,7 +5,6 @@
 #include "data/example_rows.h"
 #include "data/format/row_source.h"
 #include "data/label_range.h"
-#include "data/pipeline_wire.h"
 #include "data/tfrecord_reader.h"
 #include "data/wire_parts.h"
 

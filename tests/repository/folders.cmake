@@ -2,7 +2,7 @@
 #   cmake -D SOURCE=$PWD -P folders.cmake
 set(files_max 40)
 set(larger_today
-  bench=47 collective=42 core/base=41 core/graph=46 core/kernels/cuda=110 data=130 model=72 ps=48 service=47 tests/core=66
+  bench=47 collective=42 core/base=41 core/graph=46 core/kernels/cuda=110 data=131 model=72 ps=48 service=47 tests/core=66
   tests/core/cuda=46 tests/tools=64 tools=197 worker=53)
 
 set(checked 0)
