@@ -129,7 +129,7 @@ bool ColumnDecoder::has_no_value(std::string_view cell) const {
 }
 
 // A default value replaces the cell's text before it is parsed, so it is parsed like any other;
-// csv_element() has checked that it fits.
+// element_of_cells() has checked that it fits.
 void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place,
                            std::vector<BadCell>& bad) {
   if (column_.missing_indicator) {

@@ -1,10 +1,10 @@
-// Formats whose examples are cells of text, which CsvSchema describes: csv, text and criteo.
+// Formats whose examples are cells of text, which CsvSchema describes: csv, text, criteo and jsonl.
 #include <algorithm>
-#include <filesystem>
 
 #include "core/base/error.h"
 #include "data/criteo_like.h"
 #include "data/format/csv.h"
+#include "data/format/json_lines.h"
 #include "tools/job.h"
 #include "tools/job_format.h"
 #include "tools/job_label.h"
@@ -167,6 +167,31 @@ class CsvFormat final : public CellsFormat<CsvFormat> {
   }
 };
 
+// Objects, whose values are cells by the names of their keys.
+class JsonLinesFormat final : public CellsFormat<JsonLinesFormat> {
+ public:
+  const char* name() const override { return JsonLinesFiles::kJsonLines; }
+  std::vector<std::string> endings() const override { return {".jsonl", ".ndjson"}; }
+  void read(TomlTable table, JobLabel& truth, const std::vector<std::string>&) override {
+    constexpr char kList = '|';
+    read_columns(table, kList, csv_.columns);
+    for (const CsvColumn& column : csv_.columns)
+      require(column.separator == 0 || column.separator == kList, table,
+              str(table.path("columns"), ": \"", column.name,
+                  "\" has a separator, and JSON has lists: remove it"));
+    csv_.header = true;
+    read_unknown(table, csv_);
+    read_csv_label(table, csv_.label, truth);
+    table.refuse_unknown();
+  }
+
+ protected:
+  Dataset of_cells(const std::vector<std::string>& files, const CsvSchema& schema,
+                   const CsvOptions& options) const override {
+    return json_lines(files, schema, options);
+  }
+};
+
 // Lines "LABEL<tab>any text" are cells of which the second is the rest of the line.
 class TextFormat final : public CellsFormat<TextFormat> {
  public:
@@ -199,7 +224,7 @@ class CriteoFormat final : public CellsFormat<CriteoFormat> {
 
 std::vector<std::shared_ptr<JobFormat>> detail::cell_formats() {
   return {std::make_shared<CsvFormat>(), std::make_shared<TextFormat>(),
-          std::make_shared<CriteoFormat>()};
+          std::make_shared<CriteoFormat>(), std::make_shared<JsonLinesFormat>()};
 }
 
 void name_format(const FileSource& source, toml::table& data) {

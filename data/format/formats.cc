@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "data/format/csv.h"
 #include "data/format/idx.h"
+#include "data/format/json_lines.h"
 #include "data/format/libsvm.h"
 #include "data/format/records.h"
 #include "data/format/text_lines.h"
@@ -32,6 +33,7 @@ constexpr std::array kFormats{
     Format{pipeline::Stage::LIBSVM, read_libsvm},
     Format{pipeline::Stage::TF_RECORDS, read_tfrecords},
     Format{pipeline::Stage::IDX, read_idx},
+    Format{pipeline::Stage::FILES, read_json_lines, JsonLinesFiles::kJsonLines},
 };
 
 }  // namespace
