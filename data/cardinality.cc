@@ -2,9 +2,9 @@
 // lines or records must be read: how many rows one has is known to its line ends alone, and where
 // bad lines are skipped, to what is in them.
 #include <algorithm>
-#include <numeric>
 
 #include "data/dataset.h"
+#include "data/file_source.h"
 #include "data/stage.h"
 
 namespace cairn {
@@ -19,12 +19,7 @@ bool is_read_to_count(const SpecPtr& spec);
 // A source of lines takes over a shard() above it, and CSV also features() (data/open.cc), so they
 // are counted together: the shard deals out lines, bad ones included.
 bool is_of_lines(const SpecPtr& spec) {
-  if (const auto* records = std::get_if<RecordsSpec>(&spec->kind))
-    return records->options.on_error == OnError::kSkipAndCount;
-  if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind) ||
-      std::holds_alternative<LibsvmSpec>(spec->kind) ||
-      std::holds_alternative<TfRecordsSpec>(spec->kind))
-    return true;
+  if (const FileSource* source = file_source_of(*spec)) return !source->counts();
   bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
                 std::holds_alternative<FeaturesSpec>(spec->kind);
   return passes && is_of_lines(spec->input);
@@ -58,10 +53,6 @@ std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
   return sum;
 }
 
-std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-}
-
 // One rule per kind of stage. kInfiniteCardinality is negative, so every rule that computes with a
 // count looks for it first.
 struct Count {
@@ -69,15 +60,8 @@ struct Count {
   LinesRead& lines;
   std::int64_t below() const { return count_stage(spec->input, lines); }
 
-  std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
-  std::int64_t operator()(const TextSpec&) { return 0; }
-  std::int64_t operator()(const LibsvmSpec&) { return 0; }
-  std::int64_t operator()(const TfRecordsSpec&) { return 0; }
-  std::int64_t operator()(const IdxSpec& idx) { return sum_of(idx_counts(idx)); }
+  std::int64_t operator()(const FilesSpec& files) { return files.source->count(keep_in(lines)); }
   std::int64_t operator()(const GeneratorSpec&) { return count_by_reading(spec, lines); }
-  std::int64_t operator()(const RecordsSpec& records) {
-    return sum_of(record_counts(records, keep_in(lines)));
-  }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {
     return tensors.columns.front().second.shape()[0];

@@ -58,7 +58,7 @@ class Judge {
   double loss_ = 0;
 };
 
-// Little-endian, as the source reads it (data/records_source.cc); the struct has no gaps.
+// Little-endian, as the source reads it (data/format/records.cc); the struct has no gaps.
 void append_record(const CriteoExample& example, std::string& out) {
   Record record{};
   record.label = example.label;

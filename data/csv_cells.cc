@@ -129,7 +129,7 @@ bool ColumnDecoder::has_no_value(std::string_view cell) const {
 }
 
 // A default value replaces the cell's text before it is parsed, so it is parsed like any other;
-// csv_element() has checked that it fits.
+// element_of_cells() has checked that it fits.
 void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place,
                            std::vector<BadCell>& bad) {
   if (column_.missing_indicator) {
@@ -201,6 +201,7 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
 }
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {
+  if (cell.data() == nullptr) return lacking_complaint();
   const std::string shown = printable(cell);
   if (label_ != nullptr && !label_->classes.empty())
     return str("\"", shown, "\" is none of the label's classes");

@@ -42,6 +42,11 @@ std::string unknown_complaint(const std::string& shown) {
              "\") and the column has no CsvColumn::default_value; give it one");
 }
 
+std::string lacking_complaint() {
+  return "there is no value for it (no such key, or null), and the column has no "
+         "CsvColumn::default_value; give it one";
+}
+
 // "nan" mostly marks a missing value. Some programs write whole numbers with a decimal point as
 // soon as one of them is missing.
 std::string value_complaint(std::string_view text, DType dtype) {

@@ -16,6 +16,8 @@ std::string line_cure();
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema);
 // What is wrong with a cell that is empty or unknown, in a column that needs a value.
 std::string unknown_complaint(const std::string& shown);
+// A record that has no cell for such a column.
+std::string lacking_complaint();
 // The fault of a value's text, and the option that would accept it.
 std::string value_complaint(std::string_view text, DType dtype);
 // The fault of a number in a column of ids.

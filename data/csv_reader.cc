@@ -328,10 +328,18 @@ bool CsvReader::cut(const Found& found, CsvCells& out) {
   }
   for (auto& column : out.columns) column.resize(out.rows.size());
   out.faulty = true;
-  out.fault_cells = cells;
-  out.fault_quote = found.faulty ? quote_fault_ : QuoteFault{};
-  out.fault_row = {line_ + out.fault_quote.line, begin, end};
+  fault_cells_ = cells;
+  fault_quote_ = found.faulty ? quote_fault_ : QuoteFault{};
+  out.fault_row = {line_ + fault_quote_.line, begin, end};
   return false;
+}
+
+RecordFault CsvReader::fault() const {
+  if (fault_quote_.kind != QuoteFault::Kind::kNone)
+    return {.why = quote_complaint(fault_quote_.kind, schema_), .column = fault_quote_.column};
+  const bool is_short = fault_cells_ < fields_;
+  return {.why = str(is_short ? "a short row: " : "a long row: ", fault_cells_, " cells where ",
+                     fields_, " are expected")};
 }
 
 void CsvReader::read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out) {

@@ -7,8 +7,8 @@
 
 #include "core/base/checksum.h"
 #include "data/batch_pieces.h"
+#include "data/dataset_bounds.h"
 #include "data/dataset_calls.h"
-#include "data/dataset_wire.h"
 
 namespace cairn {
 namespace {
@@ -98,33 +98,6 @@ void check_paths(const std::vector<std::string>& paths) {
   for (const auto& path : paths)
     if (path.empty() || path.find('\0') != std::string::npos)
       throw InvalidArgumentError("a path is empty or holds a zero byte");
-}
-
-Dataset Dataset::csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options) {
-  check_paths(paths);
-  ElementSpec element = csv_element(schema);
-  return source(CsvSpec{std::move(paths), std::move(schema), options}, std::move(element));
-}
-Dataset Dataset::csv(std::string path, CsvSchema schema, CsvOptions options) {
-  return csv(std::vector<std::string>{std::move(path)}, std::move(schema), options);
-}
-// Without this overload, {"a.csv", "b.csv"} could be taken for one string made of two iterators.
-Dataset Dataset::csv(std::initializer_list<std::string> paths, CsvSchema schema,
-                     CsvOptions options) {
-  return csv(std::vector<std::string>(paths), std::move(schema), options);
-}
-
-Dataset Dataset::records(std::vector<std::string> paths, RecordSchema schema, FileOptions options) {
-  check_paths(paths);
-  ElementSpec element = records_element(schema);
-  return source(RecordsSpec{std::move(paths), std::move(schema), options}, std::move(element));
-}
-Dataset Dataset::records(std::string path, RecordSchema schema, FileOptions options) {
-  return records(std::vector<std::string>{std::move(path)}, std::move(schema), options);
-}
-Dataset Dataset::records(std::initializer_list<std::string> paths, RecordSchema schema,
-                         FileOptions options) {
-  return records(std::vector<std::string>(paths), std::move(schema), options);
 }
 
 Dataset Dataset::range(std::int64_t n) {

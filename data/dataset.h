@@ -205,9 +205,9 @@ class Dataset {
   // The first `count` elements; and all but the first `count`.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
-  // Every num-th element from `index` on. Directly above csv() (or its features()),
-  // text_lines(), libsvm() or tfrecords() it deals out lines or records before they are parsed: one
-  // that does not fit belongs to one shard, and only that one meets it.
+  // Every num-th element from `index` on. Directly above csv() or json_lines() (or their
+  // features()), text_lines(), libsvm() or tfrecords() it deals out lines or records before they
+  // are parsed: one that does not fit belongs to one shard, and only that one meets it.
   Dataset shard(std::int64_t num, std::int64_t index) const;
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);

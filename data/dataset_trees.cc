@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/dataset_bounds.h"
 #include "data/dataset_calls.h"
-#include "data/dataset_wire.h"
 
 namespace cairn {
 namespace {

@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/dataset_bounds.h"
 
 namespace cairn {
-
-inline constexpr std::size_t kDatasetBytesMax = 64u << 20;
-inline constexpr std::size_t kDatasetStagesMax = 256;
-inline constexpr std::size_t kDatasetColumnsMax = 4096;
-inline constexpr std::size_t kPathsMax = 1u << 16;
-inline constexpr std::size_t kVocabularyValuesMax = 4u << 20;
 
 // Equal descriptions give equal bytes.
 //   Errors  InvalidArgument: the description is larger than kDatasetBytesMax.

@@ -5,10 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "data/csv_cells.h"
-#include "data/csv_filter.h"
-#include "data/dataset_wire.h"
-#include "data/label_range.h"
+#include "data/dataset_bounds.h"
 #include "data/stage_spec.h"
 
 namespace cairn {
@@ -30,6 +27,24 @@ void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   }
 }
 
+ElementSpec checked_element(std::vector<ColumnSpec> columns, std::string label, const char* what) {
+  check_columns(columns, what);
+  ElementSpec element{std::move(columns), std::move(label)};
+  if (!element.label.empty()) element.find(element.label);
+  return element;
+}
+
+void check_value_shape(const std::string& name, const Shape& shape) {
+  constexpr std::int64_t kValuesMax = 1 << 24;
+  std::int64_t values = 1;
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim < 1 || dim > kValuesMax / values)
+      throw InvalidArgumentError(str("\"", name, "\": the shape ", shape.to_string(),
+                                     " must have from 1 to ", kValuesMax, " values"));
+    values *= dim;
+  }
+}
+
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype) {
   element.columns.push_back({name, {dtype, {Shape::kUnknown}}});
   element.columns.push_back({name + kRowSplits, {DType::kInt64, {2}}});
@@ -43,67 +58,6 @@ bool has_column(const ElementSpec& element, const std::string& name) {
 }
 bool is_ragged(const ElementSpec& element, const std::string& name) {
   return has_column(element, name + kRowSplits);
-}
-
-void check_date(const CsvSchema& schema, const CsvColumn& column) {
-  if (column.date_format.empty()) return;
-  const auto fail = [&](const std::string& why) {
-    throw InvalidArgumentError(str("column \"", column.name, "\": ", why));
-  };
-  if (column.dtype != DType::kInt64 || column.separator != 0)
-    fail(str("a column of dates has one int64 per cell, and this is ", dtype_name(column.dtype),
-             column.separator != 0 ? "[]" : ""));
-  if (schema.label.binary && schema.label.positive.empty() && schema.label.column == column.name)
-    fail("dates are no label of two classes, which must lie in [0, 1]");
-  try {
-    const DateFormat is_right(column.date_format);
-  } catch (const InvalidArgumentError& error) {
-    fail(error.what());
-  }
-}
-
-// A column that is skipped need not make sense: it is never parsed.
-void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
-  if (column.optional && (!column.skip || schema.header || schema.last_takes_rest))
-    throw InvalidArgumentError(
-        str("column \"", column.name, "\": only one that is skipped can be optional, in files ",
-            "without a header whose last column does not take the rest of the line"));
-  if (column.skip) return;
-  if (column.dtype == DType::kBfloat16 || column.dtype == DType::kFloat16)
-    throw InvalidArgumentError(str("column \"", column.name, "\": ", dtype_name(column.dtype),
-                                   " cannot be read from text; use float32"));
-  if (column.separator != 0 && (column.separator == schema.delimiter || column.separator == '\n' ||
-                                column.separator == schema.quote))
-    throw InvalidArgumentError(
-        str("column \"", column.name,
-            "\": the separator is also the delimiter, a quote or a line end"));
-  if (column.separator != 0 && column.default_value && column.dtype != DType::kString)
-    throw InvalidArgumentError(str("column \"", column.name,
-                                   "\": cells of several numbers have no default_value; an empty "
-                                   "one has no numbers"));
-  check_ids(column.ids, is_whole(column.dtype), 1, str("column \"", column.name, "\""));
-  check_date(schema, column);
-  if (column.default_value && !parses_as(*column.default_value, column))
-    throw InvalidArgumentError(str(
-        "column \"", column.name, "\": the default_value \"", *column.default_value, "\" is not ",
-        column.date_format.empty() ? str("of type ", dtype_name(column.dtype))
-                                   : str("a date of the format ", column.date_format)));
-}
-
-// Characters by which lines are found cannot have a second meaning.
-void check_delimiter_and_quote(const CsvSchema& schema) {
-  const char delimiter = schema.delimiter, quote = schema.quote;
-  if (delimiter == '\n' || delimiter == '\r' || delimiter == '\0' || delimiter == quote)
-    throw InvalidArgumentError(
-        "the delimiter of a CSV file cannot be a quote, a line end or a zero byte");
-  if (quote == '\n' || quote == '\r' || quote == ' ' || quote == '\t')
-    throw InvalidArgumentError("the quote of a CSV file cannot be a blank, a tab or a line end");
-  if (schema.cell_lines_max < 1 || schema.cell_lines_max > kCellLinesMax)
-    throw InvalidArgumentError(str("the CSV schema: cell_lines_max is ", schema.cell_lines_max,
-                                   ", it must lie in [1, ", kCellLinesMax, "]"));
-  if (schema.last_takes_rest && (schema.quote != 0 || schema.header))
-    throw InvalidArgumentError(
-        "the CSV schema: last_takes_rest is for lines without quotes (quote = 0) and header");
 }
 
 }  // namespace
@@ -123,82 +77,6 @@ void check_label_texts(const CsvLabel& label) {
   if (label.positive.empty() && !label.negative.empty())
     throw InvalidArgumentError(
         str("label \"", label.column, "\" has negative values, but no positive ones"));
-}
-
-// Columns in the order of the file, without those that are skipped. A label with `positive` texts
-// is float32 whatever its column's dtype is.
-ElementSpec csv_element(const CsvSchema& schema) {
-  check_delimiter_and_quote(schema);
-  ElementSpec element;
-  const CsvColumn* label = nullptr;
-  std::set<std::string> names;
-  const auto add_indicator = [&](const CsvColumn& column) {
-    if (column.name == schema.label.column)
-      throw InvalidArgumentError(
-          str("the label \"", column.name, "\" cannot have a missing_indicator"));
-    element.columns.push_back({column.name + kMissing, {DType::kFloat32, {}}});
-  };
-  for (const auto& column : schema.columns) {
-    check_csv_column(schema, column);
-    if (!column.name.empty() && !names.insert(column.name).second)
-      throw InvalidArgumentError(
-          str("the CSV schema: two columns are named \"", column.name, "\""));
-    if (column.skip && (column.name != schema.label.column || column.name.empty())) continue;
-    if (column.skip) throw InvalidArgumentError(str("the label \"", column.name, "\" is skipped"));
-    if (column.name == schema.label.column) label = &column;
-    if (&column == label && !schema.label.classes.empty()) {
-      element.columns.push_back({column.name, {DType::kInt64, {}}});
-    } else if (&column == label && !schema.label.positive.empty()) {
-      element.columns.push_back({column.name, {DType::kFloat32, {}}});
-    } else if (column.separator != 0) {
-      add_ragged(element, column.name, column.dtype);
-    } else {
-      element.columns.push_back({column.name, {column.dtype, {}}});
-    }
-    if (column.missing_indicator) add_indicator(column);
-  }
-  check_columns(element.columns, "the CSV schema");
-  // throws with the nearest name
-  if (!schema.label.column.empty()) element.find(schema.label.column);
-  if (label != nullptr && label->separator != 0)
-    throw InvalidArgumentError(str("the label \"", label->name, "\" cannot hold several values"));
-  check_label_texts(schema.label);
-  if (schema.label.skip_unknown && schema.label.column.empty())
-    throw InvalidArgumentError("the CSV schema: skip_unknown is of a label, and there is none");
-  const CsvFilter conditions_are_right(schema);
-  element.label = schema.label.column;
-  return element;
-}
-
-std::int64_t record_bytes(const RecordSchema& schema) {
-  std::int64_t bytes = 0;
-  for (const auto& field : schema.fields)
-    bytes += field.count * static_cast<std::int64_t>(dtype_bytes(field.dtype));
-  return bytes;
-}
-
-// The bound on a record keeps sizes far from overflow wherever they are multiplied.
-ElementSpec records_element(const RecordSchema& schema) {
-  constexpr std::int64_t kFieldCountMax = 1 << 24;
-  ElementSpec element;
-  for (const auto& field : schema.fields) {
-    if (field.dtype == DType::kString)
-      throw InvalidArgumentError(str("field \"", field.name, "\": records hold no strings"));
-    if (field.count < 1 || field.count > kFieldCountMax)
-      throw InvalidArgumentError(str("field \"", field.name, "\": count is ", field.count,
-                                     ", it must lie in [1, ", kFieldCountMax, "]"));
-    check_ids(field.ids, is_whole(field.dtype), field.count, str("field \"", field.name, "\""));
-    element.columns.push_back(
-        {field.name, {field.dtype, field.count == 1 ? Shape{} : Shape{field.count}}});
-  }
-  check_columns(element.columns, "the record schema");
-  if (record_bytes(schema) > kFieldCountMax)
-    throw InvalidArgumentError(str("a record has ", record_bytes(schema), " bytes, at most ",
-                                   kFieldCountMax, " are possible"));
-  element.label = schema.label;
-  if (!schema.label.empty()) element.find(schema.label);
-  label_range(schema);  // for its error
-  return element;
 }
 
 ElementSpec tensors_element(const TensorsSpec& spec) {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "data/example_schema.h"
-#include "data/row_source.h"
+#include "data/format/row_source.h"
 
 namespace cairn {
 

@@ -6,8 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "data/dataset_wire.h"
-#include "data/stage_spec.h"
+#include "data/dataset_bounds.h"
 
 namespace cairn {
 namespace {

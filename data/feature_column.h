@@ -106,4 +106,7 @@ struct FeatureColumn {
   static FeatureColumn date_part(std::string column, DatePart part, std::string name = "");
 };
 
+// What can be checked of a feature without knowing its input: names, numbers, vocabularies.
+void check_feature(const FeatureColumn& feature);
+
 }  // namespace cairn

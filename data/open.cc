@@ -4,6 +4,7 @@
 #include "data/byte_source.h"
 #include "data/dataset.h"
 #include "data/dataset_wire.h"
+#include "data/file_source.h"
 #include "data/stage.h"
 
 namespace cairn {
@@ -30,34 +31,26 @@ void require_no_hint(const ShardSpec& shard) {
         "distribute it with AutoShardPolicy::kHint, or use shard()");
 }
 
-// A CSV source takes over a shard() and a features() directly above it, in either order: it then
-// parses only its own lines, and makes ids from text that is never copied. `at` moves past the
-// stages that it took over.
-StagePtr open_csv(const Chain& chain, std::size_t& at, const SourceOptions& how) {
-  ShardSpec shard;
-  std::shared_ptr<const StageSpec> features;
-  bool sharded = false;
+// A source of files takes over a shard() directly above it, and some a features(), in either order.
+// `at` moves past the stages that it took over.
+StagePtr open_files(const Chain& chain, std::size_t& at, const SourceOptions& how) {
+  const FileSource& source = *file_source_of(*chain[0]);
+  const TakesOver takes = source.takes_over();
+  SourceRequest request{.stage = chain[0], .options = how};
+  bool sharded = takes == TakesOver::kNothing;
   for (at = 1; at < chain.size(); ++at) {
     if (holds<ShardSpec>(chain, at) && !sharded) {
-      shard = std::get<ShardSpec>(chain[at]->kind);
-      require_no_hint(shard);
+      request.shard = std::get<ShardSpec>(chain[at]->kind);
+      require_no_hint(request.shard);
       sharded = true;
-    } else if (holds<FeaturesSpec>(chain, at) && !features) {
-      features = chain[at];
+    } else if (holds<FeaturesSpec>(chain, at) && !request.features &&
+               takes == TakesOver::kShardAndFeatures) {
+      request.features = chain[at];
     } else {
       break;
     }
   }
-  return make_csv_source(chain[0], shard, features, how);
-}
-
-// Other sources of lines and records take over a shard() directly above them.
-ShardSpec taken_shard(const Chain& chain, std::size_t& at) {
-  if (!holds<ShardSpec>(chain, 1)) return {};
-  const ShardSpec& shard = std::get<ShardSpec>(chain[1]->kind);
-  require_no_hint(shard);
-  at = 2;
-  return shard;
+  return source.open(std::move(request));
 }
 
 StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options,
@@ -139,16 +132,10 @@ struct OpenOver {
 };
 
 StagePtr open_source(const Chain& chain, std::size_t& at, const OpenOptions& options) {
-  const SourceOptions how{options.line_events, options.pipes};
+  if (holds<FilesSpec>(chain, 0))
+    return open_files(chain, at, {options.line_events, options.pipes});
   at = 1;
-  if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, how);
-  if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0], how.events);
-  if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), how);
-  if (holds<LibsvmSpec>(chain, 0)) return make_libsvm_source(chain[0], taken_shard(chain, at), how);
-  if (holds<TfRecordsSpec>(chain, 0))
-    return make_tfrecords_source(chain[0], taken_shard(chain, at), how);
   if (holds<ServiceSpec>(chain, 0)) return make_service_stage(*chain[0], options.open_elements);
-  if (holds<IdxSpec>(chain, 0)) return make_idx_source(chain[0]);
   if (holds<GeneratorSpec>(chain, 0)) return make_generator_source(chain[0]);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));

@@ -44,8 +44,15 @@ struct Stage {
     generator @29 :Text;       # of this program alone: in fingerprints, and never sent
     hashSplit @30 :HashSplit;
     service @31 :Service;
+    files @33 :Files;
   }
   mapParallelCalls @32 :Int16 = 1;  # of mapGraph; -1: as many as there are processors
+}
+
+# Files of a format that has no member of its own in the union above.
+struct Files {
+  format @0 :Text;
+  source @1 :AnyPointer;     # a struct of the format's choice
 }
 
 # Elements that a data service hands out; data/service_source.h.

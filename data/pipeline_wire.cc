@@ -11,123 +11,17 @@
 #include "core/graph/wire/wire.h"
 #include "data/dataset_wire.h"
 #include "data/feature_wire.h"
-#include "data/file_wire.h"
+#include "data/file_source.h"
+#include "data/format/formats.h"
 #include "data/hash_split.h"
 #include "data/wire_parts.h"
 
 namespace cairn {
 namespace {
 
-void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
-  auto out = stage.initCsv();
-  const CsvSchema& schema = spec.schema;
-  write_texts(out.initPaths(static_cast<unsigned>(spec.paths.size())), spec.paths);
-  auto columns = out.initColumns(static_cast<unsigned>(schema.columns.size()));
-  for (unsigned i = 0; i < columns.size(); ++i) {
-    const CsvColumn& column = schema.columns[i];
-    columns[i].setName(column.name);
-    columns[i].setDtype(static_cast<std::uint8_t>(column.dtype));
-    columns[i].setHasDefault(column.default_value.has_value());
-    if (column.default_value) columns[i].setDefaultValue(*column.default_value);
-    columns[i].setSkip(column.skip);
-    columns[i].setSeparator(static_cast<std::uint8_t>(column.separator));
-    columns[i].setMissingIndicator(column.missing_indicator);
-    columns[i].setOptional(column.optional);
-    write_texts(columns[i].initUnknown(static_cast<unsigned>(column.unknown.size())),
-                column.unknown);
-    write_ids(columns[i], column.ids);
-    if (!column.date_format.empty()) columns[i].setDateFormat(column.date_format);
-  }
-  out.setLabelColumn(schema.label.column);
-  write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
-              schema.label.positive);
-  write_texts(out.initNegative(static_cast<unsigned>(schema.label.negative.size())),
-              schema.label.negative);
-  out.setDelimiter(static_cast<std::uint8_t>(schema.delimiter));
-  out.setHeader(schema.header);
-  out.setTrim(schema.trim);
-  out.setComment(schema.comment);
-  out.setUnknown(schema.unknown);
-  out.setBinaryLabel(schema.label.binary);
-  out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
-  out.setQuote(static_cast<std::uint8_t>(schema.quote));
-  out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
-  out.setStrict(schema.strict);
-  out.setLastTakesRest(schema.last_takes_rest);
-  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
-  write_texts(out.initWhere(static_cast<unsigned>(schema.where.size())), schema.where);
-  write_texts(out.initClasses(static_cast<unsigned>(schema.label.classes.size())),
-              schema.label.classes);
-  out.setSkipUnknown(schema.label.skip_unknown);
-}
-
-Dataset read_csv(pipeline::Csv::Reader in) {
-  CsvSchema schema;
-  check_size(in.getColumns(), "columns");
-  for (auto column : in.getColumns()) {
-    CsvColumn& made = schema.columns.emplace_back();
-    made.name = read_text(column.getName());
-    made.dtype = read_dtype(column.getDtype());
-    if (column.getHasDefault()) made.default_value = read_text(column.getDefaultValue());
-    made.skip = column.getSkip();
-    made.separator = static_cast<char>(column.getSeparator());
-    made.missing_indicator = column.getMissingIndicator();
-    made.unknown = read_texts(column.getUnknown());
-    made.ids = read_ids(column.getIds());
-    made.optional = column.getOptional();
-    made.date_format = read_text(column.getDateFormat());
-  }
-  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
-                  read_texts(in.getNegative()),   in.getBinaryLabel(),
-                  read_texts(in.getClasses()),    in.getSkipUnknown()};
-  schema.where = read_texts(in.getWhere());
-  schema.delimiter = static_cast<char>(in.getDelimiter());
-  schema.header = in.getHeader();
-  schema.trim = in.getTrim();
-  schema.comment = read_text(in.getComment());
-  schema.unknown = read_text(in.getUnknown());
-  schema.quote = static_cast<char>(in.getQuote());
-  schema.cell_lines_max = in.getCellLinesMax();
-  schema.strict = in.getStrict();
-  schema.last_takes_rest = in.getLastTakesRest();
-  const CsvOptions options{
-      read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
-      read_enum(in.getEmptyFiles(), EmptyFiles::kSkip, "a policy for empty files")};
-  return Dataset::csv(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
-}
-
-void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
-  auto out = stage.initRecords();
-  write_texts(out.initPaths(static_cast<unsigned>(spec.paths.size())), spec.paths);
-  auto fields = out.initFields(static_cast<unsigned>(spec.schema.fields.size()));
-  for (unsigned i = 0; i < fields.size(); ++i) {
-    fields[i].setName(spec.schema.fields[i].name);
-    fields[i].setDtype(static_cast<std::uint8_t>(spec.schema.fields[i].dtype));
-    fields[i].setCount(spec.schema.fields[i].count);
-    write_ids(fields[i], spec.schema.fields[i].ids);
-  }
-  out.setLabel(spec.schema.label);
-  out.setBinaryLabel(spec.schema.binary_label);
-  out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
-  out.setFinite(spec.schema.finite);
-  out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
-  out.setEmptyFiles(static_cast<std::uint8_t>(spec.options.empty_files));
-}
-
-Dataset read_records(pipeline::Records::Reader in) {
-  RecordSchema schema;
-  check_size(in.getFields(), "fields");
-  for (auto field : in.getFields())
-    schema.fields.push_back({read_text(field.getName()), read_dtype(field.getDtype()),
-                             field.getCount(), read_ids(field.getIds())});
-  schema.label = read_text(in.getLabel());
-  schema.binary_label = in.getBinaryLabel();
-  schema.label_classes = in.getLabelClasses();
-  schema.finite = in.getFinite();
-  const FileOptions options{
-      read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
-      read_enum(in.getEmptyFiles(), EmptyFiles::kSkip, "a policy for empty files")};
-  return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
+void write_kind(pipeline::Stage::Builder stage, const FilesSpec& spec) {
+  StageWriter writer{stage};
+  spec.source->write(writer);
 }
 
 void write_kind(pipeline::Stage::Builder stage, const RangeSpec& spec) { stage.setRange(spec.n); }
@@ -265,6 +159,35 @@ void write_others(pipeline::Stage::Builder stage, const StageSpec& spec) {
   for (unsigned i = 0; i < count; ++i) write_description(all[i], stages_of(spec.others[i]));
 }
 
+// The stage of a data service contains a whole description, that of the service's dataset.
+void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
+  auto out = stage.initService();
+  const ServiceSource& source = spec.source;
+  out.setDispatcher(source.dispatcher);
+  out.setJobName(source.job_name);
+  out.setCluster(source.cluster);
+  out.setMode(source.mode);
+  out.setCompression(source.compression);
+  out.setBufferElements(source.buffer_elements);
+  out.setNumConsumers(source.num_consumers);
+  out.setConsumerIndex(source.consumer_index);
+  write_description(out.initDataset(), stages_of(spec.dataset));
+}
+
+// What mode and compression mean is verified where the service is.
+Dataset read_service(pipeline::Service::Reader in) {
+  ServiceSource source;
+  source.dispatcher = read_text(in.getDispatcher());
+  source.job_name = read_text(in.getJobName());
+  source.cluster = read_text(in.getCluster());
+  source.mode = in.getMode();
+  source.compression = in.getCompression();
+  source.buffer_elements = in.getBufferElements();
+  source.num_consumers = in.getNumConsumers();
+  source.consumer_index = in.getConsumerIndex();
+  return Dataset::from_service(read_description(in.getDataset()), std::move(source));
+}
+
 std::vector<Dataset> read_inputs(const Dataset& first,
                                  capnp::List<pipeline::Description>::Reader others) {
   check_size(others, "datasets");
@@ -313,15 +236,12 @@ void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
 
 // Exactly the first stage is a source.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
-  bool source = in.which() <= pipeline::Stage::TENSORS || is_file_source(in.which()) ||
-                in.which() == pipeline::Stage::SERVICE;
+  const bool source = is_file_source(in) || in.isRange() || in.isTensors() || in.isService();
   if (source == below.defined())
     throw InvalidArgumentError(source ? "a dataset with a source above another stage"
                                       : "a dataset without a source");
-  if (is_file_source(in.which())) return read_file_source(in);
+  if (is_file_source(in)) return read_file_source(in);
   switch (in.which()) {
-    case pipeline::Stage::CSV: return read_csv(in.getCsv());
-    case pipeline::Stage::RECORDS: return read_records(in.getRecords());
     case pipeline::Stage::RANGE: return Dataset::range(in.getRange());
     case pipeline::Stage::SERVICE: return read_service(in.getService());
     case pipeline::Stage::TENSORS: return read_tensors(in.getTensors());

@@ -23,23 +23,30 @@ struct RawRecord {
   RecordFault fault;
 };
 
-// Thread: one at a time.
-class RecordReader {
+// One open file of records: where it stands.
+class FileReader {
  public:
-  virtual ~RecordReader() = default;
-  // The next record; false: the file has no more. One that nobody wants need not be checked, nor
-  // its bytes be given.
-  //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong
-  //           with one record is its fault.
-  virtual bool next(RawRecord& out, bool wanted) = 0;
-  // Where the next record begins, for a later seek(). The number is for messages.
+  virtual ~FileReader() = default;
+  // Where the next record begins, in bytes of the decompressed file: for a later seek(), which must
+  // be given such an offset. The number, of a line or a record, is for messages.
   virtual std::uint64_t offset() const = 0;
   virtual std::int64_t number() const = 0;
   virtual void seek(std::uint64_t offset, std::int64_t number) = 0;
   // Back to the first record.
   virtual void rewind() = 0;
-  // Whether the first record has been passed.
+  // Whether any record has been passed since the beginning of the data, or had been before a
+  // seek(). A file without one is reported to the user: most often it was cut short on its way.
   virtual bool saw_records() const = 0;
+};
+
+// Thread: one at a time.
+class RecordReader : public FileReader {
+ public:
+  // The next record; false: the file has no more. One that nobody wants need not be checked, nor
+  // its bytes be given.
+  //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong
+  //           with one record is its fault.
+  virtual bool next(RawRecord& out, bool wanted) = 0;
   // Where a record is, for messages: "FILE:LINE" or "FILE: record 3 at byte 120".
   virtual std::string place(const RawRecord& record) const = 0;
 };

@@ -59,36 +59,9 @@ void load_ahead(Stage& input, StateReader& in);
 // and the other way round: a checkpoint made by a worker can be read by a tool without threads.
 StagePtr make_nothing_ahead_stage(StagePtr input);
 
-// How a source reads its files.
-struct SourceOptions {
-  LineEvents events = {};
-  Pipes pipes = Pipes::kRefuse;
-};
-
 StagePtr make_range_source(const RangeSpec& spec);
 StagePtr make_generator_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
-StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events);
-// How many records each of the files has.
-//   Errors  InvalidArgument: a file does not hold whole records, has none, or is compressed.
-//           NotFound: there is no such file.
-std::vector<std::int64_t> record_counts(const RecordsSpec& spec, const LineEvents& events);
-// Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing,
-// if given.
-StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                         std::shared_ptr<const StageSpec> features, SourceOptions options);
-
-// Sources of records that each are a row; they read only those of the shard.
-StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, SourceOptions options);
-StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                            SourceOptions options);
-StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                               SourceOptions options);
-StagePtr make_idx_source(std::shared_ptr<const StageSpec> spec);
-// How many examples each of the files has, which all columns must agree on.
-//   Errors  InvalidArgument: they do not, or a file is not what its column says.
-std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
-
 // `open`, or what the description itself brought along.
 //   Errors  FailedPrecondition: neither is there.
 StagePtr make_service_stage(const StageSpec& spec, const OpenElements& open);

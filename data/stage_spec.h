@@ -3,7 +3,8 @@
 //
 // A kind of stage has five places: its struct here, its call in data/dataset.cc, its element in
 // data/element_specs.cc, its form in data/pipeline_wire.cc, and the stage itself, which
-// data/open.cc opens. Facts mean what the call of Dataset says.
+// data/open.cc opens. Facts mean what the call of Dataset says. A format of files is no kind of
+// stage: all of it is in data/format/.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,44 +18,19 @@
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
 #include "data/element_generator.h"
-#include "data/example_schema.h"
 #include "data/feature_column.h"
-#include "data/file_schema.h"
 #include "data/schema.h"
 #include "data/service_source.h"
 
 namespace cairn {
 
 // Sources.
-struct CsvSpec {
-  std::vector<std::string> paths;
-  CsvSchema schema;
-  CsvOptions options;
-};
-struct TextSpec {
-  std::vector<std::string> paths;
-  TextOptions options;
-};
-struct LibsvmSpec {
-  std::vector<std::string> paths;
-  LibsvmSchema schema;
-  FileOptions options;
-};
-struct TfRecordsSpec {
-  std::vector<std::string> paths;
-  ExampleSchema schema;
-  TfRecordOptions options;
-};
-// The first files of all columns stand side by side, then the second ones, and so on.
-struct IdxSpec {
-  std::vector<IdxColumn> columns;
-  std::string label;
-};
-// Files of flat binary records, all of one schema.
-struct RecordsSpec {
-  std::vector<std::string> paths;
-  RecordSchema schema;
-  FileOptions options;
+//
+// Files of a format, which knows what becomes of them (data/file_source.h).
+class FileSource;
+using FileSourcePtr = std::shared_ptr<const FileSource>;
+struct FilesSpec {
+  FileSourcePtr source;
 };
 // 0 .. n - 1.
 struct RangeSpec {
@@ -182,11 +158,11 @@ struct CacheSpec {
 // A variant and not a class hierarchy: the description is data, and what is done with it (opening,
 // counting, writing) lives in the files that do it.
 using StageKind =
-    std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
-                 BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
-                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec,
-                 ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec, TakeWhileSpec, UnbatchSpec,
-                 PaddedBatchSpec, WindowSpec, GeneratorSpec, HashSplitSpec, ServiceSpec>;
+    std::variant<FilesSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec, BatchSpec,
+                 RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec, CacheSpec,
+                 DealSpec, RebatchSpec, ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec,
+                 TakeWhileSpec, UnbatchSpec, PaddedBatchSpec, WindowSpec, GeneratorSpec,
+                 HashSplitSpec, ServiceSpec>;
 
 // A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -215,18 +191,12 @@ std::vector<std::string> paths_of(const StageSpec& source);
 // The same source over these of its files.
 std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
                                            const std::vector<std::size_t>& files);
-// The same source over other files, which have the same columns.
-//   Errors  InvalidArgument: no files, or an IDX source, whose columns have files of their own.
-std::shared_ptr<StageSpec> source_over(const StageSpec& source, std::vector<std::string> paths);
 // The same source over one of its files, for the stages below interleave(), which run for each file
 // on its own.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);
 
 // ---- The element that a stage yields, and the checks that go with it ----
 //   Errors  InvalidArgument: it does not fit; names the column and the cure.
-// Sources yield their columns in the order of the schema, without those that are skipped.
-ElementSpec csv_element(const CsvSchema& schema);
-ElementSpec records_element(const RecordSchema& schema);
 ElementSpec tensors_element(const TensorsSpec& spec);
 // Stages that change the columns yield what these functions make of `input`.
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns);
@@ -245,6 +215,10 @@ void check_predicate(const ElementSpec& input, const std::vector<std::byte>& gra
 // paths. `what` names the source.
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what);
 void check_paths(const std::vector<std::string>& paths);
+// The element of these columns, checked, with a label among them or none.
+ElementSpec checked_element(std::vector<ColumnSpec> columns, std::string label, const char* what);
+// The bound on values keeps sizes far from overflow wherever they are multiplied.
+void check_value_shape(const std::string& name, const Shape& shape);
 // A text on both lists of a label, or negative ones alone, would be read without a word.
 void check_label_texts(const CsvLabel& label);
 // Adds the two columns of a ragged one: all values, and where each example begins. Of a single
@@ -252,10 +226,6 @@ void check_label_texts(const CsvLabel& label);
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype);
 // Whether it has whole numbers, which may be ids.
 bool is_whole(DType dtype);
-// What can be checked of a feature without knowing its input: names, numbers, vocabularies.
-void check_feature(const FeatureColumn& feature);
-// The size of a record, fields without gaps.
-std::int64_t record_bytes(const RecordSchema& schema);
 // Traces `body` and gives it as MapSpec::graph; the label of `input` is passed on unless an output
 // has its name.
 std::vector<std::byte> trace_map(const ElementSpec& input,

@@ -2,72 +2,34 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/stage.h"
+#include "data/within_batch.h"
 
 namespace cairn {
 namespace {
 
-// As rebatch(): an iterator that is resumed within a batch reads that one again, so the state is
-// the one before it, and how many rows were handed out.
-class UnbatchStage final : public StageOver {
+class UnbatchStage final : public WithinBatch {
  public:
   UnbatchStage(StagePtr input, const StageSpec& spec)
-      : StageOver(std::move(input)),
+      : WithinBatch(std::move(input), "unbatch()", "rows"),
         pack_(!spec.batched() && has_known_shapes(spec.element)),
         spec_(spec.element),
         layout_(std::make_shared<const BlockLayout>(spec.element)) {}
 
   Block next(std::int64_t most) override {
-    if (used_ == size_ && !read()) return {};
-    const std::int64_t begin = used_;
-    used_ = std::min(size_, begin + most);
-    const Block rows = all_.slice(begin, used_);
+    if (!find_rows()) return {};
+    const std::int64_t begin = used();
+    use_up_to(std::min(size(), begin + most));
+    const Block rows = all_.slice(begin, used());
     return pack_ ? rows : rows.loosen();
   }
 
-  void restart(std::uint64_t epoch) override {
-    StageOver::restart(epoch);
-    forget();
-  }
-  void save(StateWriter& out) const override {
-    const bool within = used_ < size_;
-    out.number(within ? static_cast<std::uint64_t>(used_) : 0);
-    out.blob(within ? before_ : state_below());
-  }
-  void load(StateReader& in) override {
-    forget();
-    const std::int64_t used = in.number_up_to(kCountMax, "the rows used of a batch");
-    StateReader below(in.blob());
-    StageOver::load(below);
-    below.expect_end();
-    if (used == 0) return;
-    if (!read() || used > size_)
-      throw InvalidArgumentError("a state of unbatch() names rows that its batch has not");
-    used_ = used;
-  }
-
  private:
-  std::vector<std::byte> state_below() const {
-    StateWriter below;
-    StageOver::save(below);
-    return below.take();
+  std::int64_t hold(Element batch) override {
+    const std::int64_t rows = rows_in(batch);
+    all_ = Block::packed(layout_, rows, std::move(batch));
+    return rows;
   }
-  // false: the data has ended.
-  bool read() {
-    for (forget(); size_ == 0;) {
-      before_ = state_below();
-      const Block block = input_->next(1);
-      if (block.empty()) return false;
-      Element batch = block.element(0);
-      size_ = rows_in(batch);
-      all_ = Block::packed(layout_, size_, std::move(batch));
-    }
-    return true;
-  }
-  void forget() {
-    all_ = {};
-    size_ = used_ = 0;
-  }
+  void drop() override { all_ = {}; }
   // A map() may have made columns of any lengths, and splits of any numbers.
   std::int64_t rows_in(const Element& batch) const {
     std::int64_t rows = -1;
@@ -103,9 +65,7 @@ class UnbatchStage final : public StageOver {
   const bool pack_;
   const ElementSpec spec_;
   const std::shared_ptr<const BlockLayout> layout_;
-  Block all_;  // the batch at hand, of size_ rows, the first used_ of which were handed out
-  std::int64_t size_ = 0, used_ = 0;
-  std::vector<std::byte> before_;  // the state below before it was read
+  Block all_;  // the batch at hand
 };
 
 }  // namespace

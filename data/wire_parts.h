@@ -9,10 +9,20 @@
 
 #include "core/base/error.h"
 #include "core/tensor/tensor.h"
-#include "data/dataset_wire.h"
+#include "data/dataset_bounds.h"
 #include "data/id_range.h"
+#include "data/pipeline.capnp.h"
+#include "data/schema.h"
 
 namespace cairn {
+
+// The stage that a source of files writes itself to, and is read from (data/file_source.h).
+struct StageWriter {
+  pipeline::Stage::Builder stage;
+};
+struct StageReader {
+  pipeline::Stage::Reader stage;
+};
 
 template <typename List>
 void write_texts(List out, const std::vector<std::string>& texts) {
@@ -59,6 +69,38 @@ Enum read_enum(std::uint8_t number, Enum last, const char* what) {
     throw InvalidArgumentError(
         str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
   return static_cast<Enum>(number);
+}
+
+// The files of a source, and what happens to bad ones: of every format's struct.
+template <typename Builder, typename Source>
+void write_files(Builder out, const Source& source) {
+  write_texts(out.initPaths(static_cast<unsigned>(source.paths.size())), source.paths);
+  out.setOnError(static_cast<std::uint8_t>(source.options.on_error));
+  out.setEmptyFiles(static_cast<std::uint8_t>(source.options.empty_files));
+}
+template <typename Reader>
+std::vector<std::string> read_paths(Reader in) {
+  return read_texts(in.getPaths(), kPathsMax);
+}
+template <typename Reader>
+OnError read_on_error(Reader in) {
+  return read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy");
+}
+template <typename Reader>
+EmptyFiles read_empty_files(Reader in) {
+  return read_enum(in.getEmptyFiles(), EmptyFiles::kSkip, "a policy for empty files");
+}
+
+template <typename List>
+Shape read_shape(List in) {
+  check_size(in, "dimensions");
+  std::vector<std::int64_t> dims;
+  for (const std::int64_t dim : in) dims.push_back(dim);
+  return Shape(std::move(dims));
+}
+template <typename List>
+void write_shape(List out, const Shape& shape) {
+  for (unsigned i = 0; i < out.size(); ++i) out.set(i, shape[static_cast<int>(i)]);
 }
 
 // `out` is of what may have bounds of ids; it stays as it is where there are none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "data/file_source.h"
 #include "data/stage_spec.h"
 
 namespace cairn {
@@ -38,33 +39,13 @@ Dataset without_rows(const StageSpec& source) {
   return Dataset::from_tensor_slices(std::move(columns), source.element.label);
 }
 
-// Each column has a file of its own, so that the label's may be left out.
-Dataset idx_over(const IdxSpec& source, const std::vector<std::string>& files) {
-  std::vector<IdxColumn> columns = source.columns;
-  std::string label = source.label, names;
-  for (const IdxColumn& column : columns) names += (names.empty() ? "" : ", ") + column.name;
-  if (files.size() + 1 == columns.size() && !label.empty()) {
-    std::erase_if(columns, [&](const IdxColumn& column) { return column.name == label; });
-    label.clear();
-  }
-  if (files.size() != columns.size())
-    throw InvalidArgumentError(
-        str("the model's examples are IDX files, one for each of the columns ", names, ": got ",
-            files.size(), "; give one for each, in that order",
-            source.label.empty() ? "" : str(", or all but that of \"", source.label, "\"")));
-  for (std::size_t i = 0; i < files.size(); ++i) columns[i].paths = {files[i]};
-  return Dataset::idx(std::move(columns), std::move(label));
-}
-
-Dataset reading(const StageSpec& source, std::vector<std::string> files) {
-  if (const auto* idx = std::get_if<IdxSpec>(&source.kind)) return idx_over(*idx, files);
-  return Dataset(source_over(source, std::move(files)));
+Dataset reading(const FileSource& source, std::vector<std::string> files) {
+  return dataset_of(source.reading(std::move(files)));
 }
 
 // One name for each list of files.
-std::vector<std::string> no_files(const StageSpec& source) {
-  const auto* idx = std::get_if<IdxSpec>(&source.kind);
-  return std::vector<std::string>(idx == nullptr ? 1 : idx->columns.size(), kNoFile);
+std::vector<std::string> no_files(const FileSource& source) {
+  return std::vector<std::string>(source.files().size(), kNoFile);
 }
 
 }  // namespace
@@ -78,29 +59,25 @@ Dataset without_files(const Dataset& examples) {
       throw InvalidArgumentError(
           "a model's examples are a source with features() and map() above it, and nothing else: "
           "what shuffles, repeats or batches is the caller's");
-  const StageSpec& source = *chain.front();
+  const FileSource* const source = file_source_of(*chain.front());
   const Dataset stored =
-      reads_files(source) ? reading(source, no_files(source)) : without_rows(source);
+      source != nullptr ? reading(*source, no_files(*source)) : without_rows(*chain.front());
   return prepared(examples, stored);
 }
 
 Dataset over_files(const Dataset& examples, std::vector<std::string> files) {
-  const StageSpec& source = *chain_of(examples).front();
-  if (!reads_files(source))
+  const std::vector<Spec> chain = chain_of(examples);
+  const FileSource* const source = file_source_of(*chain.front());
+  if (source == nullptr)
     throw FailedPreconditionError(
         "the model was saved with columns that come from no file: prepare() a dataset that has "
         "them");
-  return reading(source, std::move(files));
+  return reading(*source, std::move(files));
 }
 
 Dataset with_on_error(const Dataset& source, OnError on_error) {
-  auto copy = std::make_shared<StageSpec>(*source.last());
-  std::visit(
-      [on_error](auto& kind) {
-        if constexpr (requires { kind.options.on_error; }) kind.options.on_error = on_error;
-      },
-      copy->kind);
-  return Dataset(std::move(copy));
+  const FileSource* const files = file_source_of(*source.last());
+  return files == nullptr ? source : dataset_of(files->with_on_error(on_error));
 }
 
 // By the calls of Dataset, which check that each stage fits the one below.

@@ -14,10 +14,12 @@
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
+#include "data/file_source.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
 #include "nn/metrics/classification_metrics.h"
 #include "tools/calibration.h"
+#include "tools/job_format.h"
 #include "tools/job_lists.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
@@ -42,18 +44,7 @@ struct EvaluateRequest : ModelOptions {
 void say_form(const SavedModel& model, toml::table& data) {
   const StageSpec* source = model.examples.last().get();
   while (source->input) source = source->input.get();
-  const auto* csv = std::get_if<CsvSpec>(&source->kind);
-  if (!data.contains("format")) {
-    const bool text = data.contains("text") && !data.contains("csv");
-    const char* const format = csv != nullptr ? text ? "text" : "csv"
-                               : std::holds_alternative<LibsvmSpec>(source->kind)  ? "libsvm"
-                               : std::holds_alternative<RecordsSpec>(source->kind) ? "records"
-                                                                                   : "tfrecords";
-    data.insert("format", format);
-  }
-  toml::table* const cells = data["csv"].as_table();
-  if (csv != nullptr && cells != nullptr && !cells->contains("delimiter"))
-    cells->insert("delimiter", std::string(1, csv->schema.delimiter));
+  if (const FileSource* files = file_source_of(*source)) name_format(*files, data);
 }
 
 // The job that trained the model, with these files as its test data: it says what a label means,

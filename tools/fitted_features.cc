@@ -10,6 +10,7 @@
 #include "core/tensor/known_names.h"
 #include "data/dataset_iterator.h"
 #include "nn/layers/id_cross.h"
+#include "tools/job_format.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
@@ -59,9 +60,10 @@ void add_ids(FittedFeatures& made, const JobFeatures& wanted) {
 
 // The fitted numbers, and the indicators of missing cells, which are 0 or 1 as they are.
 void add_numeric(FittedFeatures& made, const Job& job, std::vector<NumericInput> numbers) {
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (job.data.is_text() && column.missing_indicator && !column.skip)
-      numbers.push_back({.column = column.name + "/missing"});
+  if (const CsvSchema* cells = job.data.form().cells())
+    for (const CsvColumn& column : cells->columns)
+      if (column.missing_indicator && !column.skip)
+        numbers.push_back({.column = column.name + "/missing"});
   made.numeric = !numbers.empty();
   if (made.numeric) made.columns.push_back(FeatureColumn::numeric(std::move(numbers)));
 }
@@ -199,10 +201,10 @@ std::vector<AgeRequest> ages_of(const JobFeatures& features) {
 
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
-FittedFeatures features_of_records(const Job& job, const Dataset& data) {
+FittedFeatures features_of_numbers(const Job& job, const Dataset& data) {
   FittedFeatures made;
-  for (const RecordField& field : job.data.records.fields)
-    if (field.dtype == DType::kFloat32 && field.name != job.data.records.label &&
+  for (const ColumnType& field : job.data.form().columns())
+    if (field.dtype == DType::kFloat32 && field.name != job.data.label() &&
         field.name != job.data.weight)
       made.plain.push_back(field.name);
   add_ids(made, job.features);
@@ -221,14 +223,11 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data) {
 }
 
 // One bag of ids, each with a value.
-FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
-  const LibsvmSchema& schema = job.data.libsvm;
+FittedFeatures features_of_bag(const Job& job, const Dataset& data) {
+  const IdBag bag = job.data.form().bag();
   FittedFeatures made;
-  made.ids.push_back({.name = schema.ids,
-                      .rows = schema.dimension,
-                      .field = schema.ids,
-                      .bags = true,
-                      .weights = schema.values});
+  made.ids.push_back(
+      {.name = bag.ids, .rows = bag.rows, .field = bag.ids, .bags = true, .weights = bag.values});
   take_group(made, job, data);
   count_examples(made, data);
   made.label = label_scale(job, data);
@@ -262,8 +261,9 @@ FittedFeatures fit_features(const Job& job) {
   verify_label(job);
   const Dataset data = train_data(job);
   verify_named_columns(wanted, data.element_spec());
-  if (job.data.format == "records") return features_of_records(job, data);
-  if (job.data.format == "libsvm") return features_of_libsvm(job, data);
+  const FeatureForm form = job.data.form().form();
+  if (form == FeatureForm::kNumbers) return features_of_numbers(job, data);
+  if (form == FeatureForm::kBag) return features_of_bag(job, data);
   FittedFeatures made;
   const Fit fitted = fit(data, fit_request(job));
   made.lines = fitted.lines;

@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "data/date_format.h"
-#include "tools/job_data.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -260,21 +259,6 @@ void read_example_features(TomlTable& table, std::vector<ExampleFeature>& featur
         features.push_back(example_feature(table, name, type));
         features.back().default_value = read_default(one);
       });
-}
-
-std::vector<ColumnType> column_types(const JobData& data) {
-  std::vector<ColumnType> columns;
-  for (const CsvColumn& column : data.csv.columns) {
-    if (!data.is_text() || column.skip) continue;
-    columns.push_back({column.name, column.dtype, column.separator == 0});
-    if (column.missing_indicator)
-      columns.push_back({column.name + "/missing", DType::kFloat32, true});
-  }
-  for (const ExampleFeature& feature : data.tfrecords.features)
-    columns.push_back({feature.name, feature.dtype, !feature.ragged && feature.shape.rank() == 0});
-  for (const RecordField& field : data.records.fields)
-    columns.push_back({field.name, field.dtype, field.count == 1});
-  return columns;
 }
 
 }  // namespace cairn::tools

@@ -8,7 +8,6 @@
 
 namespace cairn::tools {
 
-struct JobData;
 class TomlTable;
 
 // Each of them throws InvalidArgument: file, line where there is one, key and what is wrong.
@@ -28,6 +27,5 @@ struct ColumnType {
   DType dtype;
   bool single;  // it has one value per example
 };
-std::vector<ColumnType> column_types(const JobData& data);
 
 }  // namespace cairn::tools

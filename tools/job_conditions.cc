@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/graph/ops.h"
 #include "data/csv_filter.h"
+#include "tools/job_format.h"
 
 namespace cairn::tools {
 namespace {
@@ -15,28 +16,26 @@ std::vector<ConditionColumn> columns_of(const ElementSpec& element) {
   return columns;
 }
 
-std::vector<ConditionColumn> columns_of(const Job& job) {
-  const JobData& data = job.data;
-  if (data.is_text()) return condition_columns(data.csv);
+std::vector<ConditionColumn> columns_of(const JobFormat& format) {
+  if (const CsvSchema* cells = format.cells()) return condition_columns(*cells);
   std::vector<ConditionColumn> columns;
-  for (const RecordField& field : data.records.fields)
-    columns.push_back({field.name, field.dtype, field.count > 1});
-  for (const ExampleFeature& feature : data.tfrecords.features)
-    columns.push_back({feature.name, feature.dtype, feature.ragged || feature.shape.rank() > 0});
+  for (const auto& [name, dtype, single] : format.columns())
+    columns.push_back({name, dtype, !single});
   return columns;
 }
 
 }  // namespace
 
 void verify_conditions(const Job& job, const PlaceOf& place) {
-  const std::vector<ConditionColumn> columns = columns_of(job);
+  const std::vector<ConditionColumn> columns = columns_of(job.data.form());
   const auto verify = [&](const std::string& key, const std::vector<std::string>& where) {
-    if (!where.empty() && job.data.format == "libsvm")
-      throw InvalidArgumentError(str(place(key), ": lines of libsvm have no columns to ask for"));
+    if (!where.empty() && job.data.form().form() == FeatureForm::kBag)
+      throw InvalidArgumentError(
+          str(place(key), ": lines of ", job.data.format, " have no columns to ask for"));
     for (const std::string& text : where) {
       try {
         const RowCondition condition(text, columns);
-        if (!job.data.is_text() && !condition.of_number())
+        if (job.data.form().cells() == nullptr && !condition.of_number())
           throw InvalidArgumentError(str("the condition \"", text, "\": of data.format = \"",
                                          job.data.format, "\" only numbers can be compared"));
       } catch (const InvalidArgumentError& error) {

@@ -7,6 +7,7 @@
 #include "core/tensor/known_names.h"
 #include "nn/layers/id_cross.h"
 #include "tools/job_columns.h"
+#include "tools/job_format.h"
 
 namespace cairn::tools {
 namespace {
@@ -22,7 +23,7 @@ using Cross = JobFeatures::Cross;
 bool has_several(const Job& job, const std::string& name) {
   const JobFeatures& features = job.features;
   if (features.text.contains(name) || features.id_padding.contains(name)) return true;
-  return std::ranges::any_of(column_types(job.data), [&name](const ColumnType& column) {
+  return std::ranges::any_of(job.data.form().columns(), [&name](const ColumnType& column) {
     return column.name == name && !column.single;
   });
 }

@@ -1,16 +1,11 @@
-// All formats' tables are read whichever is chosen; job_limits.cc refuses those that would not be
-// used.
 #include "tools/job_data.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "core/base/error.h"
-#include "data/criteo_like.h"
-#include "data/dataset.h"
-#include "tools/job_columns.h"
 #include "tools/job_files.h"
+#include "tools/job_format.h"
 #include "tools/job_label.h"
 #include "tools/job_service.h"
 #include "tools/toml_table.h"
@@ -20,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ---- formats ----
-
 // "part-1.csv.gz", "part-1.csv.zst" -> ".csv"
 std::string ending(const std::string& path) {
   fs::path name = fs::path(path).filename();
@@ -29,27 +22,17 @@ std::string ending(const std::string& path) {
   return name.extension().string();
 }
 
-const std::map<std::string, std::string>& formats_by_ending() {
-  static const std::map<std::string, std::string> all = {{".csv", "csv"},
-                                                         {".tsv", "csv"},
-                                                         {".svm", "libsvm"},
-                                                         {".libsvm", "libsvm"},
-                                                         {".tfrecord", "tfrecords"},
-                                                         {".tfrecords", "tfrecords"}};
-  return all;
-}
-
-// The first one that tells a format; empty: none does. `_SUCCESS` stands before the parts of Spark.
-std::string telling_ending(const std::vector<std::string>& files) {
-  for (const std::string& file : files)
-    if (formats_by_ending().contains(ending(file))) return ending(file);
+// The format whose files most likely end like that; empty: it names none.
+std::string format_of_ending(const std::string& ending) {
+  for (const JobFormatPtr& format : job_formats())
+    if (std::ranges::count(format->endings(), ending) > 0) return format->name();
   return "";
 }
 
 // By the files' ending, or else by the only format whose table is there.
 std::string guessed_format(const TomlTable& table, const std::vector<std::string>& files) {
-  const auto known = formats_by_ending().find(telling_ending(files));
-  if (known != formats_by_ending().end()) return known->second;
+  if (const std::string known = format_of_ending(telling_ending(files)); !known.empty())
+    return known;
   std::string only;
   for (const std::string& format : data_formats()) {
     if (!table.has(format)) continue;
@@ -59,90 +42,33 @@ std::string guessed_format(const TomlTable& table, const std::vector<std::string
   return only.empty() ? "csv" : only;
 }
 
-// ---- csv ----
-
-// Every column has the texts behind the first of `unknown`.
-void read_unknown(TomlTable& table, CsvSchema& csv) {
-  std::vector<std::string> unknown;
-  table.read("unknown", unknown);
-  if (unknown.empty()) return;
-  csv.unknown = unknown.front();
-  for (CsvColumn& column : csv.columns)
-    column.unknown.insert(column.unknown.end(), unknown.begin() + 1, unknown.end());
-}
-
-void read_csv(TomlTable table, CsvSchema& csv, JobLabel& truth, char delimiter) {
-  const char separator = read_character(table, "separator", '|');
-  read_columns(table, separator, csv.columns);
-  csv.delimiter = read_character(table, "delimiter", delimiter);
-  std::string quote = "\"";
-  table.read("quote", quote);
-  require(quote.size() <= 1, table,
-          str(table.path("quote"), " must be one character, or empty: quotes are ordinary then"));
-  csv.quote = quote.empty() ? '\0' : quote[0];
-  table.read("cell_lines_max", csv.cell_lines_max);
-  table.read("strict", csv.strict);
-  table.read("header", csv.header);
-  table.read("comment", csv.comment);
-  read_unknown(table, csv);
-  read_csv_label(table, csv.label, truth);
-  table.refuse_unknown();
-}
-
-// Lines "LABEL<tab>any text" are cells of which the second is the rest of the line.
-void read_text(TomlTable table, CsvSchema& csv, JobLabel& truth) {
-  CsvSchema made;
-  made.columns = {{.name = "label", .dtype = DType::kString},
-                  {.name = "text", .dtype = DType::kString}};
-  made.label.column = "label";
-  made.delimiter = read_character(table, "separator", '\t');
-  made.quote = '\0';
-  made.last_takes_rest = true;
-  read_cell_label(table.table("label"), made.label, truth, false);
-  if (made.label.positive.empty()) made.columns[0].dtype = DType::kFloat32;
-  table.refuse_unknown();
-  csv = std::move(made);
-}
-
-// ---- other formats ----
-
-void read_records(TomlTable table, RecordSchema& records, JobLabel& truth) {
-  read_fields(table, records.fields);
-  read_named_label(table, records.label, truth);
-  table.refuse_unknown();
-}
-
-void read_libsvm(TomlTable table, LibsvmSchema& libsvm) {
-  table.read("dimension", libsvm.dimension);
-  table.read("zero_based", libsvm.zero_based);
-  read_label(table.table("label"), libsvm.label, false);
-  table.refuse_unknown();
-}
-
-void read_tfrecords(TomlTable table, ExampleSchema& examples, JobLabel& truth) {
-  read_example_features(table, examples.features);
-  read_named_label(table, examples.label, truth);
-  table.refuse_unknown();
+// All formats' tables are read whichever is chosen; job_limits.cc refuses those that would not be
+// used.
+void read_formats(TomlTable& table, JobData& data) {
+  for (const JobFormatPtr& each : job_formats()) {
+    const std::shared_ptr<JobFormat> format = make_job_format(each->name());
+    JobLabel truth;
+    if (format->has_table()) format->read(table.table(format->name()), truth, data.train);
+    if (format->name() != data.format) continue;
+    data.schema = format;
+    data.truth = truth;
+  }
 }
 
 }  // namespace
 
-const std::vector<std::string>& data_formats() {
-  static const std::vector<std::string> all = {"csv",       "records", "libsvm",
-                                               "tfrecords", "text",    "criteo"};
-  return all;
+// `_SUCCESS` stands before the parts of Spark.
+std::string telling_ending(const std::vector<std::string>& files) {
+  for (const std::string& file : files)
+    if (!format_of_ending(ending(file)).empty()) return ending(file);
+  return "";
 }
 
-const std::string& JobData::label() const {
-  if (format == "records") return records.label;
-  if (format == "tfrecords") return tfrecords.label;
-  return is_text() ? csv.label.column : libsvm.label.column;
-}
+bool JobData::has_columns() const { return form().form() == FeatureForm::kColumns; }
 
-std::string JobData::label_key() const {
-  if (format == "csv") return "data.csv.label.column";
-  return str("data.", format, ".label");
-}
+const std::string& JobData::label() const { return form().label(); }
+
+std::string JobData::label_key() const { return form().label_key(); }
 
 void read_data(TomlTable table, JobData& data) {
   read_files(table, "train", data.train);
@@ -166,17 +92,7 @@ void read_data(TomlTable table, JobData& data) {
   table.read("group", data.group);
   table.read("candidate", data.candidate);
   table.read("visitation", data.visitation);
-  const bool tabs = telling_ending(data.train) == ".tsv";
-  std::map<std::string, JobLabel> truths;  // by format
-  read_csv(table.table("csv"), data.csv, truths["csv"], tabs ? '\t' : ',');
-  CsvSchema text;
-  read_text(table.table("text"), text, truths["text"]);
-  if (data.format == "text") data.csv = text;
-  if (data.format == "criteo") data.csv = criteo_tsv_schema();
-  read_records(table.table("records"), data.records, truths["records"]);
-  read_libsvm(table.table("libsvm"), data.libsvm);
-  read_tfrecords(table.table("tfrecords"), data.tfrecords, truths["tfrecords"]);
-  data.truth = truths[data.format];
+  read_formats(table, data);
   TomlTable service = table.table("service");
   if (table.has("service")) data.service = read_service(std::move(service));
   table.refuse_unknown();

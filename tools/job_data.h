@@ -1,18 +1,20 @@
 // [data] of a job file: which files, in which form, and how often they are read.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "data/example_schema.h"
 #include "data/file_schema.h"
-#include "data/schema.h"
 #include "tools/job_label.h"
 
 namespace cairn::tools {
 
+class JobFormat;
 class TomlTable;
+using JobFormatPtr = std::shared_ptr<const JobFormat>;
+std::shared_ptr<JobFormat> make_job_format(const std::string& name);  // job_format.h
 
 // [data.service]: training data that is read through a data service; job_service.h.
 struct JobService {
@@ -44,16 +46,12 @@ struct JobData {
   // How workers that each go at their own pace read the data: by_worker, or exactly_once.
   std::string visitation = "by_worker";
   JobLabel truth;
-  CsvSchema csv;  // of text and criteo, too
-  RecordSchema records;
-  LibsvmSchema libsvm = {.label = {.column = "label", .binary = true}};
-  ExampleSchema tfrecords;
+  JobFormatPtr schema = make_job_format("csv");  // what the table of the format says
   JobService service;
 
-  // Whether it is lines of cells, which csv describes.
-  bool is_text() const { return format == "csv" || format == "text" || format == "criteo"; }
+  const JobFormat& form() const { return *schema; }
   // Whether [features] says what becomes of its columns. The others hold what models read.
-  bool has_columns() const { return is_text() || format == "tfrecords"; }
+  bool has_columns() const;
   // The column of the label; empty: none was named. And the key that names it.
   const std::string& label() const;
   std::string label_key() const;
@@ -72,9 +70,6 @@ struct JobValidation {
   std::vector<std::string> where;  // conditions on its rows; on those of split_by in addition
   bool given() const { return !files.empty() || !split_by.empty(); }
 };
-
-// csv, records, libsvm, tfrecords, text, criteo.
-const std::vector<std::string>& data_formats();
 
 //   Errors  InvalidArgument: file, line and what is wrong. NotFound: a pattern that no file has.
 void read_data(TomlTable table, JobData& data);

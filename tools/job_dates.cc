@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "core/base/error.h"
-#include "tools/job_columns.h"
+#include "tools/job_format.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -76,18 +76,9 @@ void read_column(TomlTable& table, const std::string& key, const toml::node& val
     one.fail(*reference, "reference", "beside the part \"age\", which is counted to it");
 }
 
-// How the column of a format is made one of dates.
-std::string cure(const JobData& data, const std::string& column) {
-  if (data.format == "csv")
-    return str("give it the format of its dates, \"", column,
-               ":date:%Y-%m-%d\", or dtype int64 if it holds seconds since 1970");
-  if (data.is_text()) return str("data.format = \"", data.format, "\" has none");
-  return "write it as one int64, the seconds since 1970-01-01 UTC";
-}
-
 // "" if the column has one int64 per example, or is not there; otherwise its type.
-std::string wrong_type(const JobData& data, const std::string& column) {
-  for (const auto& [name, dtype, single] : column_types(data))
+std::string wrong_type(const JobFormat& format, const std::string& column) {
+  for (const auto& [name, dtype, single] : format.columns())
     if (name == column && !(dtype == DType::kInt64 && single))
       return str(dtype_name(dtype), single ? "" : "[]");
   return "";
@@ -103,11 +94,13 @@ void read_dates(TomlTable dates, JobFeatures& features) {
 
 void verify_dates(const Job& job, const PlaceOf& place) {
   for (const auto& [column, dates] : job.features.dates)
-    if (const std::string type = wrong_type(job.data, column); !type.empty())
+    if (const std::string type = wrong_type(job.data.form(), column); !type.empty())
       throw InvalidArgumentError(
           str(place("features.dates." + column), ": the column is ", type,
-              ", and one date per example is wanted: ", cure(job.data, column)));
-  for (const CsvColumn& column : job.data.csv.columns)
+              ", and one date per example is wanted: ", job.data.form().date_cure(column)));
+  const CsvSchema* const cells = job.data.form().cells();
+  if (cells == nullptr) return;
+  for (const CsvColumn& column : cells->columns)
     if (!column.date_format.empty() && job.features.id_rows.contains(column.name))
       throw InvalidArgumentError(str(place("features.ids." + column.name), ": the column holds ",
                                      "dates, which are no ids: name it under features.dates"));

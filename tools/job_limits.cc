@@ -8,10 +8,10 @@
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/known_names.h"
 #include "tools/job_callbacks.h"
-#include "tools/job_columns.h"
 #include "tools/job_conditions.h"
 #include "tools/job_crosses.h"
 #include "tools/job_dates.h"
+#include "tools/job_format.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
@@ -71,7 +71,6 @@ void verify_numbers(const Job& job, const Limits& limits) {
     limits.refuse("validation.share",
                   str(" is ", job.validation.share, ": a number above 0 and below 1 is wanted"));
   limits.name("data.format", job.data.format, data_formats());
-  limits.whole("data.libsvm.dimension", job.data.libsvm.dimension, 0, kRowsMax);
   limits.name("model.combiner", job.model.combiner, {"mean", "sum", "sqrtn"});
   limits.whole("model.embedding_dim", job.model.embedding_dim, 1, kUnitsMax);
   limits.each("model.hidden", job.model.hidden, kUnitsMax);
@@ -109,7 +108,7 @@ void verify_objective(const Job& job, const Limits& limits) {
     limits.refuse("model.objective",
                   str(" is \"", model.objective, "\", and ", job.data.label_key(),
                       " has a threshold, which is of \"binary\" and \"ranking\""));
-  if (job.data.truth.skip_unknown && !job.data.is_text())
+  if (job.data.truth.skip_unknown && job.data.form().cells() == nullptr)
     limits.refuse(job.data.label_key(), ": unknown = \"skip\" is of csv and text");
   if (!model.threshold.rule.empty() && !job.validation.given())
     limits.refuse("model.threshold",
@@ -122,13 +121,10 @@ void verify_objective(const Job& job, const Limits& limits) {
     limits.refuse("model.kind", str(" is \"", model.kind,
                                     "\", which gives one number: of model.objective = "
                                     "\"multiclass\" are \"wide\", \"deep\" and \"wide_deep\""));
-  if (!model.class_texts.empty() && !job.data.is_text())
+  if (!model.class_texts.empty() && job.data.form().cells() == nullptr)
     limits.refuse("model.classes",
                   str(" are texts, and the label of data.format = \"", job.data.format,
                       "\" is a class's number: give the number of classes"));
-  if (job.data.format == "libsvm")
-    limits.refuse("model.objective",
-                  " is \"multiclass\": labels of libsvm are two classes, or numbers");
 }
 
 // The examples of a list have to stay together where losses compare them; metrics collect them.
@@ -147,7 +143,7 @@ void verify_lists(const Job& job, const Limits& limits) {
   const std::string what = str(ranks ? " is \"ranking\"" : " names \"" + listed + "\"");
   if (data.group.empty())
     limits.refuse(key, what + ": name with data.group the column whose equal values make a list");
-  if (data.format == "text" || data.format == "criteo")
+  if (data.form().fixed_columns())
     limits.refuse(key, str(what, ", and data.format = \"", data.format,
                            "\" has no column that says to which list a line belongs"));
   if (data.group == data.label() || data.group == data.weight)
@@ -250,7 +246,7 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
 // Which features no column can be.
 void verify_feature_types(const Job& job, const Limits& limits) {
   if (!job.data.has_columns()) return;
-  const std::vector<ColumnType> columns = column_types(job.data);
+  const std::vector<ColumnType> columns = job.data.form().columns();
   std::vector<std::string> names;
   for (const ColumnType& column : columns) names.push_back(column.name);
   for_each_named_column(job.features, [&](const std::string& key, const std::string& column) {
@@ -297,17 +293,17 @@ void verify_label_and_weight(const Job& job, const Limits& limits) {
   const JobData& data = job.data;
   verify_is_no_feature(job, data.label(), data.label_key(), "label", limits);
   verify_is_no_feature(job, data.weight, "data.weight", "weight", limits);
-  for (const CsvColumn& column : data.csv.columns)
-    if (data.is_text() && column.missing_indicator && !column.skip &&
+  const CsvSchema* const cells = data.form().cells();
+  for (const CsvColumn& column : cells == nullptr ? std::vector<CsvColumn>() : cells->columns)
+    if (column.missing_indicator && !column.skip &&
         (column.name == data.label() || column.name == data.weight))
-      limits.refuse("data.csv.columns", str(": \"", column.name, "\" is the ",
-                                            column.name == data.weight ? "weight" : "label",
-                                            ", and its indicator would be a feature: remove "
-                                            "\"indicator\""));
+      limits.refuse(
+          str("data.", data.format, ".columns"),
+          str(": \"", column.name, "\" is the ", column.name == data.weight ? "weight" : "label",
+              ", and its indicator would be a feature: remove "
+              "\"indicator\""));
   if (!data.weight.empty() && data.weight == data.label())
     limits.refuse("data.weight", str(" is \"", data.weight, "\", which is the label"));
-  if (!data.weight.empty() && data.format == "libsvm")
-    limits.refuse("data.weight", ": lines of libsvm have no column of weights");
 }
 
 // Keys that the data format does not read would be ignored silently.
@@ -320,6 +316,8 @@ void verify_format(const Job& job, const GivenKeys& given, const Limits& limits)
   };
   for (const std::string& other : data_formats())
     refuse_if(other != format && given.contains("data." + other), "data." + other);
+  job.data.form().verify(
+      job, [&](const std::string& key, const std::string& why) { limits.refuse(key, why); });
   if (job.data.has_columns()) return;
   const JobFeatures& features = job.features;
   refuse_if(!features.numeric.empty(), "features.numeric");
@@ -329,13 +327,10 @@ void verify_format(const Job& job, const GivenKeys& given, const Limits& limits)
   refuse_if(!features.hashed.empty(), "features.hashed");
   refuse_if(!features.bucketised.empty(), "features.bucketised");
   refuse_if(!features.text.empty(), "features.text");
-  if (format != "libsvm") return;
+  if (job.data.form().form() != FeatureForm::kBag) return;
   refuse_if(!features.ids.empty(), "features.ids");
   refuse_if(!features.crosses.empty(), "features.crosses");
   refuse_if(!features.dates.empty(), "features.dates");
-  if (job.data.libsvm.dimension == 0)
-    limits.refuse("data.libsvm.dimension",
-                  " is not given: it says how many different indexes there are");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "rpc/net/network.h"
 #include "service/consumer/distribute.h"
+#include "tools/job_format.h"
 #include "tools/known_name.h"
 #include "tools/run_place.h"
 #include "tools/toml_table.h"
@@ -125,7 +126,7 @@ std::vector<std::string> service_warnings(const Job& job, int data_workers) {
   const std::size_t files = job.data.train.size();
   const auto wanted = static_cast<std::size_t>(std::max(2, data_workers));
   if (!service.given || data_workers == 1 || service.mode != "dynamic" || files >= wanted ||
-      (job.data.format == "records" && files == 1))
+      (job.data.form().form() == FeatureForm::kNumbers && files == 1))
     return {};
   return {str("warning: data.train is ", files, files == 1 ? " file" : " files",
               ", and data.service.mode = \"dynamic\" deals out whole files: ",

@@ -6,6 +6,7 @@
 #include "core/graph/ops.h"
 #include "nn/layers/dense.h"
 #include "nn/losses/ranking_losses.h"
+#include "tools/job_format.h"
 #include "tools/known_name.h"
 
 namespace cairn::tools {
@@ -61,6 +62,22 @@ void verify_towers(const Job& job, const PlaceOf& place) {
                                      "model.candidate names it: name it, or remove the feature"));
 }
 
+// Whether the job names columns, of which features are made.
+bool names_columns(const JobFormat& format) {
+  return format.form() == FeatureForm::kColumns && !format.fixed_columns();
+}
+
+// "csv and tfrecords"
+std::string formats_with_names() {
+  std::vector<std::string> names;
+  for (const JobFormatPtr& format : job_formats())
+    if (names_columns(*format)) names.emplace_back(format->name());
+  std::string all = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i)
+    all += str(i + 1 == names.size() ? " and " : ", ", names[i]);
+  return all;
+}
+
 }  // namespace
 
 void verify_retrieval(const Job& job, const PlaceOf& place) {
@@ -78,10 +95,9 @@ void verify_retrieval(const Job& job, const PlaceOf& place) {
       refuse("data.candidate", " is of model.objective = \"retrieval\": remove it, or set that");
     return;
   }
-  if (data.format != "csv" && data.format != "tfrecords")
-    refuse("model.objective", str(" is \"retrieval\", which reads csv and tfrecords, and "
-                                  "data.format is \"",
-                                  data.format, "\""));
+  if (!names_columns(data.form()))
+    refuse("model.objective", str(" is \"retrieval\", which reads ", formats_with_names(),
+                                  ", and data.format is \"", data.format, "\""));
   if (!data.label().empty())
     refuse(data.label_key(),
            ": model.objective = \"retrieval\" has no label, since every row is a "

@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/printable.h"
+#include "tools/job_format.h"
 
 namespace cairn::tools {
 namespace {
@@ -22,15 +23,16 @@ struct NamedTexts {
   std::vector<std::string> texts;
 };
 
-const CsvLabel& label_of(const Job& job) {
-  return job.data.format == "libsvm" ? job.data.libsvm.label : job.data.csv.label;
+CsvLabel label_of(const Job& job) {
+  const CsvLabel* const texts = job.data.form().label_texts();
+  return texts == nullptr ? CsvLabel() : *texts;
 }
 
 NamedTexts positive_texts(const Job& job) {
   return {str("data.", job.data.format, ".label.positive"), label_of(job).positive};
 }
 
-bool has_texts(const Job& job) { return job.data.is_text() || job.data.format == "libsvm"; }
+bool has_texts(const Job& job) { return job.data.form().label_texts() != nullptr; }
 
 // The first is that of the positive texts, the second that of the negative ones.
 std::vector<NamedTexts> named_texts(const Job& job) {
@@ -69,44 +71,16 @@ class LabelCounts {
   std::map<std::string, std::int64_t> counts_;
 };
 
-// Rows that do not fit were told, or left out, when the features were fitted.
-Dataset cells_of(const Job& job, const std::vector<std::string>& files,
-                 const std::vector<std::string>& where) {
-  CsvSchema schema = job.data.csv;
-  for (CsvColumn& column : schema.columns) {
-    if (column.name != schema.label.column) {
-      column.skip = column.skip || where.empty();
-      column.missing_indicator = false;
-      continue;
-    }
-    column.dtype = DType::kString;
-    column.default_value.reset();
-    column.date_format.clear();
-    column.separator = 0;
-    column.missing_indicator = false;
-  }
-  schema.label = {};
-  schema.where = where;
-  return Dataset::csv(files, schema,
-                      {.on_error = OnError::kSkipAndCount, .empty_files = EmptyFiles::kSkip});
-}
-
 // The texts that stand for no label, where such rows are left out.
 std::set<std::string> unknown_texts(const Job& job) {
   std::set<std::string> unknown;
-  if (!job.data.truth.skip_unknown) return unknown;
-  unknown = {"", job.data.csv.unknown};
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (column.name == job.data.csv.label.column)
+  const CsvSchema* const cells = job.data.form().cells();
+  if (!job.data.truth.skip_unknown || cells == nullptr) return unknown;
+  unknown = {"", cells->unknown};
+  for (const CsvColumn& column : cells->columns)
+    if (column.name == cells->label.column)
       unknown.insert(column.unknown.begin(), column.unknown.end());
   return unknown;
-}
-
-// The text before the first blank of a line; empty for a comment.
-std::string first_word(const std::string& line) {
-  const std::size_t begin = line.find_first_not_of(" \t");
-  if (begin == std::string::npos || line[begin] == '#') return "";
-  return line.substr(begin, line.find_first_of(" \t", begin) - begin);
 }
 
 // Counts labels until `enough` says so.
@@ -114,21 +88,18 @@ template <typename Enough>
 void count_labels(const Job& job, const std::vector<std::string>& files,
                   const std::vector<std::string>& where, LabelCounts& counts, Enough enough) {
   if (files.empty() || enough()) return;
-  const bool libsvm = job.data.format == "libsvm";
-  const Dataset rows = (libsvm ? Dataset::text_lines(files, {.on_error = OnError::kSkipAndCount,
-                                                             .empty_files = EmptyFiles::kSkip})
-                               : cells_of(job, files, where))
-                           .batch(256);
-  const std::size_t place = libsvm ? 0 : rows.element_spec().find(job.data.csv.label.column);
+  const JobFormat& format = job.data.form();
+  const Dataset rows = format.label_rows(files, where).batch(256);
+  const ElementSpec spec = rows.element_spec();
+  const std::size_t place = spec.columns.size() == 1 ? 0 : spec.find(format.label());
   const std::set<std::string> unknown = unknown_texts(job);
   const auto batches = open(rows);
   while (!enough()) {
     const auto batch = batches->next();
     if (!batch) return;
-    for (const auto& cell : (*batch)[place].string_values()) {
-      const std::string text = libsvm ? first_word(cell) : cell;
-      if (!(libsvm && text.empty()) && !unknown.contains(text)) counts.add(text);
-    }
+    for (const auto& cell : (*batch)[place].string_values())
+      if (const auto text = format.label_in(cell); text && !unknown.contains(*text))
+        counts.add(*text);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/disk/output_file.h"
-#include "data/stage_spec.h"
+#include "data/file_source.h"
 #include "model/loaded_model.h"
 #include "model/predictions.h"
 #include "tools/job_warnings.h"
@@ -30,14 +30,10 @@ Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
   const std::vector<std::string> files = request.paths();
   const Dataset raw =
       request.skip_bad_rows ? model.read(files, OnError::kSkipAndCount) : model.read(files);
-  const auto* csv = std::get_if<CsvSpec>(&raw.last()->kind);
-  if (csv == nullptr || csv->schema.header || csv->schema.last_takes_rest) return raw;
-  const std::string& label = model.about().label;
-  CsvSchema schema = csv->schema;
-  for (CsvColumn& column : schema.columns)
-    if (column.name == label) column.skip = column.optional = true;
-  if (schema.label.column == label) schema.label = {};
-  return Dataset::csv(csv->paths, std::move(schema), csv->options);
+  const FileSource* const source = file_source_of(*raw.last());
+  const FileSourcePtr without =
+      source == nullptr ? nullptr : source->without_column(model.about().label);
+  return without == nullptr ? raw : dataset_of(without);
 }
 
 // A batch that fails is lost whole, so its rows before the error are predicted once more, one by

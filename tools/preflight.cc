@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/disk/output_file.h"
 #include "data/fit.h"
+#include "tools/job_format.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
@@ -70,7 +71,7 @@ std::vector<std::string> try_judged_data(const Job& job, const FittedFeatures& f
   std::vector<std::string> told;
   for (const JudgedData& judged : judged_sources(job, features)) {
     if (judged.key == "data.train") continue;
-    const bool all = job.data.format != "records";
+    const bool all = job.data.form().form() != FeatureForm::kNumbers;
     const Fit read = fit(all ? judged.data : judged.data.take(job.evaluation.batch), {});
     if (std::string text = empty_files_text(read.lines, judged.key); !text.empty())
       told.push_back(std::move(text));

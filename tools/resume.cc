@@ -11,6 +11,7 @@
 #include "model/fitted_columns.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"
+#include "tools/job_format.h"
 
 namespace cairn::tools {
 namespace {
@@ -25,7 +26,8 @@ std::string quoted(const std::vector<std::string>& texts) {
 // The objective and the label's column, in words.
 std::string label_text(const Job& job) {
   const JobData& data = job.data;
-  const CsvLabel& label = data.format == "libsvm" ? data.libsvm.label : data.csv.label;
+  const CsvLabel* const texts = data.form().label_texts();
+  const CsvLabel label = texts == nullptr ? CsvLabel() : *texts;
   std::string text = str(job.model.objective, " of ", quoted({data.label()}));
   if (data.truth.above) text += str(", 1 above ", *data.truth.above);
   if (data.truth.below) text += str(", 1 below ", *data.truth.below);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/auto_shard.h"
+#include "data/file_source.h"
 #include "data/stage_spec.h"
 
 namespace cairn::service {
@@ -102,12 +103,10 @@ void count_passes(std::int64_t& passes, const StageSpec& spec) {
 
 // Where bad records are left out, only reading tells which one an element is.
 std::int64_t elements_of(const SpecPtr& source) {
-  if (const auto* records = std::get_if<RecordsSpec>(&source->kind))
-    if (records->options.on_error == OnError::kSkipAndCount) return -1;
-  const bool seekable = std::holds_alternative<RangeSpec>(source->kind) ||
-                        std::holds_alternative<TensorsSpec>(source->kind) ||
-                        std::holds_alternative<RecordsSpec>(source->kind) ||
-                        std::holds_alternative<IdxSpec>(source->kind);
+  const FileSource* const files = file_source_of(*source);
+  const bool seekable = files != nullptr ? files->counts()
+                                         : std::holds_alternative<RangeSpec>(source->kind) ||
+                                               std::holds_alternative<TensorsSpec>(source->kind);
   return seekable ? cardinality(Dataset(source)) : -1;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "data/format/json_lines.h"
 #include "data/tfrecord_writer.h"
 #include "tests/data/damage.h"
 
@@ -31,6 +32,11 @@ std::map<std::string, Format> formats() {
       {"text",
        {"one\ntwo\n", "three\nfour\n", [](auto& path) { return Dataset::text_lines(path); }}},
       {"libsvm", {"1 1:1\n0 2:3\n", "1 4:5\n", [](auto& path) { return Dataset::libsvm(path); }}},
+      {"json_lines",
+       {"{\"n\": 1, \"s\": \"a\"}\n{\"s\": \"b\", \"n\": 2}\n", "{\"n\": 3, \"s\": \"c\"}\n",
+        [](auto& path) {
+          return json_lines({path}, {.columns = {{"n", DType::kInt32}, {"s", DType::kString}}});
+        }}},
       {"tfrecords",
        {framed("one") + framed("two"), framed("three"),
         [](auto& path) { return Dataset::tfrecords(path); }}},

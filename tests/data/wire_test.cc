@@ -87,6 +87,41 @@ std::vector<std::byte> resealed(std::vector<std::byte> bytes) {
   return bytes;
 }
 
+// A checkpoint keeps the fingerprint of the data that its positions are of. These were recorded
+// before formats became classes of their own.
+TEST(DatasetWire, SourcesOfFilesKeepTheirFingerprints) {
+  CsvSchema csv{{{"a", DType::kInt64}, {"b", DType::kString, "none"}, {"c", DType::kFloat32}},
+                {"c"}};
+  csv.where = {"a > 0"};
+  csv.columns[0].ids = {{100}, 7};
+  csv.columns[1].unknown = {"x", "y"};
+  const RecordSchema records{
+      {{"l", DType::kFloat32, 1}, {"ids", DType::kInt32, 4, {{9}, {}}}}, "l", true};
+  const ExampleSchema examples{
+      {{"l"}, {"x", DType::kInt64, {3}, false, "1", {{9}, 3}}, {"r", DType::kString, {}, true}},
+      "l",
+      false,
+      3,
+      false};
+  const std::vector<std::string> files{"f1", "f2"}, others{"a", "b"};
+  EXPECT_EQ(fingerprint(
+                Dataset::csv(files, csv, {OnError::kSkipAndCount, EmptyFiles::kSkip}).shard(3, 1)),
+            0x26bfbdacaa9a28b6u);
+  EXPECT_EQ(fingerprint(Dataset::records(files, records)), 0xa03999d89b950abfu);
+  EXPECT_EQ(fingerprint(Dataset::text_lines(
+                others, {"t", true, 99, OnError::kSkipAndCount, EmptyFiles::kSkip})),
+            0x89b36be107f7dfcdu);
+  EXPECT_EQ(fingerprint(Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9})),
+            0x978367f25c69d588u);
+  EXPECT_EQ(fingerprint(Dataset::tfrecords(others, examples,
+                                           {OnError::kSkipAndCount, 77, EmptyFiles::kSkip})),
+            0xed80ac5ee85f1c01u);
+  EXPECT_EQ(
+      fingerprint(Dataset::idx(
+          {{"i", {"a", "b"}, DType::kUint8, {28, 28}}, {"l", {"c", "d"}, DType::kInt32, {}}}, "l")),
+      0x433c70714eec0819u);
+}
+
 TEST(DatasetWire, RoundTripKeepsEveryFact) {
   for (const auto& dataset : one_of_each()) {
     auto bytes = serialize(dataset);

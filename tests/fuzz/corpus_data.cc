@@ -52,6 +52,19 @@ void libsvm_files() {
   seed("libsvm", "stages", std::string(1, 16 | 32 | 8) + lines + "\n" + lines);
 }
 
+void json_lines_files() {
+  const std::string lines =
+      R"({"a": 1, "b": "yes", "c": [1, -2.5e3], "d": ["x", "\u00e9\n"], "more": {"a": [null]}})"
+      "\n\n"
+      R"({"d":[],"b":"no","a":-9007199254740993,"c":null})";
+  seed("json_lines", "plain", std::string(1, 0) + lines);
+  seed("json_lines", "label", std::string(1, 1 | 4) + "\xEF\xBB\xBF" + lines + "\r\n");
+  seed("json_lines", "skipping",
+       std::string(1, 2 | 8) + lines + "\n{\"a\": 1, \"a\": 2}\n[1]\n{\"a\"\n" + lines);
+  seed("json_lines", "missing", std::string(1, 8 | 16) + "{}\n{\"b\": null}\n" + lines);
+  seed("json_lines", "gzip", std::string(1, 8) + gzip(lines + "\n" + lines));
+}
+
 void tfrecord_files() {
   const std::string example = ExampleMessage()
                                   .integers("x", {1, 300})
@@ -88,6 +101,7 @@ void seeds_of_data() {
   csvs();
   text_files();
   libsvm_files();
+  json_lines_files();
   tfrecord_files();
   idx_files();
 }

@@ -1,12 +1,7 @@
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "tests/fuzz/refusal.h"
-#include "tests/fuzz/temporary_file.h"
+#include "tests/fuzz/read_dataset.h"
 
 namespace cairn::fuzz {
 namespace {
-
-constexpr int kElementsMax = 200;
 
 // The choice has a bit a property: header, trim, tabs, skipping bad lines (below), lists in a cell,
 // comments, stages above (below), and cells of several lines; strict where there are comments, no
@@ -30,30 +25,14 @@ CsvSchema schema_of(unsigned choice) {
   return schema;
 }
 
-void read_some(DatasetIterator& iterator) {
-  for (int i = 0; i < kElementsMax && iterator.next(); ++i) continue;
-}
-
 }  // namespace
 
 void csv(Bytes input) {
   const unsigned choice = take_choice(input);
   const TemporaryFile file(input);
-  const CsvOptions options{(choice & 8) != 0 ? OnError::kSkipAndCount : OnError{}};
-  if ((choice & 64) == 0)
-    may_refuse([&] {
-      const Dataset lines = Dataset::csv(file.path(), schema_of(choice), options);
-      const auto all = open(lines);
-      read_some(*all);
-      read_some(*open(lines, all->state()));
-    });
-  if ((choice & 64) != 0)
-    may_refuse([&] {
-      const auto some = open(
-          Dataset::csv(file.path(), schema_of(choice), options).shard(3, 1).shuffle(4, 1).batch(2));
-      some->skip_to(1);
-      read_some(*some);
-    });
+  const CsvOptions options{policy_of(choice, 8)};
+  read_or_refuse([&] { return Dataset::csv(file.path(), schema_of(choice), options); },
+                 (choice & 64) != 0);
 }
 
 }  // namespace cairn::fuzz

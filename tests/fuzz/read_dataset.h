@@ -1,11 +1,34 @@
 // What the targets of file formats do with a dataset over one file.
 #pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "core/base/error.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "tests/fuzz/refusal.h"
-#include "tests/fuzz/temporary_file.h"
+#include "tests/fuzz/targets.h"
 
 namespace cairn::fuzz {
+
+// A file in memory under a path of its own, for readers that open paths.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(Bytes bytes) : fd_(::memfd_create("cairn-fuzz", MFD_CLOEXEC)) {
+    CAIRN_CHECK(
+        fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "no file in memory");
+  }
+  ~TemporaryFile() { ::close(fd_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return str("/proc/self/fd/", fd_); }
+
+ private:
+  int fd_;
+};
 
 inline void read_some(DatasetIterator& iterator) {
   constexpr int kElementsMax = 200;

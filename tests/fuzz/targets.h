@@ -22,6 +22,7 @@ void graph(Bytes input);         // core: a function: parsed, verified, planned,
 void hello(Bytes input);         // rpc: the greeting and its reply
 void idx(Bytes input);           // data: an IDX file, plain or gzip
 void job(Bytes input);           // tools: a job file
+void json_lines(Bytes input);    // data: a file of JSON lines
 void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
 void libsvm(Bytes input);        // data: a file of libsvm's lines
 void manifest(Bytes input);      // storage: MANIFEST.json
@@ -46,6 +47,7 @@ inline constexpr Target kTargets[] = {{"csv", csv},
                                       {"hello", hello},
                                       {"idx", idx},
                                       {"job", job},
+                                      {"json_lines", json_lines},
                                       {"lane_message", lane_message},
                                       {"libsvm", libsvm},
                                       {"manifest", manifest},

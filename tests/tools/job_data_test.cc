@@ -11,6 +11,7 @@
 #include "data/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/job.h"
+#include "tools/job_format.h"
 #include "tools/job_model.h"
 
 namespace cairn::tools {
@@ -105,7 +106,7 @@ TEST_F(JobDataTest, TheFormatFollowsFromTheEndingOrTheTableUnlessItIsSaid) {
   EXPECT_EQ(format("train = 'a.gz'\n[data.libsvm]\ndimension = 9"), "libsvm");
   EXPECT_EQ(format("train = 'a.txt'"), "csv");
   EXPECT_EQ(format("train = 'a.csv'\nformat = 'text'"), "text");
-  EXPECT_EQ(job("[data]\ntrain = 'a.tsv'").data.csv.delimiter, '\t');
+  EXPECT_EQ(job("[data]\ntrain = 'a.tsv'").data.form().cells()->delimiter, '\t');
 }
 
 TEST_F(JobDataTest, AFormatThatIsNotThereIsToldTheNearest) {

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
+#include "tools/job_format.h"
 #include "tools/job_words.h"
 #include "tools/report.h"
 
@@ -116,9 +117,9 @@ TEST(JobWarnings, FilesWithoutRowsArePassedOverAndToldIfTheJobSaysSo) {
 }
 
 TEST(JobFile, SaysWhatQuotesAre) {
-  EXPECT_EQ(text_job("a.csv").data.csv.quote, '"');
+  EXPECT_EQ(text_job("a.csv").data.form().cells()->quote, '"');
   const CsvSchema csv =
-      text_job("a.csv", "quote = ''\nstrict = true\ncell_lines_max = 5\n").data.csv;
+      *text_job("a.csv", "quote = ''\nstrict = true\ncell_lines_max = 5\n").data.form().cells();
   EXPECT_EQ(csv.quote, '\0');
   EXPECT_TRUE(csv.strict);
   EXPECT_EQ(csv.cell_lines_max, 5);

@@ -1,16 +1,19 @@
-// Flat binary records. All have the same size, so any record is found by multiplication: skipping,
-// resuming and counting read nothing, unless bad records are left out.
+#include "data/format/records.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "data/byte_source.h"
+#include "data/dataset.h"
 #include "data/decompressor.h"
 #include "data/empty_file.h"
+#include "data/format/counted_stage.h"
 #include "data/label_range.h"
-#include "data/stage.h"
+#include "data/wire_parts.h"
 
 namespace cairn {
 namespace {
@@ -18,7 +21,14 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "records are little-endian, and read as they lie");
 
-constexpr std::int64_t kBytesAtOnce = 1 << 20;
+constexpr std::int64_t kRecordBytesAtOnce = 1 << 20;
+
+std::int64_t record_bytes(const RecordSchema& schema) {
+  std::int64_t bytes = 0;
+  for (const auto& field : schema.fields)
+    bytes += field.count * static_cast<std::int64_t>(dtype_bytes(field.dtype));
+  return bytes;
+}
 
 // Copies the field at `offset` of each record to a column of its own. Records lie row by row,
 // batches are wanted column by column.
@@ -33,26 +43,24 @@ void deal_out(const char* records, std::int64_t rows, std::size_t record, std::s
   }
 }
 
-class RecordsSource final : public Stage {
+class RecordsSource final : public CountedStage {
  public:
-  RecordsSource(std::shared_ptr<const StageSpec> spec, LineEvents events)
-      : spec_(std::move(spec)),
-        records_(std::get<RecordsSpec>(spec_->kind)),
+  RecordsSource(std::shared_ptr<const StageSpec> spec, const RecordFiles& records,
+                LineEvents events)
+      : CountedStage(records.counts_of_files(events), "the record"),
+        spec_(std::move(spec)),
+        records_(records),
         label_range_(label_range(records_.schema)),
         events_(std::move(events)),
-        layout_(std::make_shared<BlockLayout>(spec_->element)) {
-    record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
-    rows_of_ = record_counts(records_, events_);
-  }
+        layout_(std::make_shared<BlockLayout>(spec_->element)),
+        record_(record_bytes(records_.schema)) {}
 
   Block next(std::int64_t most) override {
-    for (;;) {
-      while (file_ < rows_of_.size() && row_ == rows_of_[file_]) next_file();
-      if (file_ == rows_of_.size()) return {};
-      std::int64_t rows = std::min(
-          {most, rows_of_[file_] - row_, std::max<std::int64_t>(1, kBytesAtOnce / record_)});
+    while (find_row()) {
+      std::int64_t rows =
+          std::min({most, rows_left(), std::max<std::int64_t>(1, kRecordBytesAtOnce / record_)});
       read(rows);
-      row_ += rows;
+      pass(rows);
       std::vector<Tensor> columns = columns_of(rows);
       if (const std::vector<BadRecord> bad = bad_records(columns); !bad.empty()) {
         rows = leave_out(bad, rows);
@@ -61,41 +69,28 @@ class RecordsSource final : public Stage {
       }
       return Block::packed(layout_, rows, std::move(columns));
     }
+    return {};
   }
 
   std::int64_t skip(std::int64_t count) override {
-    if (skips_bad()) return Stage::skip(count);  // only their values tell which ones count
-    std::int64_t gone = 0;
-    while (gone < count && file_ < rows_of_.size()) {
-      std::int64_t here = std::min(count - gone, rows_of_[file_] - row_);
-      gone += here;
-      row_ += here;
-      if (row_ == rows_of_[file_]) next_file();
-    }
-    return gone;
+    return records_.counts() ? CountedStage::skip(count) : Stage::skip(count);
   }
-  void restart(std::uint64_t) override {
-    file_ = 0;
-    row_ = 0;
+  void restart(std::uint64_t epoch) override {
+    CountedStage::restart(epoch);
     skipped_ = 0;
-    bytes_.reset();
   }
   void save(StateWriter& out) const override {
-    out.number(file_);
-    out.number(static_cast<std::uint64_t>(row_));
-    if (skips_bad()) out.number(static_cast<std::uint64_t>(skipped_));
+    CountedStage::save(out);
+    if (!records_.counts()) out.number(static_cast<std::uint64_t>(skipped_));
   }
   void load(StateReader& in) override {
-    file_ = static_cast<std::size_t>(
-        in.number_up_to(static_cast<std::int64_t>(rows_of_.size()), "the number of the file"));
-    row_ = in.number_up_to(file_ < rows_of_.size() ? rows_of_[file_] : 0, "the record");
-    if (skips_bad()) skipped_ = in.number_up_to(kCountMax, "the number of records left out");
-    bytes_.reset();
+    CountedStage::load(in);
+    if (!records_.counts()) skipped_ = in.number_up_to(kCountMax, "the number of records left out");
   }
   std::int64_t skipped() const override { return skipped_; }
 
  private:
-  bool skips_bad() const { return records_.options.on_error == OnError::kSkipAndCount; }
+  void leave_file() override { bytes_.reset(); }
 
   // The records in the buffer, field by field.
   std::vector<Tensor> columns_of(std::int64_t rows) const {
@@ -192,7 +187,7 @@ class RecordsSource final : public Stage {
     char* to = buffer_.data();
     for (std::int64_t row = 0; row < rows; ++row) {
       if (next != bad.end() && next->row == row) {
-        refuse(*next++, row_ - rows + row);
+        refuse(*next++, this->row() - rows + row);
         continue;
       }
       std::memmove(to, &buffer_[static_cast<std::size_t>(row * record_)],
@@ -202,9 +197,9 @@ class RecordsSource final : public Stage {
     return rows - static_cast<std::int64_t>(bad.size());
   }
   void refuse(const BadRecord& bad, std::int64_t number) {
-    const std::string message = str(records_.paths[file_], ": record ", number,
+    const std::string message = str(records_.paths[file()], ": record ", number,
                                     " (from 0), field \"", bad.field, "\": ", bad.why);
-    if (!skips_bad())
+    if (records_.counts())
       throw InvalidArgumentError(
           str(message, "; mend the record, or leave such records out with OnError::kSkipAndCount"));
     ++skipped_;
@@ -212,16 +207,11 @@ class RecordsSource final : public Stage {
     ++told_;
     events_.on_skipped_row(message);
   }
-  void next_file() {
-    ++file_;
-    row_ = 0;
-    bytes_.reset();
-  }
   // A file may be shortened by somebody else after its size was taken.
   void read(std::int64_t rows) {
-    const std::string& path = records_.paths[file_];
+    const std::string& path = records_.paths[file()];
     if (!bytes_) bytes_ = open_plain_bytes(path);
-    bytes_->seek(static_cast<std::uint64_t>(row_ * record_));
+    bytes_->seek(static_cast<std::uint64_t>(row() * record_));
     buffer_.resize(static_cast<std::size_t>(rows * record_));
     for (std::size_t have = 0; have < buffer_.size();) {
       std::size_t got = bytes_->read(buffer_.data() + have, buffer_.size() - have);
@@ -231,14 +221,11 @@ class RecordsSource final : public Stage {
   }
 
   std::shared_ptr<const StageSpec> spec_;
-  const RecordsSpec& records_;
+  const RecordFiles& records_;  // of spec_
   const LabelRange label_range_;
   LineEvents events_;
   std::shared_ptr<const BlockLayout> layout_;
-  std::int64_t record_ = 1;  // bytes
-  std::vector<std::int64_t> rows_of_;
-  std::size_t file_ = 0;
-  std::int64_t row_ = 0;
+  const std::int64_t record_;  // bytes
   std::unique_ptr<ByteSource> bytes_;
   std::vector<char> buffer_;
   std::int64_t skipped_ = 0;
@@ -268,18 +255,91 @@ std::int64_t count_of(const std::string& path, std::int64_t record) {
 
 }  // namespace
 
-std::vector<std::int64_t> record_counts(const RecordsSpec& spec, const LineEvents& events) {
-  const auto record = static_cast<std::int64_t>(record_bytes(spec.schema));
+std::vector<std::int64_t> RecordFiles::counts_of_files(const LineEvents& events) const {
+  const std::int64_t record = record_bytes(schema);
   std::vector<std::int64_t> counts;
-  for (const std::string& path : spec.paths) {
+  for (const std::string& path : paths) {
     counts.push_back(count_of(path, record));
-    if (counts.back() == 0) pass_empty_file(path, spec.options.empty_files, events);
+    if (counts.back() == 0) pass_empty_file(path, options.empty_files, events);
   }
   return counts;
 }
 
-StagePtr make_records_source(std::shared_ptr<const StageSpec> spec, LineEvents events) {
-  return std::make_unique<RecordsSource>(std::move(spec), std::move(events));
+std::int64_t RecordFiles::count(const LineEvents& events) const {
+  const std::vector<std::int64_t> counts = counts_of_files(events);
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+StagePtr RecordFiles::open(SourceRequest request) const {
+  return std::make_unique<RecordsSource>(std::move(request.stage), *this,
+                                         std::move(request.options.events));
+}
+
+// The bound on a record keeps sizes far from overflow wherever they are multiplied.
+ElementSpec RecordFiles::element() const {
+  check_paths(paths);
+  constexpr std::int64_t kFieldCountMax = 1 << 24;
+  ElementSpec element;
+  for (const auto& field : schema.fields) {
+    if (field.dtype == DType::kString)
+      throw InvalidArgumentError(str("field \"", field.name, "\": records hold no strings"));
+    if (field.count < 1 || field.count > kFieldCountMax)
+      throw InvalidArgumentError(str("field \"", field.name, "\": count is ", field.count,
+                                     ", it must lie in [1, ", kFieldCountMax, "]"));
+    check_ids(field.ids, is_whole(field.dtype), field.count, str("field \"", field.name, "\""));
+    element.columns.push_back(
+        {field.name, {field.dtype, field.count == 1 ? Shape{} : Shape{field.count}}});
+  }
+  check_columns(element.columns, "the record schema");
+  if (record_bytes(schema) > kFieldCountMax)
+    throw InvalidArgumentError(str("a record has ", record_bytes(schema), " bytes, at most ",
+                                   kFieldCountMax, " are possible"));
+  element.label = schema.label;
+  if (!schema.label.empty()) element.find(schema.label);
+  label_range(schema);  // for its error
+  return element;
+}
+
+void RecordFiles::write(StageWriter& writer) const {
+  auto out = writer.stage.initRecords();
+  write_files(out, *this);
+  auto fields = out.initFields(static_cast<unsigned>(schema.fields.size()));
+  for (unsigned i = 0; i < fields.size(); ++i) {
+    fields[i].setName(schema.fields[i].name);
+    fields[i].setDtype(static_cast<std::uint8_t>(schema.fields[i].dtype));
+    fields[i].setCount(schema.fields[i].count);
+    write_ids(fields[i], schema.fields[i].ids);
+  }
+  out.setLabel(schema.label);
+  out.setBinaryLabel(schema.binary_label);
+  out.setLabelClasses(static_cast<std::uint16_t>(schema.label_classes));
+  out.setFinite(schema.finite);
+}
+
+Dataset read_records(const StageReader& reader) {
+  const auto in = reader.stage.getRecords();
+  RecordSchema schema;
+  check_size(in.getFields(), "fields");
+  for (auto field : in.getFields())
+    schema.fields.push_back({read_text(field.getName()), read_dtype(field.getDtype()),
+                             field.getCount(), read_ids(field.getIds())});
+  schema.label = read_text(in.getLabel());
+  schema.binary_label = in.getBinaryLabel();
+  schema.label_classes = in.getLabelClasses();
+  schema.finite = in.getFinite();
+  const FileOptions options{read_on_error(in), read_empty_files(in)};
+  return Dataset::records(read_paths(in), std::move(schema), options);
+}
+
+Dataset Dataset::records(std::vector<std::string> paths, RecordSchema schema, FileOptions options) {
+  return dataset_of(std::make_shared<RecordFiles>(std::move(paths), std::move(schema), options));
+}
+Dataset Dataset::records(std::string path, RecordSchema schema, FileOptions options) {
+  return records(std::vector<std::string>{std::move(path)}, std::move(schema), options);
+}
+Dataset Dataset::records(std::initializer_list<std::string> paths, RecordSchema schema,
+                         FileOptions options) {
+  return records(std::vector<std::string>(paths), std::move(schema), options);
 }
 
 }  // namespace cairn

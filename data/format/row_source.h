@@ -1,6 +1,5 @@
 // A source whose files are cut into records (RecordReader) of which each becomes a row
-// (RowDecoder). What such sources have in common is here: files one after another, a shard() taken
-// over, bad records, the state.
+// (RowDecoder).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/file_source.h"
+#include "data/format/files_stage.h"
 #include "data/pipes.h"
 #include "data/record_reader.h"
 #include "data/stage.h"
@@ -32,16 +33,13 @@ class RowDecoder {
 std::unique_ptr<RowDecoder> make_text_rows();
 
 struct RowSourceParts {
-  std::vector<std::string> paths;
+  FilesRules files;
   std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
-  std::unique_ptr<RowDecoder> rows;
-  OnError on_error = OnError::kFail;
-  EmptyFiles empty_files = EmptyFiles::kFail;
-  const char* record = "line";  // what a record is called
+  std::unique_ptr<RowDecoder> rows;  // may refer to the schema of the request's stage
+  const char* record = "line";       // what a record is called
 };
 
-StagePtr make_row_source(const ElementSpec& element, RowSourceParts parts, const ShardSpec& shard,
-                         SourceOptions options);
+StagePtr make_row_source(RowSourceParts parts, SourceRequest request);
 
 // The values that were gathered, as a tensor; the vector is empty afterwards, and keeps its memory.
 template <typename T>

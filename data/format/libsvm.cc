@@ -1,13 +1,17 @@
 // libsvm(): "label qid:number index:value index:value ... # comment". A line is read once, from its
 // first character to its last, straight into the columns.
 //   Source  the README of LIBSVM; qid and comments as in svmlight.
+#include "data/format/libsvm.h"
+
 #include <algorithm>
 
+#include "data/dataset.h"
+#include "data/format/row_source.h"
 #include "data/line_reader.h"
 #include "data/number_complaint.h"
 #include "data/numbers.h"
 #include "data/printable.h"
-#include "data/row_source.h"
+#include "data/wire_parts.h"
 
 namespace cairn {
 namespace {
@@ -163,19 +167,71 @@ class LibsvmRows final : public RowDecoder {
 
 }  // namespace
 
-StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                            SourceOptions options) {
-  const auto& libsvm = std::get<LibsvmSpec>(source->kind);
-  // The reader's function keeps the description, to which the rows refer.
-  const auto open = [source](const std::string& path, Pipes pipes) {
+ElementSpec LibsvmFiles::element() const {
+  check_paths(paths);
+  if (schema.dimension < 0)
+    throw InvalidArgumentError(
+        str("LibsvmSchema::dimension is ", schema.dimension, ", it must be at least 0"));
+  check_label_texts(schema.label);
+  if (!schema.label.classes.empty() || schema.label.skip_unknown)
+    throw InvalidArgumentError("labels of libsvm have no classes and are never unknown");
+  ElementSpec element;
+  element.columns.push_back({schema.label.column, {DType::kFloat32, {}}});
+  if (!schema.qid.empty()) element.columns.push_back({schema.qid, {DType::kInt64, {}}});
+  add_ragged(element, schema.ids, DType::kInt64);
+  add_ragged(element, schema.values, DType::kFloat32);
+  return checked_element(std::move(element.columns), schema.label.column, "the libsvm schema");
+}
+
+StagePtr LibsvmFiles::open(SourceRequest request) const {
+  const auto open = [](const std::string& path, Pipes pipes) {
     return std::make_unique<LineReader>(path, LineRules{.skip_blank = true, .comment = '#'}, pipes);
   };
-  RowSourceParts parts{.paths = libsvm.paths,
+  RowSourceParts parts{.files = {paths, options.on_error, options.empty_files},
                        .open = open,
-                       .rows = std::make_unique<LibsvmRows>(libsvm.schema),
-                       .on_error = libsvm.options.on_error,
-                       .empty_files = libsvm.options.empty_files};
-  return make_row_source(source->element, std::move(parts), shard, std::move(options));
+                       .rows = std::make_unique<LibsvmRows>(schema)};
+  return make_row_source(std::move(parts), std::move(request));
+}
+
+void LibsvmFiles::write(StageWriter& writer) const {
+  auto out = writer.stage.initLibsvm();
+  write_files(out, *this);
+  out.setIds(schema.ids);
+  out.setValues(schema.values);
+  out.setLabelColumn(schema.label.column);
+  write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
+              schema.label.positive);
+  write_texts(out.initNegative(static_cast<unsigned>(schema.label.negative.size())),
+              schema.label.negative);
+  out.setBinaryLabel(schema.label.binary);
+  out.setQid(schema.qid);
+  out.setZeroBased(schema.zero_based);
+  out.setDimension(schema.dimension);
+}
+
+Dataset read_libsvm(const StageReader& reader) {
+  const auto in = reader.stage.getLibsvm();
+  LibsvmSchema schema;
+  schema.ids = read_text(in.getIds());
+  schema.values = read_text(in.getValues());
+  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
+                  read_texts(in.getNegative()), in.getBinaryLabel()};
+  schema.qid = read_text(in.getQid());
+  schema.zero_based = in.getZeroBased();
+  schema.dimension = in.getDimension();
+  const FileOptions options{read_on_error(in), read_empty_files(in)};
+  return Dataset::libsvm(read_paths(in), std::move(schema), options);
+}
+
+Dataset Dataset::libsvm(std::vector<std::string> paths, LibsvmSchema schema, FileOptions options) {
+  return dataset_of(std::make_shared<LibsvmFiles>(std::move(paths), std::move(schema), options));
+}
+Dataset Dataset::libsvm(std::string path, LibsvmSchema schema, FileOptions options) {
+  return libsvm(std::vector<std::string>{std::move(path)}, std::move(schema), options);
+}
+Dataset Dataset::libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema,
+                        FileOptions options) {
+  return libsvm(std::vector<std::string>(paths), std::move(schema), options);
 }
 
 }  // namespace cairn

@@ -1,0 +1,21 @@
+// What formats have in common whose records are cells of text, as CsvSchema describes them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/tensor/element.h"
+#include "data/pipeline.capnp.h"
+#include "data/schema.h"
+
+namespace cairn {
+
+// The columns in the order of the schema, without those that are skipped.
+//   Errors  InvalidArgument: they do not fit together.
+ElementSpec element_of_cells(const CsvSchema& schema);
+
+// The schema, the files and their options on the wire, and back.
+void write_cells(pipeline::Csv::Builder out, const std::vector<std::string>& paths,
+                 const CsvSchema& schema, const CsvOptions& options);
+CsvSchema read_cells(pipeline::Csv::Reader in);
+
+}  // namespace cairn

@@ -1,0 +1,22 @@
+// CSV files: Dataset::csv().
+#pragma once
+#include "data/file_source.h"
+#include "data/schema.h"
+
+namespace cairn {
+
+struct CsvFiles final : FilesOf<CsvFiles, CsvSchema, CsvOptions> {
+  using FilesOf::FilesOf;
+
+  const char* format() const override { return "csv"; }
+  ElementSpec element() const override;
+  FileSourcePtr without_column(const std::string& column) const override;
+  TakesOver takes_over() const override { return TakesOver::kShardAndFeatures; }
+  std::unique_ptr<Stage> open(SourceRequest request) const override;
+  void write(StageWriter& out) const override;
+};
+
+//   Errors  InvalidArgument: as parse_dataset().
+Dataset read_csv(const StageReader& in);
+
+}  // namespace cairn
