@@ -7,7 +7,7 @@
 #include "bench/cluster.h"
 #include "bench/measure.h"
 #include "bench/training.h"
-#include "data/criteo_like.h"
+#include "data/format/criteo_like.h"
 #include "nn/nn.h"
 
 namespace cairn::bench {

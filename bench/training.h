@@ -11,7 +11,7 @@
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "core/graph/array.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "nn/optimizers/optimizer.h"
 
 namespace cairn::bench {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace cairn::bench {
 

@@ -55,7 +55,7 @@ struct Files {
   source @1 :AnyPointer;     # a struct of the format's choice
 }
 
-# Elements that a data service hands out; data/service_source.h.
+# Elements that a data service hands out; data/dataset/service_source.h.
 struct Service {
   dispatcher @0 :Text;
   jobName @1 :Text;

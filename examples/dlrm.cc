@@ -7,7 +7,7 @@
 #include <string>
 
 #include <cairn/cairn.h>
-#include <cairn/data/criteo_like.h>
+#include <cairn/data/format/criteo_like.h>
 
 using namespace cairn;
 

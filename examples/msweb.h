@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <cairn/core/base/error.h>
-#include <cairn/data/dataset.h>
-#include <cairn/data/dataset_iterator.h>
-#include <cairn/data/tfrecord_writer.h>
+#include <cairn/data/dataset/dataset.h>
+#include <cairn/data/dataset/dataset_iterator.h>
+#include <cairn/data/file/tfrecord_writer.h>
 
 namespace cairn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "data/stage_spec.h"
+#include "data/dataset/stage_spec.h"
 
 namespace cairn {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace cairn {
 

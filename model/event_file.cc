@@ -16,8 +16,8 @@
 #include "core/base/error.h"
 #include "core/disk/appended_file.h"
 #include "core/disk/disk.h"
-#include "data/proto_message.h"
-#include "data/tfrecord_writer.h"
+#include "data/file/proto_message.h"
+#include "data/file/tfrecord_writer.h"
 #include "model/graph_def.h"
 
 namespace cairn {

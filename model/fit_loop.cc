@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "model/batch_counts.h"
 #include "model/callback_states.h"
 #include "model/fitted_columns.h"

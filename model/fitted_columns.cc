@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "data/printable.h"
-#include "data/stage_spec.h"
+#include "data/dataset/stage_spec.h"
+#include "data/feature/printable.h"
 #include "storage/base64.h"
 
 namespace cairn {

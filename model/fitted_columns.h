@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "data/dataset.h"
-#include "data/feature_column.h"
+#include "data/dataset/dataset.h"
+#include "data/feature/feature_column.h"
 
 namespace cairn {
 

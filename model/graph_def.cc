@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/graph/op_def.h"
-#include "data/proto_message.h"
+#include "data/file/proto_message.h"
 
 namespace cairn {
 namespace {

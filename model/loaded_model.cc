@@ -4,7 +4,7 @@
 
 #include "core/exec/local_runtime.h"
 #include "core/exec/plan.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "model/batch_counts.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/lines_read.h"
-#include "data/pipes.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/lines_read.h"
+#include "data/dataset/pipes.h"
 #include "model/saved_model.h"
 
 namespace cairn {

@@ -39,7 +39,7 @@
 
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "model/callback.h"
 #include "model/compile.h"
 #include "model/history.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "data/file_source.h"
-#include "data/stage_spec.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/stage_spec.h"
 
 namespace cairn {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/disk/disk.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"
 #include "model/model_folder.h"

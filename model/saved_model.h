@@ -16,7 +16,7 @@
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
 #include "core/tensor/element.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "strategy/base/strategy.h"
 
 namespace cairn {

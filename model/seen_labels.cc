@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 #include "nn/metrics/metrics.h"
 
 namespace cairn {

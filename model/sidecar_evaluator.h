@@ -15,7 +15,7 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "model/callback.h"
 
 namespace cairn {

@@ -13,9 +13,9 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
-#include "data/file_source.h"
-#include "data/stage_spec.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/stage_spec.h"
 #include "model/loaded_model.h"
 #include "nn/metrics/classification_metrics.h"
 #include "tools/calibration.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/lines_read.h"
+#include "data/dataset/lines_read.h"
 #include "model/monitor.h"
 #include "model/steps/step_runner.h"
 #include "tools/job.h"

@@ -8,7 +8,7 @@
 
 #include "core/graph/ops.h"
 #include "core/tensor/known_names.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "nn/layers/id_cross.h"
 #include "tools/job_format.h"
 #include "tools/job_warnings.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/fit.h"
+#include "data/dataset/dataset.h"
+#include "data/stage/fit.h"
 #include "nn/layers/embedding.h"
 #include "tools/job.h"
 #include "tools/job_objective.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/disk/output_file.h"
-#include "data/criteo_like.h"
+#include "data/format/criteo_like.h"
 #include "tools/user_files.h"
 
 namespace cairn::tools {

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "core/base/error.h"
-#include "data/date_format.h"
+#include "data/feature/date_format.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {

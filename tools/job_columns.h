@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "data/example_schema.h"
-#include "data/schema.h"
+#include "data/dataset/example_schema.h"
+#include "data/dataset/schema.h"
 
 namespace cairn::tools {
 

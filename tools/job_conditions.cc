@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "data/csv_filter.h"
+#include "data/format/csv_filter.h"
 #include "tools/job_format.h"
 
 namespace cairn::tools {

@@ -1,11 +1,11 @@
 // The conditions of a job on the rows that it reads: data.where, data.test_where and
-// validation.where (data/row_condition.h has their form).
+// validation.where (data/feature/row_condition.h has their form).
 #pragma once
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/row_condition.h"
+#include "data/dataset/dataset.h"
+#include "data/feature/row_condition.h"
 #include "tools/job_limits.h"
 
 namespace cairn::tools {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/file_schema.h"
+#include "data/dataset/file_schema.h"
 #include "tools/job_label.h"
 
 namespace cairn::tools {
@@ -36,7 +36,7 @@ struct JobData {
   // Examples in a shuffle's block; 0: in the order of the file. None: job_defaults.h.
   std::optional<std::int64_t> shuffle;
   FileOptions options;  // skip_bad_rows and empty_files
-  // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
+  // Conditions (data/feature/row_condition.h), of which rows have to fulfil every one to be read.
   std::vector<std::string> where, test_where;
   std::string weight;  // the column of examples' weights; empty: all are 1
   // For ranking: the column whose equal values make a list; for libsvm, the name of the qid.

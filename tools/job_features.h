@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/feature_column.h"
-#include "data/id_range.h"
+#include "data/feature/feature_column.h"
+#include "data/feature/id_range.h"
 
 namespace cairn::tools {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {

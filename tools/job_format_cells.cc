@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "data/criteo_like.h"
+#include "data/format/criteo_like.h"
 #include "data/format/csv.h"
 #include "data/format/json_lines.h"
 #include "tools/job.h"

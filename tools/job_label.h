@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "data/schema.h"
+#include "data/dataset/schema.h"
 
 namespace cairn::tools {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tools/job_objective.h"
 
 namespace cairn::tools {

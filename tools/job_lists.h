@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/ranked_lists.h"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "data/hash_split.h"
+#include "data/dataset/hash_split.h"
 #include "tools/job_format.h"
 
 namespace cairn::tools {

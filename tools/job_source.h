@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tools/job.h"
 
 namespace cairn::tools {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "nn/metrics/best_threshold.h"
 #include "tools/job_lists.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "data/printable.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/feature/printable.h"
 #include "tools/job_format.h"
 
 namespace cairn::tools {

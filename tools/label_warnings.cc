@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "data/pipes.h"
+#include "data/dataset/pipes.h"
 
 namespace cairn::tools {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/lines_read.h"
+#include "data/dataset/lines_read.h"
 
 namespace CLI {
 class App;

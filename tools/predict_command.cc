@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/disk/output_file.h"
-#include "data/file_source.h"
+#include "data/dataset/file_source.h"
 #include "model/loaded_model.h"
 #include "model/predictions.h"
 #include "tools/job_warnings.h"

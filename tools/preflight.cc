@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/disk/output_file.h"
-#include "data/fit.h"
+#include "data/stage/fit.h"
 #include "tools/job_format.h"
 #include "tools/job_warnings.h"
 

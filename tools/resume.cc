@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/disk/disk.h"
-#include "data/byte_source.h"
-#include "data/printable.h"
+#include "data/feature/printable.h"
+#include "data/file/byte_source.h"
 #include "model/fitted_columns.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"

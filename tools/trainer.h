@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "data/lines_read.h"
+#include "data/dataset/lines_read.h"
 #include "model/monitor.h"
 #include "model/steps/step_loop.h"
 #include "model/steps/step_runner.h"

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/array.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "model/json_number.h"
 #include "model/seen_labels.h"
 #include "nn/metrics/metrics.h"

@@ -20,7 +20,7 @@
 #include "core/exec/step.h"
 #include "core/graph/graph.h"
 #include "core/rows/layout.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "rpc/loop/gate.h"
 #include "rpc/loop/task.h"
 #include "worker/admission.h"

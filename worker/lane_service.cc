@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/graph/wire/wire.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/loop/task_group.h"

@@ -38,7 +38,8 @@ class Mirror {
   bool has(VariableId variable) const { return copies_.contains(variable); }
 
   // Fetches those of `variables` that it lacks, from the shards that hold their parts: all of them
-  // or none. The parts at the same time, each in calls of at most ShardLinkOptions::piece_bytes_max.
+  // or none. The parts at the same time, each in calls of at most
+  // ShardLinkOptions::piece_bytes_max.
   //   Errors  Unavailable: a shard is away, or closed. Aborted: a shard was replaced, restored or
   //           written to, or the layout or this mirror changed, while the parts were read.
   //           InvalidArgument: a hashed variable, or a row that with its slots is larger than an

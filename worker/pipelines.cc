@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "core/base/error.h"
-#include "data/dataset_wire.h"
-#include "data/stage_spec.h"
+#include "data/dataset/stage_spec.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn::worker {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/tensor/element.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 #include "worker/closure.h"
 
 namespace cairn::worker {

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "core/base/program.h"
-#include "data/byte_source.h"
-#include "data/dataset_iterator.h"
-#include "data/fit.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/file/byte_source.h"
+#include "data/stage/fit.h"
 #include "testing/adult_schema.h"
 
 namespace cairn {

@@ -16,10 +16,10 @@
 #include <string>
 
 #include "core/base/program.h"
-#include "data/criteo_like.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "data/tfrecord_writer.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/file/tfrecord_writer.h"
+#include "data/format/criteo_like.h"
 
 namespace cairn {
 namespace {

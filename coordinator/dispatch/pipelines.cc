@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/cluster/restore_status.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn {
 namespace {

@@ -16,7 +16,7 @@
 #include "coordinator/cluster/closure.h"
 #include "core/base/error.h"
 #include "core/graph/function.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace cairn {
 

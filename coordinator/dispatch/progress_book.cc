@@ -1,7 +1,7 @@
 #include "coordinator/dispatch/progress_book.h"
 
 #include "core/base/log.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn {
 namespace {

@@ -26,12 +26,13 @@
 
 namespace cairn {
 
-// The numbers are those of the wire format and of checkpoints; never renumber. Each kind's constants
-// and slots, and which rows it goes to, are its entry in core/graph/rules/rule_def.cc; "Table" in a
-// name says that the kind is a table rule, where a row rule of the same arithmetic exists. How many
-// slots a kind has, and how wide they are, does not depend on its constants; a kCustom rule brings
-// its own list of slots. A `share` is the part of a new gradient that enters a moving average, 0
-// meaning 1 - beta (or 1 - rho) in float32: the reference's newer optimizers round it differently.
+// The numbers are those of the wire format and of checkpoints; never renumber. Each kind's
+// constants and slots, and which rows it goes to, are its entry in core/graph/rules/rule_def.cc;
+// "Table" in a name says that the kind is a table rule, where a row rule of the same arithmetic
+// exists. How many slots a kind has, and how wide they are, does not depend on its constants; a
+// kCustom rule brings its own list of slots. A `share` is the part of a new gradient that enters a
+// moving average, 0 meaning 1 - beta (or 1 - rho) in float32: the reference's newer optimizers
+// round it differently.
 enum class RuleKind : std::uint8_t {
   kAssign = 0,     // row = value
   kAssignAdd = 1,  // row += value

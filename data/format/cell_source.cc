@@ -4,11 +4,11 @@
 #include <functional>
 #include <optional>
 
-#include "data/csv_cells.h"
-#include "data/csv_complaints.h"
-#include "data/csv_filter.h"
-#include "data/feature_plan.h"
-#include "data/printable.h"
+#include "data/feature/feature_plan.h"
+#include "data/feature/printable.h"
+#include "data/file/csv_complaints.h"
+#include "data/format/csv_cells.h"
+#include "data/format/csv_filter.h"
 
 namespace cairn {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/format/cell_reader.h"
+#include "data/file/cell_reader.h"
 #include "data/format/files_stage.h"
 
 namespace cairn {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/tensor/element.h"
+#include "data/dataset/schema.h"
 #include "data/pipeline.capnp.h"
-#include "data/schema.h"
 
 namespace cairn {
 

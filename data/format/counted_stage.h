@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/stage.h"
+#include "data/dataset/stage.h"
 
 namespace cairn {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
-#include "data/csv_cells.h"
-#include "data/csv_filter.h"
-#include "data/csv_reader.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
+#include "data/file/csv_reader.h"
 #include "data/format/cell_source.h"
 #include "data/format/cells.h"
-#include "data/wire_parts.h"
+#include "data/format/csv_cells.h"
+#include "data/format/csv_filter.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

@@ -1,7 +1,7 @@
 // CSV files: Dataset::csv().
 #pragma once
-#include "data/file_source.h"
-#include "data/schema.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/schema.h"
 
 namespace cairn {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "data/byte_source.h"
-#include "data/empty_file.h"
-#include "data/file_source.h"
-#include "data/record_reader.h"
-#include "data/stage.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/stage.h"
+#include "data/file/byte_source.h"
+#include "data/file/empty_file.h"
+#include "data/file/record_reader.h"
 
 namespace cairn {
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "data/feature/printable.h"
 #include "data/format/csv.h"
 #include "data/format/idx.h"
 #include "data/format/json_lines.h"
@@ -14,8 +15,7 @@
 #include "data/format/records.h"
 #include "data/format/text_lines.h"
 #include "data/format/tfrecords.h"
-#include "data/printable.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

@@ -1,6 +1,6 @@
 // All formats of files that a description can have.
 #pragma once
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/pipeline.capnp.h"
 
 namespace cairn {

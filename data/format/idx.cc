@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
+#include "data/file/idx_file.h"
 #include "data/format/counted_stage.h"
-#include "data/idx_file.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

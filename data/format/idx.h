@@ -1,7 +1,7 @@
 // Files of the IDX format side by side, a column each: Dataset::idx().
 #pragma once
-#include "data/file_schema.h"
-#include "data/file_source.h"
+#include "data/dataset/file_schema.h"
+#include "data/dataset/file_source.h"
 
 namespace cairn {
 

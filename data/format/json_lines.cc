@@ -12,11 +12,11 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "data/feature/printable.h"
+#include "data/file/line_reader.h"
 #include "data/format/cell_source.h"
 #include "data/format/cells.h"
-#include "data/line_reader.h"
-#include "data/printable.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

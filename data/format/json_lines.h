@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/file_source.h"
-#include "data/schema.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/schema.h"
 
 namespace cairn {
 

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
+#include "data/feature/number_complaint.h"
+#include "data/feature/numbers.h"
+#include "data/feature/printable.h"
+#include "data/file/line_reader.h"
 #include "data/format/row_source.h"
-#include "data/line_reader.h"
-#include "data/number_complaint.h"
-#include "data/numbers.h"
-#include "data/printable.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <span>
 
-#include "data/byte_source.h"
-#include "data/dataset.h"
-#include "data/decompressor.h"
-#include "data/empty_file.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/label_range.h"
+#include "data/file/byte_source.h"
+#include "data/file/decompressor.h"
+#include "data/file/empty_file.h"
 #include "data/format/counted_stage.h"
-#include "data/label_range.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

@@ -1,7 +1,7 @@
 // Flat binary records of one schema: Dataset::records().
 #pragma once
-#include "data/file_schema.h"
-#include "data/file_source.h"
+#include "data/dataset/file_schema.h"
+#include "data/dataset/file_source.h"
 
 namespace cairn {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "data/file_source.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/pipes.h"
+#include "data/dataset/stage.h"
+#include "data/file/record_reader.h"
 #include "data/format/files_stage.h"
-#include "data/pipes.h"
-#include "data/record_reader.h"
-#include "data/stage.h"
 
 namespace cairn {
 

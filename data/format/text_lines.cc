@@ -1,9 +1,9 @@
 #include "data/format/text_lines.h"
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
+#include "data/file/line_reader.h"
 #include "data/format/row_source.h"
-#include "data/line_reader.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

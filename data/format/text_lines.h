@@ -1,7 +1,7 @@
 // Lines of text, each an example of one string: Dataset::text_lines().
 #pragma once
-#include "data/file_schema.h"
-#include "data/file_source.h"
+#include "data/dataset/file_schema.h"
+#include "data/dataset/file_source.h"
 
 namespace cairn {
 

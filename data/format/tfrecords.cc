@@ -1,12 +1,12 @@
 #include "data/format/tfrecords.h"
 
-#include "data/csv_cells.h"
-#include "data/dataset.h"
-#include "data/example_rows.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/label_range.h"
+#include "data/file/tfrecord_reader.h"
+#include "data/format/csv_cells.h"
+#include "data/format/example_rows.h"
 #include "data/format/row_source.h"
-#include "data/label_range.h"
-#include "data/tfrecord_reader.h"
-#include "data/wire_parts.h"
+#include "data/format/wire_parts.h"
 
 namespace cairn {
 namespace {

@@ -1,7 +1,7 @@
 // TFRecord files, of tf.train.Examples or as they are: Dataset::tfrecords().
 #pragma once
-#include "data/example_schema.h"
-#include "data/file_source.h"
+#include "data/dataset/example_schema.h"
+#include "data/dataset/file_source.h"
 
 namespace cairn {
 

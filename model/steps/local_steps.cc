@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "data/stage_spec.h"
+#include "data/dataset/stage_spec.h"
 #include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
 namespace cairn {

@@ -20,7 +20,7 @@
 #include "coordinator/cluster/closure.h"
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "strategy/base/distributed_dataset.h"
 #include "strategy/base/strategy.h"
 

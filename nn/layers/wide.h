@@ -17,7 +17,7 @@ class Features;
 namespace cairn::nn {
 
 // A column of ids in [0, rows), one per example: a vocabulary, a hash or a bucket
-// (data/feature_column.h).
+// (data/feature/feature_column.h).
 // A column of bags has any number of them (core/tensor/element.h).
 struct WideColumn {
   std::string name;

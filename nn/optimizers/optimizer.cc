@@ -1,5 +1,6 @@
 // From options to rules. An optimizer has no arithmetic of its own: it names a kind and its
-// constants (core/graph/rules/rule_def.cc), and the shards compute (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in
+// constants (core/graph/rules/rule_def.cc), and the shards compute
+// (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in
 // nn/optimizers/optimizer.h.
 #include "nn/optimizers/optimizer.h"
 

@@ -11,7 +11,7 @@ namespace cairn::service {
 enum class ProcessingMode : std::uint8_t {
   kOff,      // each worker reads all of it
   kDynamic,  // splits, dealt by the dispatcher to the worker that asks first
-  // by the dispatcher's list of workers, as data/auto_shard.h deals a dataset out
+  // by the dispatcher's list of workers, as data/dataset/auto_shard.h deals a dataset out
   kFile,
   kData,
   kFileOrData,

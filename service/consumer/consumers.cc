@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "service/consumer/data_service_reader.h"
 #include "service/dispatcher/dispatcher.h"
 

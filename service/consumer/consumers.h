@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "data/service_source.h"
+#include "data/dataset/service_source.h"
 #include "rpc/net/transport.h"
 #include "service/consumer/data_service_iterator.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/log.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/loop/error_wire.h"
 #include "service/consumer/consumer_calls.h"
 #include "service/consumer/iterator_core.h"

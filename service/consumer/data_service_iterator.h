@@ -30,7 +30,7 @@
 #include <string>
 
 #include "core/tensor/element.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/loop/task.h"
 #include "rpc/net/hello.h"

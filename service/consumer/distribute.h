@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <string>
 
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "service/base/compression.h"
 #include "service/base/processing_mode.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/loop/on_offload.h"
 #include "rpc/net/network.h"
 #include "rpc/server/task_addresses.h"

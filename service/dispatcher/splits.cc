@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "data/auto_shard.h"
-#include "data/file_source.h"
-#include "data/stage_spec.h"
+#include "data/dataset/auto_shard.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/stage_spec.h"
 
 namespace cairn::service {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "data/dataset.h"
-#include "data/dataset_wire.h"
+#include "data/dataset/dataset.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/loop/on_offload.h"
 

@@ -20,7 +20,7 @@
 
 #include "core/base/offload.h"
 #include "core/tensor/element.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/loop/task_group.h"
 #include "rpc/server/signal.h"

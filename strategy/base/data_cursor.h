@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "coordinator/dispatch/pipelines.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 
 namespace cairn {
 

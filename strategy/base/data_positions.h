@@ -9,7 +9,7 @@
 
 #include "coordinator/dispatch/pipelines.h"
 #include "core/graph/function.h"
-#include "data/input_context.h"
+#include "data/dataset/input_context.h"
 #include "strategy/base/data_cursor.h"
 
 namespace cairn {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "core/graph/function.h"
-#include "data/batch_pieces.h"
-#include "data/dataset.h"
+#include "data/dataset/batch_pieces.h"
+#include "data/dataset/dataset.h"
 #include "strategy/base/data_cursor.h"
 
 namespace cairn {

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "core/graph/function.h"
-#include "data/auto_shard.h"
-#include "data/dataset.h"
-#include "data/input_context.h"
+#include "data/dataset/auto_shard.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/input_context.h"
 #include "strategy/base/distributed_values.h"
 
 namespace cairn {

@@ -10,7 +10,7 @@
 #include "core/base/arithmetic.h"
 #include "core/base/device_cache.h"
 #include "core/rows/variable_store.h"
-#include "data/input_context.h"
+#include "data/dataset/input_context.h"
 #include "strategy/base/strategy.h"
 
 namespace cairn {

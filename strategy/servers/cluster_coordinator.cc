@@ -4,7 +4,7 @@
 #include "coordinator/engine/engine_host.h"
 #include "core/base/json.h"
 #include "core/graph/recording.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn {
 namespace {

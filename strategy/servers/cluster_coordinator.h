@@ -19,7 +19,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"
 #include "coordinator/dispatch/pipelines.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "strategy/servers/checkpoint.h"
 #include "strategy/servers/fetch.h"
 #include "strategy/servers/parameter_server_strategy.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
-#include "data/fit.h"
+#include "data/stage/fit.h"
 #include "testing/adult_schema.h"
 #include "tests/data/testing.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 
 namespace cairn::testing {
 

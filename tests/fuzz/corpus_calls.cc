@@ -1,9 +1,9 @@
 // Seeds that are calls and replies of services, and whole streams of them.
 #include "core/graph/ops.h"
 #include "core/graph/wire/wire.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "data/dataset_wire.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/net/hello.h"
 #include "tests/core/graph_testing.h"

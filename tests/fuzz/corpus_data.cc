@@ -1,7 +1,7 @@
 // Seeds that are files of examples.
 #include <zlib.h>
 
-#include "data/tfrecord_writer.h"
+#include "data/file/tfrecord_writer.h"
 #include "tests/fuzz/corpus_seeds.h"
 
 namespace cairn::fuzz {

@@ -1,12 +1,12 @@
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 #include <algorithm>
 
-#include "data/dataset_iterator.h"
-#include "data/dataset_wire.h"
-#include "data/hash.h"
-#include "data/stage_spec.h"
-#include "data/state.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/dataset/stage_spec.h"
+#include "data/dataset/state.h"
+#include "data/feature/hash.h"
+#include "data/stage/dataset_wire.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {

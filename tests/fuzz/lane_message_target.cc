@@ -1,6 +1,6 @@
 #include "core/graph/ops.h"
 #include "core/graph/wire/wire.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"
 #include "tests/fuzz/refusal.h"

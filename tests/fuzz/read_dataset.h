@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,7 +1,7 @@
 // What a played peer says to lanes and to control services.
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tests/fuzz/sequence_parts.h"
 #include "tests/fuzz/sequence_player.h"
 

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/graph/function.h"
 #include "core/graph/ops.h"
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn::fuzz {
 namespace {

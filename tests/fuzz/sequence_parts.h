@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/rows/layout.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace cairn::fuzz {
 

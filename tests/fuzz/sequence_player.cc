@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "rpc/net/hello_io.h"
 #include "rpc/net/shared_memory.h"
 #include "tests/fuzz/sequence_parts.h"

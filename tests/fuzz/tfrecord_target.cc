@@ -1,4 +1,4 @@
-#include "data/tfrecord_writer.h"
+#include "data/file/tfrecord_writer.h"
 #include "tests/fuzz/read_dataset.h"
 
 namespace cairn::fuzz {

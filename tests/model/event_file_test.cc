@@ -13,8 +13,8 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "data/proto_fields.h"
-#include "data/tfrecord_reader.h"
+#include "data/file/tfrecord_reader.h"
+#include "data/format/proto_fields.h"
 #include "tests/core/graph_testing.h"
 #include "tests/tools/temp_folder.h"
 

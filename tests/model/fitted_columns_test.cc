@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "data/fit.h"
+#include "data/stage/fit.h"
 #include "model/sidecar_evaluator.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"

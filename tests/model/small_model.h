@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "model/loaded_model.h"
 #include "model/saved_model.h"
 #include "nn/layers/dense.h"

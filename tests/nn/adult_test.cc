@@ -12,9 +12,9 @@
 #include "core/exec/local_runtime.h"
 #include "core/graph/function.h"
 #include "core/graph/ops.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
-#include "data/fit.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/stage/fit.h"
 #include "nn/nn.h"
 #include "tests/core/fake_device.h"
 

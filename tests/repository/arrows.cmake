@@ -2,9 +2,10 @@
 # themselves have an order, which their link lines follow.
 #   cmake -D SOURCE=$PWD -P arrows.cmake
 set(rooms core data rpc nn storage ps collective service worker coordinator strategy model tools)
-set(rooms_with_folders core core/kernels/cuda rpc nn ps collective service coordinator strategy)
+set(rooms_with_folders core core/kernels/cuda data rpc nn ps collective service coordinator strategy)
 set(folders_of_core base disk memory tensor graph kernels rows exec)
 set(folders_of_core/kernels/cuda runtime trees embedding rows ops)
+set(folders_of_data feature dataset file format stage)
 set(folders_of_rpc loop net server)
 set(folders_of_nn base losses layers metrics optimizers)
 set(folders_of_ps shard server)
@@ -60,6 +61,7 @@ if(checked LESS 700)
 endif()
 
 # Beside its folders a room has on its top how they are built, and what chooses among them.
+set(top_of_data pipeline.capnp)
 set(top_of_rpc cairn.capnp)
 set(top_of_nn nn.h)
 set(top_of_ps main.cc)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "tests/service/simulated_service.h"
 
 namespace cairn::service {

@@ -5,8 +5,8 @@
 
 #include "core/graph/ops.h"
 #include "core/graph/update_rule.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 
 namespace cairn::simulation {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/graph/ops.h"
-#include "data/fit.h"
+#include "data/stage/fit.h"
 #include "nn/nn.h"
 #include "testing/adult_schema.h"
 

@@ -6,7 +6,7 @@
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "core/graph/ops_model.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "nn/nn.h"
 #include "tests/core/noise.h"
 

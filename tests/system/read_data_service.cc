@@ -11,7 +11,7 @@
 
 #include "core/base/json.h"
 #include "core/base/program.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "service/consumer/distribute.h"
 
 namespace {

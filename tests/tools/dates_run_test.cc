@@ -1,7 +1,7 @@
 // Dates and embedded crosses by the command: trained with and without parameter servers and through
 // a data service, judged again and predicted with from the model on disk.
 #include "core/base/error.h"
-#include "data/date_format.h"
+#include "data/feature/date_format.h"
 #include "tests/tools/job_run.h"
 
 namespace cairn::tools {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <map>
 
-#include "data/dataset_iterator.h"
-#include "data/hash.h"
-#include "data/tfrecord_writer.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/feature/hash.h"
+#include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_format.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/fitted_features.h"

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/fitted_features.h"
 #include "tools/job_model.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"

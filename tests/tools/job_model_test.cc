@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/graph/ops.h"
-#include "data/criteo_like.h"
+#include "data/format/criteo_like.h"
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"

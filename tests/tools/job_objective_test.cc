@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "data/dataset_iterator.h"
-#include "data/tfrecord_writer.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_metrics.h"

@@ -1,7 +1,7 @@
 // model.objective = "ranking": what a job has to say for it, and which data it is refused.
 #include <gmock/gmock.h>
 
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 #include "tests/tools/job_fixture.h"
 #include "tools/job.h"
 #include "tools/job_lists.h"

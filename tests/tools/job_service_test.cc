@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "data/dataset_wire.h"
+#include "data/stage/dataset_wire.h"
 #include "tools/job.h"
 #include "tools/train_request.h"
 

@@ -6,8 +6,8 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "data/dataset.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/dataset_iterator.h"
 #include "nn/metrics/metrics.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"

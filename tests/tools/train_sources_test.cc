@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "core/base/json.h"
-#include "data/dataset_iterator.h"
-#include "data/tfrecord_writer.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/file/tfrecord_writer.h"
 #include "examples/msweb.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"

@@ -79,7 +79,7 @@ RuleRates nadam_rates(const RuleConstants& c, const RuleInputs& in) {
           .epsilon = c["epsilon"]};
 }
 
-// Of RMSProp without momentum, and of Adadelta.
+// RMSProp without momentum and Adadelta have the same.
 RuleRates averaged_rates(const RuleConstants& c, const RuleInputs& in) {
   return {
       .rate = in.learning_rate, .share_1 = share_of(c["share"], c["rho"]), .epsilon = c["epsilon"]};

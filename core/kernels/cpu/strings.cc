@@ -9,7 +9,7 @@ namespace {
 
 // FNV-1a (Fowler, Noll, Vo), then the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014):
 // FNV's low bits alone are poor. A trained model's rows are found by this hash, so it may never
-// change; data/hash.h has the same one for features that are hashed in a pipeline.
+// change; data/feature/hash.h has the same one for features that are hashed in a pipeline.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xcbf29ce484222325u;
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;

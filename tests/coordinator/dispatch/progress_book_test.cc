@@ -5,8 +5,8 @@
 
 #include "coordinator/cluster/restore_status.h"
 #include "core/base/log.h"
-#include "data/dataset_iterator.h"
-#include "data/dataset_wire.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/stage/dataset_wire.h"
 
 namespace cairn {
 namespace {

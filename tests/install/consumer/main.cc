@@ -5,7 +5,7 @@
 #include <cairn/cairn.h>
 
 #include "core/graph/ops.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "model/model.h"
 using namespace cairn;
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace cairn::service {
 namespace {

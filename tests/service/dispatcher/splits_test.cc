@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/dataset_iterator.h"
 
 namespace cairn::service {
 namespace {

@@ -2,8 +2,8 @@
 // how batches are cut among replicas.
 #include <fstream>
 
-#include "data/auto_shard.h"
-#include "data/dataset_iterator.h"
+#include "data/dataset/auto_shard.h"
+#include "data/dataset/dataset_iterator.h"
 #include "strategy/in_sync/mirrored_strategy.h"
 #include "tests/storage/fixture.h"
 #include "tests/strategy/in_sync_kinds.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/random.h"
 #include "core/graph/ops.h"
-#include "data/auto_shard.h"
+#include "data/dataset/auto_shard.h"
 #include "testing/simulated_cluster.h"
 #include "tests/storage/fixture.h"
 
