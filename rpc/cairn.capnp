@@ -29,6 +29,38 @@ struct Version {
   counter @1 :UInt64;          # pushes applied
 }
 
+# ---- the control service of a ps and of a worker ----
+
+struct TaskStatus {
+  incarnation @0 :UInt64;
+  threads @1 :UInt32;          # its shards (ps) or lanes (worker)
+  session @2 :UInt64;          # that it was last configured for; 0: none
+}
+
+# A coordinator asks for its place here before it configures anything. While another one is at work here, that is named in `owner`,
+# and the place is granted only with `takeOver`, which ends the other's connection. A coordinator counts as gone when its
+# connection has ended or nothing was heard of it for `silenceMs`.
+struct Claim {
+  session @0 :UInt64;
+  who @1 :Text;                # for people: process and host
+  silenceMs @2 :UInt32;
+  takeOver @3 :Bool;
+}
+struct ClaimAnswer {
+  granted @0 :Bool;
+  owner @1 :Text;              # the coordinator that was found at work; empty: none
+  configured @2 :UInt64;       # the session that this process was last configured for; 0: none
+}
+
+# Until ps and worker had one interface, that of the ps had this id, and that of the worker had 0xfbc28941a6b4403d: calls by either
+# id are served (rpc/server/control_session.cc).
+interface TaskControl @0xff88cc8fdcc1e185 {
+  ping @0 () -> (status :TaskStatus);
+  status @1 () -> (json :Text);            # for people and `cairn status`
+  shutdown @2 (reason :Text) -> ();
+  join @3 (claim :Claim) -> (answer :ClaimAnswer);
+}
+
 # ---- ps ----
 
 # One part of one variable on this shard.
@@ -96,34 +128,6 @@ struct FileInfo {
   name @0 :Text;               # relative to the checkpoint's folder
   bytes @1 :UInt64;
   checksum @2 :UInt64;
-}
-
-struct PsStatus {
-  incarnation @0 :UInt64;
-  shards @1 :UInt32;
-  session @2 :UInt64;
-}
-
-# A coordinator asks for its place here before it configures anything. While another one is at work here, that is named in `holder`,
-# and the place is granted only with `takeOver`, which ends the other's connection. A coordinator counts as gone when its
-# connection has ended or nothing was heard of it for `silenceMs`.
-struct Claim {
-  session @0 :UInt64;
-  who @1 :Text;                # for people: process and host
-  silenceMs @2 :UInt32;
-  takeOver @3 :Bool;
-}
-struct ClaimAnswer {
-  granted @0 :Bool;
-  holder @1 :Text;             # whom it found at work; empty: nobody
-  configured @2 :UInt64;       # the session that this process was last configured for; 0: none
-}
-
-interface PsControl {
-  ping @0 () -> (status :PsStatus);
-  status @1 () -> (json :Text);            # for people and `cairn status`
-  shutdown @2 (reason :Text) -> ();
-  join @3 (claim :Claim) -> (answer :ClaimAnswer);
 }
 
 # Bulk that lies in the memory that dialler and acceptor share (offered with the hello): a multiple of 8, and how many bytes.
@@ -253,19 +257,6 @@ struct ClosureResult {
   updated @4 :Bool;                     # it pushed
   copies @6 :UInt64;                    # with checkCopies: a hash of this lane's copies of what its group updated, parameters and slots; 0: none
   error @5 :Text;                       # it failed, alone: the text of a failed call (docs/wire-protocol.md); the rest is then void
-}
-
-struct WorkerStatus {
-  incarnation @0 :UInt64;
-  lanes @1 :UInt32;
-  session @2 :UInt64;
-}
-
-interface WorkerControl {
-  ping @0 () -> (status :WorkerStatus);
-  status @1 () -> (json :Text);
-  shutdown @2 (reason :Text) -> ();
-  join @3 (claim :Claim) -> (answer :ClaimAnswer);
 }
 
 struct GroupMember {

@@ -8,8 +8,8 @@
 #include "core/kernels/device_figures_json.h"
 #include "rpc/loop/memory_use.h"
 #include "rpc/loop/reactor_thread.h"
+#include "rpc/server/control_session.h"
 #include "rpc/server/server.h"
-#include "worker/control_service.h"
 #include "worker/lane_service.h"
 #include "worker/register_memory.h"
 
@@ -132,18 +132,15 @@ rpc::Endpoint WorkerServer::control_endpoint() {
     if (!alive) throw UnavailableError("this worker has stopped");
     return **alive;
   };
-  ControlHooks hooks;
+  rpc::TaskHooks hooks;
   hooks.state = [self] {
     WorkerServer& server = self();
-    return WorkerState{server.options_.incarnation, server.options_.lanes,
-                       server.seats_.front()->stats->session};
+    return rpc::TaskState{server.options_.incarnation, server.options_.lanes,
+                          server.seats_.front()->stats->session};
   };
-  hooks.json = [self] { return self().status_json(); };
+  hooks.status_json = [self] { return self().status_json(); };
   hooks.shutdown = [self](const std::string& reason) { self().on_shutdown_(reason); };
-  hooks.holder = std::make_shared<rpc::Holder>(reactor_.clock());
-  return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection& connection) {
-            return make_control_service(hooks, connection);
-          }};
+  return rpc::control_endpoint(reactor_, std::move(hooks));
 }
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {

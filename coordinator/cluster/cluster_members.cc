@@ -4,6 +4,13 @@
 
 namespace cairn {
 
+std::vector<ClusterMember*> ClusterMembers::all() const {
+  std::vector<ClusterMember*> members;
+  for (const auto& one : ps) members.push_back(one.get());
+  for (const auto& worker : workers) members.push_back(worker.get());
+  return members;
+}
+
 bool ClusterMembers::all_ps_ready() const {
   return std::all_of(ps.begin(), ps.end(), [](const auto& one) { return one->ready; });
 }
@@ -36,12 +43,9 @@ std::uint64_t ClusterMembers::rows_epoch() const {
 
 std::vector<std::string> ClusterMembers::not_connected() const {
   std::vector<std::string> missing;
-  const auto add = [&](const auto& member) {
-    if (!member.control)
-      missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
-  };
-  for (const auto& one : ps) add(*one);
-  for (const auto& worker : workers) add(*worker);
+  for (const ClusterMember* member : all())
+    if (!member->control)
+      missing.push_back(str(member->name, " at ", member->address, ": ", member->trouble));
   return missing;
 }
 

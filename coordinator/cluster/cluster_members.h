@@ -18,6 +18,7 @@
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/send_window.h"
 #include "coordinator/cluster/shard_client.h"
+#include "coordinator/cluster/task_client.h"
 #include "core/base/clock.h"
 #include "core/base/incarnation.h"
 #include "rpc/loop/task_group.h"
@@ -62,45 +63,35 @@ struct Lane {
   }
 };
 
-// A worker's process, written by Workers.
-struct Worker {
+// A task's process: a ps or a worker, written by PsGroup or Workers but for what is said beside a
+// field.
+struct ClusterMember {
   std::uint32_t index = 0;
   std::string address;
   std::string name;
-  std::unique_ptr<WorkerControlClient> control;
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::unique_ptr<TaskClient> control;
   ProcessIncarnation process;
-  ProcessIncarnation served;  // the one that was last ready for this session
+  ProcessIncarnation served;  // the one that became part of the session last
   TimePoint lost_at{};
   Flapping flapping;
   bool ready = false;
   std::string trouble = "not yet connected";
   std::string status;  // its own JSON, polled by StatusReporter
   TimePoint status_at{};
-  // Its last loss, until an update goes through it again (Dispatcher ends it).
-  LossLedger::Absence absence;
+  LossLedger::Absence absence;  // its last loss, until an update goes through it (Dispatcher)
 };
 
-// A ps's process, written by PsGroup but for what is said beside a field.
-struct Ps {
-  std::uint32_t index = 0;
-  std::string address;
-  std::string name;
-  std::unique_ptr<PsControlClient> control;
+struct Worker : ClusterMember {
+  std::vector<std::unique_ptr<Lane>> lanes;
+};
+
+struct Ps : ClusterMember {
   std::vector<std::unique_ptr<ShardClient>> shards;
-  ProcessIncarnation process;
-  TimePoint lost_at{};
-  Flapping flapping;
-  bool ready = false, lost_for_good = false;
+  bool lost_for_good = false;
   std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
-  std::string trouble = "not yet connected";
-  std::string status;  // its own JSON, polled by StatusReporter
-  TimePoint status_at{};
-  LossLedger::Absence absence;  // its last loss, until an update goes through it (Dispatcher)
   // Its process is new, or a restore (Checkpointer) has not ended: it must be rebuilt before it
   // serves.
   bool needs_rows = false;
-  ProcessIncarnation served;  // the one that became part of the session last
   // How often it became part of the session: a mark is of one of these times.
   std::uint64_t attached = 0;
 };
@@ -113,6 +104,7 @@ struct ClusterMembers {
   // Pushes are held on the lanes for a cut, or about to be (by Dispatcher).
   bool pushes_held = false;
 
+  std::vector<ClusterMember*> all() const;  // the ps, then the workers
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
   // The shards of the ps that are connected, in the order of the ps. Valid until the next wait.

@@ -1,6 +1,5 @@
 #include "coordinator/cluster/dialer.h"
 
-#include "coordinator/cluster/cluster_members.h"
 #include "core/base/log.h"
 #include "core/base/machine.h"
 
@@ -12,8 +11,8 @@ constexpr Duration kConnectDeadline = std::chrono::seconds(5);
 constexpr Duration kJoinDeadline = std::chrono::seconds(5);
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
-std::string held(const std::string& name, const std::string& address, const std::string& holder) {
-  return str(name, " at ", address, " works for another coordinator: ", holder,
+std::string owned(const ClusterMember& member, const std::string& owner) {
+  return str(member.name, " at ", member.address, " works for another coordinator: ", owner,
              ". End that one, or take its place with --take-over (C++: EngineOptions::take_over)");
 }
 
@@ -25,49 +24,50 @@ kj::Promise<std::unique_ptr<rpc::Connection>> Dialer::connect(const rpc::Address
                                         kConnectDeadline);
 }
 
-// A process that serves as two tasks would be configured for one of them after the other, for ever.
-void Dialer::refuse_task(const std::string& wanted, const std::string& address,
-                         const std::string& found) {
-  throw FailedPreconditionError(
-      str(wanted, ": at ", address, " there is ", found,
-          "; correct the cluster's addresses, or the --index that it was started with"));
+rpc::Task<std::unique_ptr<TaskClient>> Dialer::dial(ClusterMember* member) {
+  const rpc::Address address = rpc::Address::parse(member->address);
+  auto connection = co_await connect(address, rpc::kControlEndpoint);
+  auto client = std::make_unique<TaskClient>(std::move(connection));
+  // A process that serves as two tasks would be configured for one of them after the other, for
+  // ever.
+  if (const std::string found = client->connection().peer().name(); found != member->name)
+    throw FailedPreconditionError(
+        str(member->name, ": at ", member->address, " there is ", found,
+            "; correct the cluster's addresses, or the --index that it was started with"));
+  co_await join(client.get(), member);
+  co_return client;
 }
 
-template <typename Client, typename Member>
-rpc::Task<void> Dialer::join(Client* client, Member* member, ProcessIncarnation process) {
+rpc::Task<void> Dialer::join(TaskClient* client, ClusterMember* member) {
   const Duration silence =
       session_.options.heartbeats.interval * session_.options.heartbeats.missed_max;
-  // At the start the holder may be a predecessor that has just been killed: its claim lapses by its
-  // silence, and is waited for twice as long. Once this engine has started, a holder is a
+  // At the start the owner may be a predecessor that has just been killed: its claim lapses by its
+  // silence, and is waited for twice as long. Once this engine has started, an owner is a
   // coordinator that took the task from it, and no wait mends that.
   const TimePoint patience =
       session_.parts.clock.now() + (session_.started ? Duration(0) : 2 * silence);
   for (bool told = false;; told = true) {
     const std::string what = str("joining ", member->name);
-    const JoinRequest wanted{session_.number, process_text(), silence, session_.options.take_over};
-    const JoinAnswer answer =
-        co_await session_.parts.reactor.with_deadline(client->join(wanted), kJoinDeadline, what);
+    const rpc::Claim claim{session_.number, process_text(), silence, session_.options.take_over};
+    const rpc::ClaimAnswer answer =
+        co_await session_.parts.reactor.with_deadline(client->join(claim), kJoinDeadline, what);
     // This process was part of our session. If it was configured for another session since, it has
     // forgotten ours, with all rows, and to go on would mean to train on a mixture.
-    const bool ours = member->served == process;
+    const bool ours = member->served == client->connection().peer().incarnation;
     if (ours && answer.configured != session_.number)
-      give_way(answer.granted ? str("session ", answer.configured) : answer.holder);
+      give_way(answer.granted ? str("session ", answer.configured) : answer.owner);
     if (answer.granted) {
-      if (!answer.holder.empty()) log_warning(member->name, ": taken over from ", answer.holder);
+      if (!answer.owner.empty()) log_warning(member->name, ": taken over from ", answer.owner);
       co_return;
     }
     if (session_.parts.clock.now() >= patience)
-      throw FailedPreconditionError(held(member->name, member->address, answer.holder));
+      throw FailedPreconditionError(owned(*member, answer.owner));
     if (!told)
-      log_info(held(member->name, member->address, answer.holder), "; waiting ",
+      log_info(owned(*member, answer.owner), "; waiting ",
                fixed(std::chrono::duration<double>(2 * silence).count(), 1), " s for it to end");
     co_await session_.parts.reactor.sleep(kAskAgain);
   }
 }
-template rpc::Task<void> Dialer::join<PsControlClient, Ps>(PsControlClient*, Ps*,
-                                                           ProcessIncarnation);
-template rpc::Task<void> Dialer::join<WorkerControlClient, Worker>(WorkerControlClient*, Worker*,
-                                                                   ProcessIncarnation);
 
 // What was here is gone: the program is told, instead of waiting for tasks that work for another.
 void Dialer::give_way(const std::string& other) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster/claim.h"
 #include "coordinator/cluster/closure.h"
 #include "core/base/arithmetic.h"
 #include "core/base/incarnation.h"
@@ -90,21 +89,6 @@ class LaneClient {
   // members: it leaves the one that it is in.
   rpc::Task<void> join_group(std::uint64_t number, std::uint32_t rank,
                              std::vector<LaneGroupMember> members);
-  rpc::Connection& connection() { return *connection_; }
-
- private:
-  struct Stub;
-  std::unique_ptr<rpc::Connection> connection_;
-  std::unique_ptr<Stub> stub_;
-};
-
-class WorkerControlClient {
- public:
-  explicit WorkerControlClient(std::unique_ptr<rpc::Connection> connection);
-  ~WorkerControlClient();
-  kj::Promise<void> ping();
-  rpc::Task<std::string> status();
-  rpc::Task<JoinAnswer> join(JoinRequest wanted);
   rpc::Connection& connection() { return *connection_; }
 
  private:

@@ -192,26 +192,4 @@ rpc::Task<void> LaneClient::join_group(std::uint64_t number, std::uint32_t rank,
   co_await request.send().ignoreResult();
 }
 
-struct WorkerControlClient::Stub {
-  wire::WorkerControl::Client control;
-};
-WorkerControlClient::WorkerControlClient(std::unique_ptr<rpc::Connection> connection)
-    : connection_(std::move(connection)),
-      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::WorkerControl>()})) {}
-WorkerControlClient::~WorkerControlClient() = default;
-kj::Promise<void> WorkerControlClient::ping() {
-  return stub_->control.pingRequest().send().ignoreResult();
-}
-rpc::Task<std::string> WorkerControlClient::status() {
-  auto response = co_await stub_->control.statusRequest().send();
-  co_return std::string(response.getJson());
-}
-
-rpc::Task<JoinAnswer> WorkerControlClient::join(JoinRequest wanted) {
-  auto request = stub_->control.joinRequest();
-  write_join(request.initClaim(), wanted);
-  auto response = co_await request.send();
-  co_return read_join(response.getAnswer());
-}
-
 }  // namespace cairn

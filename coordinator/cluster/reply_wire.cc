@@ -75,22 +75,6 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
   }
 }
 
-JoinAnswer read_join(wire::ClaimAnswer::Reader in) {
-  // The text comes from another process and goes into messages and logs.
-  constexpr std::size_t kHolderBytesMax = 1000;
-  const auto holder = in.getHolder();
-  return {in.getGranted(), std::string(holder.begin(), std::min(holder.size(), kHolderBytesMax)),
-          in.getConfigured()};
-}
-
-void write_join(wire::Claim::Builder out, const JoinRequest& wanted) {
-  out.setSession(wanted.session);
-  out.setWho(wanted.who.c_str());
-  out.setSilenceMs(static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(wanted.silence).count()));
-  out.setTakeOver(wanted.take_over);
-}
-
 ShardVersion read_version(wire::Version::Reader in) {
   return {in.getIncarnation(), in.getCounter()};
 }

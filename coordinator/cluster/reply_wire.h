@@ -16,9 +16,6 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker);
 // What a function's graph promises of a closure that ended well.
 // Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes);
-// `holder` goes into messages: so much of it.
-JoinAnswer read_join(wire::ClaimAnswer::Reader in);
-void write_join(wire::Claim::Builder out, const JoinRequest& wanted);
 ShardVersion read_version(wire::Version::Reader in);
 ShardMark read_mark(wire::Shard::MarkResults::Reader in);
 ShardSaved read_saved(wire::Shard::SaveResults::Reader in);

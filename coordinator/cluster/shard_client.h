@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/cluster/claim.h"
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "core/rows/shard_version.h"
@@ -79,21 +78,6 @@ class ShardClient {
   std::unique_ptr<rpc::Connection> connection_;
   std::unique_ptr<Stub> stub_;
   ShardId shard_;
-};
-
-class PsControlClient {
- public:
-  explicit PsControlClient(std::unique_ptr<rpc::Connection> connection);
-  ~PsControlClient();
-  kj::Promise<void> ping();
-  rpc::Task<std::string> status();
-  rpc::Task<JoinAnswer> join(JoinRequest wanted);
-  rpc::Connection& connection() { return *connection_; }
-
- private:
-  struct Stub;
-  std::unique_ptr<rpc::Connection> connection_;
-  std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace cairn

@@ -175,26 +175,4 @@ rpc::Task<void> ShardClient::begin_anew() {
   co_await request.send().ignoreResult();
 }
 
-struct PsControlClient::Stub {
-  wire::PsControl::Client control;
-};
-PsControlClient::PsControlClient(std::unique_ptr<rpc::Connection> connection)
-    : connection_(std::move(connection)),
-      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::PsControl>()})) {}
-PsControlClient::~PsControlClient() = default;
-kj::Promise<void> PsControlClient::ping() {
-  return stub_->control.pingRequest().send().ignoreResult();
-}
-rpc::Task<std::string> PsControlClient::status() {
-  auto response = co_await stub_->control.statusRequest().send();
-  co_return std::string(response.getJson());
-}
-
-rpc::Task<JoinAnswer> PsControlClient::join(JoinRequest wanted) {
-  auto request = stub_->control.joinRequest();
-  write_join(request.initClaim(), wanted);
-  auto response = co_await request.send();
-  co_return read_join(response.getAnswer());
-}
-
 }  // namespace cairn

@@ -9,8 +9,7 @@ namespace {
 constexpr Duration kDialPause = std::chrono::milliseconds(20);
 
 // One that is away, or slow, is dialled again.
-template <typename Member>
-rpc::Task<void> dial_once(Member* member, rpc::Task<void> connecting) {
+rpc::Task<void> dial_once(ClusterMember* member, rpc::Task<void> connecting) {
   try {
     co_await kj::mv(connecting);
     member->trouble.clear();
@@ -22,8 +21,7 @@ rpc::Task<void> dial_once(Member* member, rpc::Task<void> connecting) {
 }
 
 // A task that is lost at once is lost like any other: its loop brings it back.
-template <typename Member>
-rpc::Task<void> join_or_lose(Member* member, rpc::Task<void> joining, const Clock* clock) {
+rpc::Task<void> join_or_lose(ClusterMember* member, rpc::Task<void> joining, const Clock* clock) {
   try {
     co_await kj::mv(joining);
     co_return;
@@ -33,6 +31,19 @@ rpc::Task<void> join_or_lose(Member* member, rpc::Task<void> joining, const Cloc
     member->trouble = e.what();
   }
   member->lost_at = clock->now();
+}
+
+// Members are counted without gaps; the names are the tasks' own, which may have some.
+template <typename Member>
+void list_tasks(const ClusterSpec& cluster, rpc::Role role,
+                std::vector<std::unique_ptr<Member>>& members) {
+  for (const auto& [task, address] : cluster.tasks(std::string(rpc::role_name(role)))) {
+    auto member = std::make_unique<Member>();
+    member->index = static_cast<std::uint32_t>(members.size());
+    member->address = address;
+    member->name = rpc::task_name(role, static_cast<std::uint32_t>(task));
+    members.push_back(std::move(member));
+  }
 }
 
 }  // namespace
@@ -64,27 +75,12 @@ rpc::Task<void> Engine::start() {
   pump();
 }
 
-// Members are counted without gaps; the names are the tasks' own, which may have some.
 void Engine::list_members() {
   const auto& cluster = session_.options.cluster;
   verify_parameter_server_cluster(cluster);
   verify_distinct_addresses(cluster);
-  for (const auto& [task, address] : cluster.tasks("ps")) {
-    auto index = static_cast<std::uint32_t>(members_.ps.size());
-    members_.ps.push_back(std::make_unique<Ps>());
-    *members_.ps.back() =
-        Ps{.index = index,
-           .address = address,
-           .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
-  }
-  for (const auto& [task, address] : cluster.tasks("worker")) {
-    auto index = static_cast<std::uint32_t>(members_.workers.size());
-    members_.workers.push_back(std::make_unique<Worker>());
-    *members_.workers.back() =
-        Worker{.index = index,
-               .address = address,
-               .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
-  }
+  list_tasks(cluster, rpc::Role::kPs, members_.ps);
+  list_tasks(cluster, rpc::Role::kWorker, members_.workers);
   policy_->verify_members();
 }
 
@@ -136,13 +132,10 @@ std::vector<std::int64_t> Engine::workers_of_lanes() const {
 // While others are still dialled or given their tables, those that have been joined are told that
 // we live.
 rpc::Task<void> Engine::show_life() {
-  const auto ping = [this](auto& member) {
-    if (member->control)
-      session_.tasks.spawn("a ping", member->control->ping().catch_([](kj::Exception&&) {}));
-  };
   while (!session_.started) {
-    for (auto& ps : members_.ps) ping(ps);
-    for (auto& worker : members_.workers) ping(worker);
+    for (ClusterMember* member : members_.all())
+      if (member->control)
+        session_.tasks.spawn("a ping", member->control->ping().catch_([](kj::Exception&&) {}));
     co_await session_.parts.reactor.sleep(session_.options.heartbeats.interval);
   }
 }

@@ -9,11 +9,8 @@ namespace cairn {
 
 rpc::Task<void> PsGroup::connect(Ps* ps) {
   auto address = rpc::Address::parse(ps->address);
-  auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
-  const rpc::PeerInfo peer = control->peer();
-  dialer_.verify_task(*ps, peer);
-  auto client = std::make_unique<PsControlClient>(std::move(control));
-  co_await dialer_.join(client.get(), ps, peer.incarnation);
+  auto control = co_await dialer_.dial(ps);
+  const rpc::PeerInfo peer = control->connection().peer();
   std::uint32_t shards = peer.endpoints - 1;
   if (session_.started) {
     std::uint32_t wanted = tables_.registry().layout()->servers[ps->index].shards;
@@ -34,7 +31,7 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
   // shards does not see half of them.
   ps->shards = std::move(clients);
   ps->process = peer.incarnation;
-  ps->control = std::move(client);
+  ps->control = std::move(control);
 }
 
 rpc::Task<void> PsGroup::keep(Ps* ps) {

@@ -23,11 +23,10 @@ Json details_of(const std::string& own) {
   return "its answer cannot be read";
 }
 
-Json task_json(const std::string& name, const std::string& address, bool ready,
-               const std::string& trouble, const std::string& own) {
-  Json task{{"task", name}, {"address", address}, {"ready", ready}};
-  if (!trouble.empty()) task["trouble"] = trouble;
-  if (!own.empty()) task["details"] = details_of(own);
+Json task_json(const ClusterMember& member) {
+  Json task{{"task", member.name}, {"address", member.address}, {"ready", member.ready}};
+  if (!member.trouble.empty()) task["trouble"] = member.trouble;
+  if (!member.status.empty()) task["details"] = details_of(member.status);
   return task;
 }
 
@@ -99,11 +98,9 @@ Json StatusReporter::make_status() const {
               {"workers", Json::array()},
               {"stuck", Json::array()},
               {"losses", Json::array()}};
-  for (const auto& ps : members_.ps)
-    status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
+  for (const auto& ps : members_.ps) status["ps"].push_back(task_json(*ps));
   for (const auto& worker : members_.workers) {
-    Json task =
-        task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
+    Json task = task_json(*worker);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
     status["workers"].push_back(std::move(task));
   }
@@ -124,8 +121,7 @@ Json StatusReporter::make_status() const {
 
 namespace {
 // Asks one task for its own figures; a task that is away keeps its last ones.
-template <typename Task>
-rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
+rpc::Task<void> poll(rpc::Reactor* reactor, ClusterMember* task) {
   if (!task->ready || !task->control) co_return;
   try {
     std::string what = "asking for the status of " + task->name;
@@ -163,10 +159,8 @@ void StatusReporter::refresh() {
 rpc::Task<void> StatusReporter::run() {
   for (int round = 0;; ++round) {
     if (round % kPollEvery == 0) {
-      for (auto& ps : members_.ps)
-        session_.tasks.spawn("poll a ps", poll(&session_.parts.reactor, ps.get()));
-      for (auto& worker : members_.workers)
-        session_.tasks.spawn("poll a worker", poll(&session_.parts.reactor, worker.get()));
+      for (ClusterMember* member : members_.all())
+        session_.tasks.spawn("poll a task", poll(&session_.parts.reactor, member));
     }
     // Just before the next poll, when the answers to the last one have had time to arrive.
     if (round % kPollEvery == kPollEvery - 1) look_for_stuck();

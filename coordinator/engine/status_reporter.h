@@ -7,7 +7,7 @@
 //   status_reporter.cc  the snapshot
 //   closure_sights.cc   which closures make no progress, and what they wait for
 //   Thread  the engine's, but for stats(), json(), set_program() and missing(), which any may call.
-//   Writes  Worker::status and Ps::status; of everything else it only reads.
+//   Writes  ClusterMember::status; of everything else it only reads.
 #pragma once
 #include <mutex>
 #include <string>

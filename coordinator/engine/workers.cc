@@ -14,11 +14,8 @@ constexpr Duration kConfigureDeadline = std::chrono::seconds(10);
 
 rpc::Task<void> Workers::connect(Worker* worker) {
   auto address = rpc::Address::parse(worker->address);
-  auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
-  const rpc::PeerInfo peer = control->peer();
-  dialer_.verify_task(*worker, peer);
-  auto client = std::make_unique<WorkerControlClient>(std::move(control));
-  co_await dialer_.join(client.get(), worker, peer.incarnation);
+  auto control = co_await dialer_.dial(worker);
+  const rpc::PeerInfo peer = control->connection().peer();
   std::uint32_t lanes = policy_.lanes_used(*worker, peer.endpoints - 1);
   // Datasets were dealt out to the lanes that were there at the start. Further lanes of a worker
   // that comes back with more have no pipelines, and are not used.
@@ -33,7 +30,7 @@ rpc::Task<void> Workers::connect(Worker* worker) {
     worker->lanes[i]->client = std::make_unique<LaneClient>(std::move(connection));
   }
   worker->process = peer.incarnation;
-  worker->control = std::move(client);
+  worker->control = std::move(control);
 }
 
 rpc::Task<void> Workers::configure(Worker* worker) {

@@ -2,9 +2,10 @@
 
 #include <random>
 
-#include "ps/server/control_service.h"
+#include "ps/server/ps_status.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/reactor_thread.h"
+#include "rpc/server/control_session.h"
 
 namespace cairn::ps {
 namespace {
@@ -25,22 +26,27 @@ struct PsServer::Impl {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation.number;
-    control->holder = std::make_shared<rpc::Holder>(reactor.clock());
-    std::vector<rpc::Endpoint> endpoints;
-    endpoints.push_back(
-        {&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) {
-           return serve_control(control, connection);
-         }});
+    std::vector<rpc::Endpoint> endpoints{rpc::control_endpoint(reactor, task_hooks())};
     for (std::uint32_t i = 0; i < options.shards; ++i)
       endpoints.push_back(make_shard(i, offload, store));
-    control->index = options.index;
-    control->shards_why = options.shards_why;
-    control->incarnation = options.incarnation;
-    for (const auto& host : hosts) control->shards.push_back(&host->shard.counters());
-    control->shutdown = [this](const std::string& reason) {
+    status->index = options.index;
+    status->shards_why = options.shards_why;
+    status->incarnation = options.incarnation;
+    for (const auto& host : hosts) status->shards.push_back(&host->shard.counters());
+    listen(network, std::move(endpoints));
+  }
+
+  rpc::TaskHooks task_hooks() {
+    rpc::TaskHooks hooks;
+    hooks.state = [status = status] {
+      return rpc::TaskState{status->incarnation, static_cast<std::uint32_t>(status->shards.size()),
+                            status->session};
+    };
+    hooks.status_json = [status = status] { return ps::status_json(*status); };
+    hooks.shutdown = [this](const std::string& reason) {
       if (shutdown) shutdown(reason);
     };
-    listen(network, std::move(endpoints));
+    return hooks;
   }
 
   rpc::Endpoint make_shard(std::uint32_t i, Offload& offload, storage::RowStore& store) {
@@ -78,12 +84,12 @@ struct PsServer::Impl {
     accept.connection = options.connection;
     acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.listen),
                                                std::move(accept), std::move(endpoints));
-    control->address = acceptor->address().str();
-    control->connections = [this] { return acceptor->connections(); };
+    status->address = acceptor->address().str();
+    status->connections = [this] { return acceptor->connections(); };
   }
 
   void set_session(std::uint64_t session) {
-    control->session = session;
+    status->session = session;
     acceptor->set_session(session);
   }
 
@@ -91,14 +97,14 @@ struct PsServer::Impl {
     // First, so that no letter of a shard finds a server that is being taken apart. Then no
     // connection comes any more, and last the threads end.
     told.reset();
-    control->connections = nullptr;
+    status->connections = nullptr;
     acceptor->stop();
     for (const auto& thread : threads) thread->stop();
   }
 
   rpc::Reactor& reactor;
   PsServerOptions options;
-  std::shared_ptr<ControlHost> control = std::make_shared<ControlHost>();
+  std::shared_ptr<PsStatus> status = std::make_shared<PsStatus>();
   // Shards post to the server through this pointer, which lives until stop().
   std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);
   std::function<void(const std::string&)> shutdown;
@@ -118,7 +124,7 @@ std::size_t PsServer::shards() const { return impl_->hosts.size(); }
 const ShardCounters& PsServer::counters(std::size_t shard) const {
   return impl_->hosts.at(shard)->shard.counters();
 }
-std::string PsServer::status_json() const { return ps::status_json(*impl_->control); }
+std::string PsServer::status_json() const { return ps::status_json(*impl_->status); }
 std::vector<rpc::NamedLoop> PsServer::loops() const {
   std::vector<rpc::NamedLoop> loops;
   for (std::size_t i = 0; i < impl_->threads.size(); ++i)

@@ -115,15 +115,23 @@ void SequencePlayer::hold(wire::Lane::Client lane) {
     keep(lane.releasePushesRequest().send());
 }
 
+void SequencePlayer::claim(wire::TaskControl::Client control) {
+  auto request = control.joinRequest();
+  auto claim = request.initClaim();
+  claim.setSession(script_.number(attacked_.session));
+  claim.setWho(script_.name("a peer").c_str());
+  claim.setSilenceMs(static_cast<std::uint32_t>(script_.number(1000)));
+  claim.setTakeOver(script_.lies());
+  keep(request.send());
+}
+
 void SequencePlayer::control(Line& line) {
   const unsigned what = script_.below(3);
-  if (line.kind == Kind::kPsControl) {
-    auto control = service<wire::PsControl>(line);
-    return what == 0 ? keep(control.pingRequest().send()) : keep(control.statusRequest().send());
-  }
-  if (line.kind == Kind::kWorkerControl) {
-    auto control = service<wire::WorkerControl>(line);
-    return what == 0 ? keep(control.pingRequest().send()) : keep(control.statusRequest().send());
+  if (line.kind != Kind::kChief) {
+    auto control = service<wire::TaskControl>(line);
+    if (what == 0) return keep(control.pingRequest().send());
+    if (what == 1) return keep(control.statusRequest().send());
+    return claim(control);
   }
   auto control = service<wire::CoordinatorControl>(line);
   // seldom: it ends what is attacked

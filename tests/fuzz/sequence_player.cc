@@ -103,7 +103,7 @@ rpc::Task<Greeted> greeted(rpc::Network& network, rpc::Reactor& reactor, rpc::Ad
 }  // namespace
 
 void SequencePlayer::connect(Kind kind, rpc::Role role, std::uint32_t endpoint, bool shares) {
-  const bool ps = kind == Kind::kShard || kind == Kind::kPsControl;
+  const bool ps = kind == Kind::kShard || kind == Kind::kPs;
   const rpc::Address& address = kind == Kind::kChief ? attacked_.chief
                                 : ps                 ? attacked_.ps
                                                      : attacked_.worker;
@@ -184,8 +184,8 @@ void SequencePlayer::do_something(unsigned what) {
   using rpc::Role;
   static constexpr std::array<Role, 4> kRoles = {Role::kCoordinator, Role::kWorker, Role::kPs,
                                                  Role::kTool};
-  static constexpr std::array<Kind, 5> kKinds = {Kind::kShard, Kind::kLane, Kind::kPsControl,
-                                                 Kind::kWorkerControl, Kind::kChief};
+  static constexpr std::array<Kind, 5> kKinds = {Kind::kShard, Kind::kLane, Kind::kPs,
+                                                 Kind::kWorker, Kind::kChief};
   switch (what % 16) {
     case 0:
     case 1: {

@@ -60,7 +60,7 @@ class SequencePlayer {
   std::size_t connections() const { return connections_; }
 
  private:
-  enum class Kind : std::uint8_t { kShard, kLane, kPsControl, kWorkerControl, kChief };
+  enum class Kind : std::uint8_t { kShard, kLane, kPs, kWorker, kChief };
   struct Line {
     Kind kind;
     std::shared_ptr<Changes> changes;
@@ -98,6 +98,7 @@ class SequencePlayer {
   void open_pipeline(wire::Lane::Client lane);
   void run(wire::Lane::Client lane);
   void hold(wire::Lane::Client lane);
+  void claim(wire::TaskControl::Client control);
   void control(Line& line);
 
   rpc::Reactor& reactor_;

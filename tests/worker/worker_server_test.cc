@@ -128,12 +128,12 @@ TEST_F(WorkerServerTest, TheControlServiceTellsWhoItIsAndPassesTheRequestToEndOn
   auto lane = lane_connection->bootstrap<wire::Lane>();
   configure(lane);
   auto connection = connect(0);
-  auto control = connection->bootstrap<wire::WorkerControl>();
-  kj::Promise<capnp::Response<wire::WorkerControl::PingResults>> pinged =
+  auto control = connection->bootstrap<wire::TaskControl>();
+  kj::Promise<capnp::Response<wire::TaskControl::PingResults>> pinged =
       control.pingRequest().send();
   auto ping = wait(kj::mv(pinged));
   EXPECT_EQ(ping.getStatus().getIncarnation(), 4711u);
-  EXPECT_EQ(ping.getStatus().getLanes(), 2u);
+  EXPECT_EQ(ping.getStatus().getThreads(), 2u);
   EXPECT_EQ(ping.getStatus().getSession(), 5u);
   std::string reason;
   server->on_shutdown([&](const std::string& given) { reason = given; });

@@ -20,7 +20,7 @@ struct Joining : PartTest {
   Dialer dialer{session};
 
   kj::Promise<void> begin() {
-    auto joined = dialer.join(ps(0).control.get(), &ps(0), ps(0).process).start();
+    auto joined = dialer.join(ps(0).control.get(), &ps(0)).start();
     settle();
     return joined;
   }
@@ -40,17 +40,17 @@ TEST_F(Joining, ATaskForWhichNobodyIsAtWorkIsGranted) { EXPECT_EQ(join(), ""); }
 
 // A coordinator that was just killed counts as at work until its heartbeats are missed.
 TEST_F(Joining, AtTheStartAPredecessorThatFallsSilentIsWaitedFor) {
-  fake_ps(0).holder.at_work = "pid 4711 on host ada";
+  fake_ps(0).owner.at_work = "pid 4711 on host ada";
   auto joined = begin();
   run_for(milliseconds(1500));
   EXPECT_FALSE(ended(joined));
-  fake_ps(0).holder.at_work.clear();
+  fake_ps(0).owner.at_work.clear();
   run_for(milliseconds(200));
   EXPECT_TRUE(ended(joined));
 }
 
 TEST_F(Joining, ACoordinatorThatStaysAtWorkIsNamedWithTheCure) {
-  fake_ps(0).holder.at_work = "pid 4711 on host ada";
+  fake_ps(0).owner.at_work = "pid 4711 on host ada";
   const TimePoint began = ground.reactor.clock().now();
   EXPECT_THAT(join(), AllOf(HasSubstr("/job:ps/task:0 at sim://ps0 works for another coordinator"),
                             HasSubstr("pid 4711 on host ada"), HasSubstr("--take-over")));
@@ -59,7 +59,7 @@ TEST_F(Joining, ACoordinatorThatStaysAtWorkIsNamedWithTheCure) {
 
 TEST_F(Joining, OnceTheSessionHasStartedNoOtherCoordinatorIsWaitedFor) {
   session.started = true;
-  fake_ps(0).holder.at_work = "pid 4711 on host ada";
+  fake_ps(0).owner.at_work = "pid 4711 on host ada";
   const TimePoint began = ground.reactor.clock().now();
   EXPECT_THAT(join(), HasSubstr("works for another coordinator"));
   EXPECT_NEAR(session.seconds_since(began), 0, 0.1);
@@ -69,7 +69,7 @@ TEST_F(Joining, AProcessThatForgotThisSessionForAnotherEndsTheProgram) {
   session.started = true;
   schedule();
   ps(0).served = ps(0).process;
-  fake_ps(0).holder = {.at_work = "pid 4711 on host ada", .configured = 99};
+  fake_ps(0).owner = {.at_work = "pid 4711 on host ada", .configured = 99};
   const std::string error = join();
   EXPECT_THAT(error, AllOf(HasSubstr("another coordinator has taken over this cluster"),
                            HasSubstr("pid 4711 on host ada")));
@@ -79,7 +79,7 @@ TEST_F(Joining, AProcessThatForgotThisSessionForAnotherEndsTheProgram) {
 TEST_F(Joining, ANewProcessMayHaveBeenConfiguredForAnotherSession) {
   session.started = true;
   schedule();
-  fake_ps(0).holder.configured = 99;
+  fake_ps(0).owner.configured = 99;
   EXPECT_EQ(join(), "");
   EXPECT_EQ(queue_error(), "");
 }
@@ -97,7 +97,7 @@ struct TakingOver : Joining {
 };
 
 TEST_F(TakingOver, IsGrantedThoughAnotherIsAtWork) {
-  fake_ps(0).holder.at_work = "pid 4711 on host ada";
+  fake_ps(0).owner.at_work = "pid 4711 on host ada";
   EXPECT_EQ(join(), "");
 }
 

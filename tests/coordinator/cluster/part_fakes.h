@@ -2,6 +2,7 @@
 // what they are asked, in order, and answer at once unless their script says otherwise.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,19 +58,35 @@ class FakeProcess {
   std::unique_ptr<rpc::Acceptor> acceptor_;
 };
 
-// Whom a fake task names when a coordinator wants to join it.
-struct FakeHolder {
-  std::string at_work;           // another coordinator; empty: nobody
+// The coordinator that a fake task names when another one wants to join it.
+struct FakeOwner {
+  std::string at_work;           // another coordinator; empty: none
   std::uint64_t configured = 0;  // for which session it was configured last
-  template <typename Context>
-  kj::Promise<void> answer(Context context) const {
-    auto answer = context.getResults().initAnswer();
-    answer.setGranted(at_work.empty() || context.getParams().getClaim().getTakeOver());
-    answer.setHolder(at_work.c_str());
-    answer.setConfigured(configured);
-    return kj::READY_NOW;
+  void answer(wire::Claim::Reader claim, wire::ClaimAnswer::Builder out) const {
+    out.setGranted(at_work.empty() || claim.getTakeOver());
+    out.setOwner(at_work.c_str());
+    out.setConfigured(configured);
   }
 };
+
+// The control endpoint of a fake task: `script` is met by "ping", `owner` is asked at each join.
+inline rpc::Endpoint fake_control(rpc::Reactor* reactor, CallScript& script,
+                                  std::function<FakeOwner()> owner) {
+  struct Control final : wire::TaskControl::Server {
+    Control(CallScript& script, std::function<FakeOwner()> owner)
+        : script(script), owner(std::move(owner)) {}
+    kj::Promise<void> ping(PingContext) override { return script.meet("ping"); }
+    kj::Promise<void> join(JoinContext context) override {
+      owner().answer(context.getParams().getClaim(), context.getResults().initAnswer());
+      return kj::READY_NOW;
+    }
+    CallScript& script;
+    std::function<FakeOwner()> owner;
+  };
+  return {reactor, [&script, owner](const rpc::PeerInfo&, rpc::Connection&) {
+            return capnp::Capability::Client(kj::heap<Control>(script, owner));
+          }};
+}
 
 class FakePs {
  public:
@@ -81,9 +98,10 @@ class FakePs {
 
   FakePs(SimulatedSession& ground, const std::string& name) : process(ground, name, kRole) {}
   void start(std::uint64_t incarnation, std::uint32_t shards = 1) {
-    holder.configured = 0;
-    std::vector<rpc::Endpoint> doors{serving<Control>(0)};
-    for (std::uint32_t i = 0; i < shards; ++i) doors.push_back(serving<Shard>(i));
+    owner.configured = 0;
+    std::vector<rpc::Endpoint> doors{
+        fake_control(process.reactor(), script, [this] { return owner; })};
+    for (std::uint32_t i = 0; i < shards; ++i) doors.push_back(serving_shard(i));
     process.listen(incarnation, std::move(doors));
   }
   // The calls of its shards that begin with `beginning`, in the order in which they came.
@@ -95,7 +113,7 @@ class FakePs {
   }
 
   FakeProcess process;
-  FakeHolder holder;
+  FakeOwner owner;
   CallScript script;               // the first word of each call, and "ping"
   std::vector<std::string> calls;  // "configure", "restore /c/1", "fence", "open", "mark 3", ...
   std::vector<std::vector<VariableId>> tables;  // with which each call of configure came
@@ -105,17 +123,10 @@ class FakePs {
  private:
   static constexpr rpc::Role kRole = rpc::Role::kPs;
 
-  struct Control final : wire::PsControl::Server {
-    Control(FakePs& ps, std::uint32_t) : ps(ps) {}
-    kj::Promise<void> ping(PingContext) override { return ps.script.meet("ping"); }
-    kj::Promise<void> join(JoinContext context) override { return ps.holder.answer(context); }
-    FakePs& ps;
-  };
-
   struct Shard final : wire::Shard::Server {
     Shard(FakePs& ps, std::uint32_t index) : ps(ps), index(index) {}
     kj::Promise<void> configure(ConfigureContext context) override {
-      ps.holder.configured = context.getParams().getSession();
+      ps.owner.configured = context.getParams().getSession();
       ps.tables.emplace_back();
       for (auto table : context.getParams().getTables())
         ps.tables.back().push_back(table.getVariable());
@@ -178,10 +189,9 @@ class FakePs {
     std::uint32_t index;
   };
 
-  template <typename Server>
-  rpc::Endpoint serving(std::uint32_t index) {
+  rpc::Endpoint serving_shard(std::uint32_t index) {
     return {process.reactor(), [this, index](const rpc::PeerInfo&, rpc::Connection&) {
-              return capnp::Capability::Client(kj::heap<Server>(*this, index));
+              return capnp::Capability::Client(kj::heap<Shard>(*this, index));
             }};
   }
 };
@@ -191,11 +201,9 @@ class FakeWorker {
   FakeWorker(SimulatedSession& ground, const std::string& name)
       : process(ground, name, rpc::Role::kWorker), ground_(ground) {}
   void start(std::uint64_t incarnation, std::size_t lanes = 1) {
-    holder.configured = 0;
+    owner.configured = 0;
     std::vector<rpc::Endpoint> doors{
-        {process.reactor(), [this](const rpc::PeerInfo&, rpc::Connection&) {
-           return capnp::Capability::Client(kj::heap<Control>(*this));
-         }}};
+        fake_control(process.reactor(), script, [this] { return present_owner(); })};
     while (this->lanes.size() < lanes) this->lanes.push_back(std::make_unique<FakeLane>(ground_));
     for (std::size_t i = 0; i < lanes; ++i) doors.push_back(this->lanes[i]->endpoint());
     process.listen(incarnation, std::move(doors));
@@ -203,21 +211,16 @@ class FakeWorker {
   FakeLane& lane(std::size_t i = 0) { return *lanes.at(i); }
 
   FakeProcess process;
-  FakeHolder holder;
+  FakeOwner owner;
   CallScript script;  // "ping"
   std::vector<std::unique_ptr<FakeLane>> lanes;
 
  private:
-  struct Control final : wire::WorkerControl::Server {
-    explicit Control(FakeWorker& worker) : worker(worker) {}
-    kj::Promise<void> ping(PingContext) override { return worker.script.meet("ping"); }
-    kj::Promise<void> join(JoinContext context) override {
-      FakeHolder holder = worker.holder;
-      if (holder.configured == 0) holder.configured = worker.lane().session;
-      return holder.answer(context);
-    }
-    FakeWorker& worker;
-  };
+  FakeOwner present_owner() {
+    FakeOwner now = owner;
+    if (now.configured == 0) now.configured = lane().session;
+    return now;
+  }
 
   SimulatedSession& ground_;
 };

@@ -265,7 +265,7 @@ TEST(ShardService, ARotOnTheDiskIsDataLossAndNeverHalfAModel) {
   EXPECT_THROW(client.restore("/c", {"ps-9-shard-9"}), NotFoundError);
 }
 
-TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
+TEST(PsServerControl, TellsWhoItIsAndHowItsShardsAre) {
   SimulatedPs ps(2);
   ShardClient client = ps.client(1);
   client.configure(one_table());
@@ -274,13 +274,14 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
   ps.reactor.run_ready();
   auto connection = ps.reactor.wait(ps.network.host("chief").connect(
       ps.reactor, ps.server.address(), coordinator_hello_to(0), kPatience));
-  auto control = connection->bootstrap<wire::PsControl>();
-  kj::Promise<capnp::Response<wire::PsControl::PingResults>> pinged = control.pingRequest().send();
+  auto control = connection->bootstrap<wire::TaskControl>();
+  kj::Promise<capnp::Response<wire::TaskControl::PingResults>> pinged =
+      control.pingRequest().send();
   const auto pong = ps.reactor.wait(kj::mv(pinged));
   EXPECT_EQ(pong.getStatus().getIncarnation(), 100u);
-  EXPECT_EQ(pong.getStatus().getShards(), 2u);
+  EXPECT_EQ(pong.getStatus().getThreads(), 2u);
   EXPECT_EQ(pong.getStatus().getSession(), ShardHarness::kSession);
-  kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked =
+  kj::Promise<capnp::Response<wire::TaskControl::StatusResults>> asked =
       control.statusRequest().send();
   const auto status = ps.reactor.wait(kj::mv(asked));
   EXPECT_THAT(std::string(status.getJson()),
@@ -289,7 +290,7 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
   auto stranger = ps.reactor.wait(
       ps.network.host("worker").connect(ps.reactor, ps.server.address(), hello_to(0), kPatience));
   auto asked_by_a_worker =
-      stranger->bootstrap<wire::PsControl>().shutdownRequest().send().ignoreResult();
+      stranger->bootstrap<wire::TaskControl>().shutdownRequest().send().ignoreResult();
   EXPECT_THROW(ps.reactor.wait(kj::mv(asked_by_a_worker)), PermissionDeniedError);
   std::string reason;
   ps.server.on_shutdown([&](const std::string& told) { reason = told; });

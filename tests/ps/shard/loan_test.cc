@@ -151,9 +151,9 @@ TEST_P(LoansOverSockets, AWorkerThatReadsLateReadsTheRowsAsTheyWere) {
   });
   const auto connection =
       reactor->wait(network->connect(*reactor, server.address(), hello_to(0), kPatience));
-  auto control = connection->bootstrap<wire::PsControl>();
+  auto control = connection->bootstrap<wire::TaskControl>();
   for (std::string status; status.find("\"pulls\":1") == std::string::npos;) {
-    kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked =
+    kj::Promise<capnp::Response<wire::TaskControl::StatusResults>> asked =
         control.statusRequest().send();
     status = client.wait(kj::mv(asked)).getJson();
   }

@@ -1,4 +1,4 @@
-#include "rpc/server/holder.h"
+#include "rpc/server/task_owner.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,35 +9,39 @@
 
 namespace cairn::rpc {
 
-// Whose host or network has gone leaves a connection behind that says nothing any more.
-bool Holder::living() const {
+// A coordinator whose host or network has gone leaves a connection behind that stays silent.
+bool TaskOwner::living() const {
   return connection_ != nullptr && clock_.now() - last_heard_ < claim_.silence;
 }
 
-std::string Holder::text() const {
+std::string TaskOwner::text() const {
   const double ago = std::chrono::duration<double>(clock_.now() - last_heard_).count();
-  return str("session ", claim_.session, " (", claim_.who, ", from ", claim_.address, "), since ",
+  return str("session ", claim_.session, " (", claim_.who, ", from ", address_, "), since ",
              utc_text(since_us_), ", last heard ", fixed(ago, 1), " s ago");
 }
 
-Holder::Answer Holder::join(const void* connection, const Claim& claim, std::function<void()> end) {
+ClaimAnswer TaskOwner::join(const void* connection, const Claim& claim, const std::string& address,
+                            std::function<void()> end) {
   if (claim.session == 0)
     throw InvalidArgumentError("a coordinator joins with its session, and 0 is none");
-  Answer answer{true, {}};
+  ClaimAnswer answer;
+  answer.granted = true;
   const bool another = connection_ != nullptr && claim_.session != claim.session;
   if (another && living()) {
-    answer = {claim.take_over, text()};
+    answer.granted = claim.take_over;
+    answer.owner = text();
     if (!answer.granted) return answer;
-    log_warning("session ", claim.session, " (", claim.who, ", from ", claim.address,
-                ") takes over from ", answer.other);
+    log_warning("session ", claim.session, " (", claim.who, ", from ", address,
+                ") takes over from ", answer.owner);
   }
   // The other connection is ended last, when the new claim stands: its end leads to left(), which
-  // must find that it no longer holds this seat and change nothing. A coordinator that has only
+  // must find that it no longer owns this task and change nothing. A coordinator that has only
   // lost its connection comes back with the same session and keeps the time since which it is here.
   auto end_other = another ? std::exchange(end_, nullptr) : nullptr;
   if (claim_.session != claim.session) since_us_ = clock_.wall_microseconds();
   claim_ = claim;
   claim_.silence = std::clamp(claim.silence, Duration(0), kSilenceMax);
+  address_ = address;
   connection_ = connection;
   end_ = std::move(end);
   last_heard_ = clock_.now();
@@ -45,11 +49,11 @@ Holder::Answer Holder::join(const void* connection, const Claim& claim, std::fun
   return answer;
 }
 
-void Holder::heard(const void* connection) {
+void TaskOwner::heard(const void* connection) {
   if (connection == connection_) last_heard_ = clock_.now();
 }
 
-void Holder::left(const void* connection) {
+void TaskOwner::left(const void* connection) {
   if (connection != connection_) return;
   connection_ = nullptr;
   end_ = nullptr;

@@ -1,0 +1,60 @@
+#include "ps/server/ps_status.h"
+
+#include "core/base/json.h"
+#include "core/base/machine.h"
+#include "rpc/loop/memory_use.h"
+
+namespace cairn::ps {
+namespace {
+
+// Counters are written by the shard's thread and read by this one. Each is right by itself;
+// together they may be of slightly different moments, which a status bears.
+std::uint64_t get(const ShardCounters::Number& number) {
+  return number.load(std::memory_order_relaxed);
+}
+
+Json shard_json(const ShardCounters& shard) {
+  const std::uint64_t pushes = get(shard.pushes.calls);
+  return {{"open", get(shard.open) != 0},
+          {"incarnation", get(shard.incarnation)},
+          {"layout_version", get(shard.layout_version)},
+          {"tables", get(shard.tables)},
+          {"rows", get(shard.rows)},
+          {"bytes", get(shard.bytes)},
+          {"pulls", get(shard.pulls.calls)},
+          {"pulled_rows", get(shard.pulls.rows)},
+          {"pulled_bytes", get(shard.pulls.bytes)},
+          {"pushes", pushes},
+          {"pushed_rows", get(shard.pushes.rows)},
+          {"pushed_bytes", get(shard.pushes.bytes)},
+          {"duplicates", get(shard.duplicates)},
+          {"fenced", get(shard.fenced)},
+          {"outdated", get(shard.outdated)},
+          {"staleness_mean", pushes == 0 ? 0.0
+                                         : static_cast<double>(get(shard.staleness_sum)) /
+                                               static_cast<double>(pushes)},
+          {"staleness_max", get(shard.staleness_max)},
+          {"staged_bytes", get(shard.staged_bytes)},
+          {"marks", get(shard.marks)},
+          {"restored_rows", get(shard.restored_rows)}};
+}
+
+}  // namespace
+
+std::string status_json(const PsStatus& status) {
+  Json shards = Json::array();
+  for (const ShardCounters* shard : status.shards) shards.push_back(shard_json(*shard));
+  const Json all = {{"role", "ps"},
+                    {"index", status.index},
+                    {"incarnation", status.incarnation.number},
+                    {"memory_bytes", private_memory_bytes()},
+                    {"buffer_bytes", rpc::buffer_bytes()},
+                    {"address", status.address},
+                    {"session", status.session},
+                    {"connections", status.connections ? status.connections() : 0},
+                    {"shards_why", status.shards_why},
+                    {"shards", std::move(shards)}};
+  return json_text(all);
+}
+
+}  // namespace cairn::ps

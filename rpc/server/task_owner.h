@@ -1,0 +1,46 @@
+// TaskOwner: the one coordinator that a ps or a worker works for, until that ends, falls silent, or
+// is replaced on demand.
+//
+// A new session forgets what an old one has here, so it must not begin by mistake while the old one
+// is at work. A coordinator joins each task on its control connection before it configures
+// anything.
+//   Thread  one loop's.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/base/clock.h"
+#include "rpc/server/claim.h"
+
+namespace cairn::rpc {
+
+class TaskOwner {
+ public:
+  static constexpr Duration kSilenceMax = std::chrono::seconds(60);
+
+  explicit TaskOwner(const Clock& clock) : clock_(clock) {}
+
+  // `connection` names the connection that asks, which comes from `address`; `end` ends it, and is
+  // called when another coordinator takes over. A claim's silence counts up to kSilenceMax. The
+  // answer's `configured` is left to the caller.
+  //   Errors  InvalidArgument: a claim without a session.
+  ClaimAnswer join(const void* connection, const Claim& claim, const std::string& address,
+                   std::function<void()> end);
+  void heard(const void* connection);  // it shows life
+  void left(const void* connection);   // it has ended
+
+ private:
+  bool living() const;
+  std::string text() const;
+
+  const Clock& clock_;
+  Claim claim_;
+  std::string address_;               // from where the coordinator dialled
+  const void* connection_ = nullptr;  // null: no coordinator is here
+  std::function<void()> end_;
+  std::int64_t since_us_ = 0;
+  TimePoint last_heard_{};
+};
+
+}  // namespace cairn::rpc
