@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
 #include "core/disk/memory_disk.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/dispatch/asynchronous_policy.h"
 #include "coordinator/dispatch/bounded_policy.h"
 #include "coordinator/dispatch/hybrid_policy.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
 #include "core/graph/ops.h"

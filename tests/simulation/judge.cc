@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::simulation {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "tests/simulation/data_service.h"

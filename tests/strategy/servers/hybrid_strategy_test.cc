@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "coordinator/cluster/hybrid_consistency.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "strategy/base/one_device_strategy.h"
 #include "testing/simulated_cluster.h"
 #include "tests/strategy/adult_model.h"
