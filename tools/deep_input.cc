@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/ops.h"
-#include "tools/job_crosses.h"
+#include "tools/embedded_ids.h"
 
 namespace cairn::tools {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/tensor/known_names.h"
-#include "nn/layers/id_cross.h"
 #include "tools/job_columns.h"
 #include "tools/job_format.h"
 
@@ -75,27 +74,6 @@ void verify_crosses(const Job& job, const PlaceOf& place) {
     verify_tower(cross, job.model.query, "model.query");
     verify_tower(cross, job.model.candidate, "model.candidate");
   }
-}
-
-std::vector<IdFeature> embedded_ids(const Job& job, const FittedFeatures& features) {
-  std::vector<IdFeature> all = features.ids;
-  for (const Cross& cross : job.features.crosses) {
-    IdFeature made{.name = cross.name()};
-    std::vector<std::int64_t> rows;
-    for (const std::string& name : cross.columns) {
-      const auto found = std::ranges::find(features.ids, name, &IdFeature::name);
-      CAIRN_CHECK(found != features.ids.end(), "a cross of no feature: ", name);
-      made.crossed.push_back(*found);
-      rows.push_back(found->rows);
-    }
-    try {
-      made.rows = nn::IdCross(std::move(rows), cross.buckets).rows();
-    } catch (const InvalidArgumentError& error) {
-      refuse(cross, str(": ", error.what()));
-    }
-    if (cross.deep) all.push_back(std::move(made));
-  }
-  return all;
 }
 
 }  // namespace cairn::tools

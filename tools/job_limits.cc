@@ -14,9 +14,9 @@
 #include "tools/job_format.h"
 #include "tools/job_metrics.h"
 #include "tools/job_objective.h"
+#include "tools/job_retrieval.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
-#include "tools/job_towers.h"
 #include "tools/known_name.h"
 
 namespace cairn::tools {

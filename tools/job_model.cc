@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/graph/ops.h"
-#include "tools/job_crosses.h"
+#include "tools/embedded_ids.h"
 
 namespace cairn::tools {
 namespace {

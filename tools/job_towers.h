@@ -6,13 +6,8 @@
 #include "tools/deep_input.h"
 #include "tools/fitted_features.h"
 #include "tools/job.h"
-#include "tools/job_limits.h"
 
 namespace cairn::tools {
-
-// What a job with model.objective = "retrieval" has to say, and others must not.
-//   Errors  InvalidArgument: place, what is wrong and what to do.
-void verify_retrieval(const Job& job, const PlaceOf& place);
 
 class JobTowers {
  public:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/job_crosses.h"
+#include "tools/embedded_ids.h"
 
 namespace cairn::tools {
 namespace {
