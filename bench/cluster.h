@@ -7,7 +7,7 @@
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "strategy/servers/cluster_coordinator.h"
-#include "tools/local_cluster.h"
+#include "tools/launch/local_cluster.h"
 
 namespace cairn::bench {
 

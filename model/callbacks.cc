@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "model/json_number.h"
 #include "model/model.h"
+#include "model/writers/json_number.h"
 
 namespace cairn {
 

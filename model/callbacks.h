@@ -26,7 +26,7 @@
 
 namespace cairn {
 
-class CsvLog;  // model/csv_log.h
+class CsvLog;  // model/writers/csv_log.h
 
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";

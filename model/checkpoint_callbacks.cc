@@ -7,8 +7,8 @@
 #include "core/disk/disk.h"
 #include "model/callback_states.h"
 #include "model/callbacks.h"
-#include "model/json_number.h"
 #include "model/model.h"
+#include "model/writers/json_number.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 

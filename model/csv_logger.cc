@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "model/callbacks.h"
-#include "model/csv_log.h"
+#include "model/writers/csv_log.h"
 
 namespace cairn {
 namespace {

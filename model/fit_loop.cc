@@ -8,11 +8,11 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "data/stage/dataset_wire.h"
-#include "model/batch_counts.h"
 #include "model/callback_states.h"
 #include "model/fitted_columns.h"
 #include "model/model_state.h"
 #include "model/seen_labels.h"
+#include "model/steps/batch_counts.h"
 #include "model/steps/runner_of.h"
 #include "nn/metrics/metrics.h"
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/graph/ops.h"
-#include "model/batch_counts.h"
 #include "model/fit_loop.h"
 #include "model/model_state.h"
-#include "model/predictions.h"
+#include "model/saved/predictions.h"
+#include "model/steps/batch_counts.h"
 #include "model/steps/runner_of.h"
 #include "nn/base/training_scope.h"
 #include "strategy/base/replica_context.h"

@@ -43,7 +43,7 @@
 #include "model/callback.h"
 #include "model/compile.h"
 #include "model/history.h"
-#include "model/saved_model.h"
+#include "model/saved/saved_model.h"
 #include "strategy/base/distributed_dataset.h"
 
 namespace cairn {
@@ -152,8 +152,8 @@ class Model {
   std::vector<Tensor> get_weights() const;
   void set_weights(const std::vector<Tensor>& weights);
   // Saves what predict() computes as a folder that predicts in a program which has never seen the
-  // network (model/saved_model.h): of the data that the model was built for. A label is not needed
-  // to predict, unless the options name one for readers of files.
+  // network (model/saved/saved_model.h): of the data that the model was built for. A label is not
+  // needed to predict, unless the options name one for readers of files.
   //   Errors  FailedPrecondition: it was not built. Those of save_model().
   SavedModel save(const std::string& folder, SaveModelOptions options = {});
   // The variables with their shapes, for people. Of a model that was not built, that it was not.

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "model/event_file.h"
 #include "model/model.h"
+#include "model/writers/event_file.h"
 
 namespace cairn {
 

@@ -18,7 +18,7 @@
 
 namespace cairn {
 
-class EventFile;  // model/event_file.h
+class EventFile;  // model/writers/event_file.h
 class EventFiles;
 
 struct TensorBoardOptions {

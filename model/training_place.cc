@@ -4,7 +4,7 @@
 #include "core/base/json.h"
 #include "core/disk/disk.h"
 #include "model/fitted_columns.h"
-#include "model/json_number.h"
+#include "model/writers/json_number.h"
 #include "storage/manifest.h"
 
 namespace cairn {

@@ -16,7 +16,7 @@
 #include "data/file/byte_source.h"
 #include "service/consumer/data_service_reader.h"
 #include "testing/adult_schema.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::bench {
 namespace {

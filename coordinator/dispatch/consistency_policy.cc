@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/dispatch/asynchronous_policy.h"
 #include "coordinator/dispatch/bounded_policy.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/dispatch/hybrid_policy.h"
 #include "coordinator/dispatch/synchronous_policy.h"
 

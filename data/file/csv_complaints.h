@@ -1,5 +1,5 @@
 // The complaints about a bad line of a CSV file; each names the option that would cure it. Jobs
-// replace the option by their own key (tools/job_words.h).
+// replace the option by their own key (tools/job/toml/job_words.h).
 #pragma once
 #include <string>
 #include <string_view>

@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 namespace {

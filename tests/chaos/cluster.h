@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/chaos/link.h"
-#include "tools/child_process.h"
-#include "tools/reserved_port.h"
+#include "tools/launch/child_process.h"
+#include "tools/launch/reserved_port.h"
 
 namespace cairn::chaos {
 

@@ -1,5 +1,5 @@
 #include "tests/fuzz/refusal.h"
-#include "tools/job.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::fuzz {
 

@@ -20,8 +20,8 @@
 #include "core/base/random.h"
 #include "rpc/net/connection.h"
 #include "tests/fuzz/sequence_player.h"
-#include "tools/child_process.h"
-#include "tools/reserved_port.h"
+#include "tools/launch/child_process.h"
+#include "tools/launch/reserved_port.h"
 
 namespace cairn::fuzz {
 namespace {

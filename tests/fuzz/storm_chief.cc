@@ -11,8 +11,8 @@
 #include "core/base/program.h"
 #include "core/graph/ops.h"
 #include "strategy/servers/cluster_coordinator.h"
-#include "tools/child_process.h"
-#include "tools/reserved_port.h"
+#include "tools/launch/child_process.h"
+#include "tools/launch/reserved_port.h"
 
 namespace cairn::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // How many batches fit(), evaluate() and predict() take, and which ones.
-#include "model/batch_counts.h"
+#include "model/steps/batch_counts.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/graph/ops.h"
-#include "model/loaded_model.h"
+#include "model/saved/loaded_model.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 

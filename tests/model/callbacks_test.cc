@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "model/loaded_model.h"
 #include "model/progress_bar.h"
+#include "model/saved/loaded_model.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 

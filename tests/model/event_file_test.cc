@@ -1,6 +1,6 @@
 // What EventFile writes, taken apart again by our own readers; tests/model/read_events.py has the
 // real TensorBoard read it.
-#include "model/event_file.h"
+#include "model/writers/event_file.h"
 
 #include <gmock/gmock.h>
 

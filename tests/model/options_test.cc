@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/graph/ops.h"
-#include "model/loaded_model.h"
+#include "model/saved/loaded_model.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "model/json_number.h"
-#include "model/loaded_model.h"
+#include "model/saved/loaded_model.h"
 #include "model/tensorboard.h"
+#include "model/writers/json_number.h"
 #include "tests/model/small_models.h"
 
 namespace cairn::testing {

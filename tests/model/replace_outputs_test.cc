@@ -1,6 +1,6 @@
 // New outputs of a saved model: what they are computed from, what stays as it was, and what is
 // refused.
-#include "model/replace_outputs.h"
+#include "model/saved/replace_outputs.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "core/base/json.h"
-#include "model/model_file.h"
+#include "model/saved/model_file.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/model/small_model.h"
 #include "tests/strategy/in_sync/workers_in_step.h"

@@ -1,4 +1,4 @@
-#include "model/run_history.h"
+#include "model/writers/run_history.h"
 
 #include <gmock/gmock.h>
 

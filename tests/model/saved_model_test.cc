@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/base/json.h"
-#include "model/model_examples.h"
+#include "model/saved/model_examples.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/model/small_model.h"
 #include "tests/strategy/in_sync/workers_in_step.h"

@@ -9,8 +9,8 @@
 
 #include "core/graph/ops.h"
 #include "data/dataset/dataset_iterator.h"
-#include "model/loaded_model.h"
-#include "model/saved_model.h"
+#include "model/saved/loaded_model.h"
+#include "model/saved/saved_model.h"
 #include "nn/layers/dense.h"
 #include "nn/layers/embedding.h"
 #include "nn/losses/losses.h"

@@ -8,7 +8,7 @@
 #include "core/base/program.h"
 #include "core/graph/function.h"
 #include "core/graph/ops.h"
-#include "model/event_file.h"
+#include "model/writers/event_file.h"
 
 namespace {
 

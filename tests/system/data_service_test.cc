@@ -14,7 +14,7 @@
 #include "core/base/json.h"
 #include "service/consumer/data_service_reader.h"
 #include "service/dispatcher/dispatcher_server.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn {
 namespace {

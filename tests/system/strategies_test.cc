@@ -13,8 +13,8 @@
 #include "core/base/json.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
-#include "tools/reserved_port.h"
+#include "tools/launch/child_process.h"
+#include "tools/launch/reserved_port.h"
 
 namespace cairn::tools {
 namespace {

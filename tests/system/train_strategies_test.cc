@@ -8,7 +8,7 @@
 #include "core/base/json.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "model/loaded_model.h"
-#include "model/replace_outputs.h"
+#include "model/saved/loaded_model.h"
+#include "model/saved/replace_outputs.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/tensor/tensor.h"
-#include "tools/isotonic.h"
-#include "tools/platt_scaling.h"
+#include "tools/job/model/isotonic.h"
+#include "tools/job/model/platt_scaling.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/checkpoint_claim.h"
+#include "tools/job/train/checkpoint_claim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/checkpoint_path.h"
+#include "tools/job/train/checkpoint_path.h"
 
 #include <gmock/gmock.h>
 

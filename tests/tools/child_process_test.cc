@@ -1,4 +1,4 @@
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

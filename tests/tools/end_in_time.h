@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "tools/supervisor.h"
+#include "tools/launch/supervisor.h"
 
 namespace cairn::tools {
 

@@ -6,8 +6,8 @@
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/report.h"
-#include "tools/trainer.h"
+#include "tools/job/run/report.h"
+#include "tools/job/run/trainer.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/given_cluster.h"
+#include "tools/job/train/given_cluster.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/run_folder.h"
+#include "tools/launch/run_folder.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/gpu_figures.h"
+#include "tools/launch/gpu_figures.h"
 
 #include <gmock/gmock.h>
 

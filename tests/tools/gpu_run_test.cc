@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tests/tools/gpu_run.h"
-#include "tools/gpu_figures.h"
+#include "tools/launch/gpu_figures.h"
 
 namespace cairn::tools {
 namespace {

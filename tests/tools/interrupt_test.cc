@@ -1,4 +1,4 @@
-#include "tools/interrupt.h"
+#include "tools/job/run/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,13 +1,13 @@
 // [callbacks]: what a job may say there, the files, and the learning rate that falls.
-#include "tools/job_callbacks.h"
+#include "tools/job/spec/job_callbacks.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
 #include "tests/tools/temp_folder.h"
-#include "tools/job.h"
-#include "tools/run_files.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/train/run_files.h"
 
 namespace cairn::tools {
 namespace {

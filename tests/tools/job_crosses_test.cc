@@ -1,5 +1,5 @@
 // Crosses of [features]: the parts of a model that read them, and what a job may not cross.
-#include "tools/job_crosses.h"
+#include "tools/job/spec/job_crosses.h"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job_model.h"
-#include "tools/resume.h"
+#include "tools/job/build/job_model.h"
+#include "tools/job/run/resume.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,5 +1,5 @@
 // [data] and [features] of a job file: which files, which columns, and what becomes of them.
-#include "tools/job_data.h"
+#include "tools/job/spec/job_data.h"
 
 #include <gmock/gmock.h>
 
@@ -10,9 +10,9 @@
 #include "data/feature/hash.h"
 #include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job.h"
-#include "tools/job_format.h"
-#include "tools/job_model.h"
+#include "tools/job/build/job_model.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/spec/job_format.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/job_defaults.h"
+#include "tools/job/spec/job_defaults.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // [features] of a job file beside the types of its columns, and what bounds ids.
-#include "tools/job_features.h"
+#include "tools/job/spec/job_features.h"
 
 #include <gmock/gmock.h>
 
@@ -7,9 +7,9 @@
 
 #include "data/dataset/dataset_iterator.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/fitted_features.h"
-#include "tools/job_model.h"
-#include "tools/job_words.h"
+#include "tools/job/build/fitted_features.h"
+#include "tools/job/build/job_model.h"
+#include "tools/job/toml/job_words.h"
 
 namespace cairn::tools {
 namespace {

@@ -8,9 +8,9 @@
 #include "core/base/error.h"
 #include "data/dataset/dataset_iterator.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/fitted_features.h"
-#include "tools/job.h"
-#include "tools/job_source.h"
+#include "tools/job/build/fitted_features.h"
+#include "tools/job/build/job_source.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 

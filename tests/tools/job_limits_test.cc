@@ -1,9 +1,9 @@
 // What a job file or a flag may say, and what it is told where it says something else.
-#include "tools/job_limits.h"
+#include "tools/job/spec/job_limits.h"
 
 #include <gmock/gmock.h>
 
-#include "tools/job.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,5 +1,5 @@
 // The metrics that jobs name, and the threshold by which a model decides.
-#include "tools/job_metrics.h"
+#include "tools/job/spec/job_metrics.h"
 
 #include <gmock/gmock.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nn/metrics/best_threshold.h"
-#include "tools/job.h"
-#include "tools/job_threshold.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/toml/job_threshold.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/job_model.h"
+#include "tools/job/build/job_model.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/job.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,5 +1,5 @@
 // What a job learns of its label: which rows, which number of them, and by which loss and metrics.
-#include "tools/job_objective.h"
+#include "tools/job/spec/job_objective.h"
 
 #include <gmock/gmock.h>
 
@@ -8,10 +8,10 @@
 #include "data/dataset/dataset_iterator.h"
 #include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job.h"
-#include "tools/job_metrics.h"
-#include "tools/job_model.h"
-#include "tools/resume.h"
+#include "tools/job/build/job_model.h"
+#include "tools/job/run/resume.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/spec/job_metrics.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/job_optimizer.h"
+#include "tools/job/toml/job_optimizer.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/graph/ops.h"
-#include "tools/job.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 namespace {

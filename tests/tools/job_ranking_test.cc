@@ -3,9 +3,9 @@
 
 #include "data/dataset/dataset_iterator.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job.h"
-#include "tools/job_lists.h"
-#include "tools/job_metrics.h"
+#include "tools/job/build/job_lists.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/spec/job_metrics.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,13 +1,13 @@
 // What [data.service] may say, and what a run makes of it.
-#include "tools/job_service.h"
+#include "tools/job/spec/job_service.h"
 
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 
 #include "data/stage/dataset_wire.h"
-#include "tools/job.h"
-#include "tools/train_request.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/train/train_request.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,10 +1,10 @@
 // What [strategy] may say, alone and beside [cluster], in a file and by flags.
-#include "tools/job_strategy.h"
+#include "tools/job/spec/job_strategy.h"
 
 #include <gmock/gmock.h>
 
-#include "tools/job.h"
-#include "tools/train_request.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/train/train_request.h"
 
 namespace cairn::tools {
 namespace {

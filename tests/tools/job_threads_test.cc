@@ -1,4 +1,4 @@
-#include "tools/job_threads.h"
+#include "tools/job/spec/job_threads.h"
 
 #include <gmock/gmock.h>
 

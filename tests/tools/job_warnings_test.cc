@@ -1,13 +1,13 @@
-#include "tools/job_warnings.h"
+#include "tools/job/build/job_warnings.h"
 
 #include <gmock/gmock.h>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/job_format.h"
-#include "tools/job_words.h"
-#include "tools/report.h"
+#include "tools/job/run/report.h"
+#include "tools/job/spec/job_format.h"
+#include "tools/job/toml/job_words.h"
 
 namespace cairn::tools {
 namespace {

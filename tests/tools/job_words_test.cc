@@ -1,5 +1,5 @@
 // Whoever runs a job reads of its keys and flags, and not of C++.
-#include "tools/job_words.h"
+#include "tools/job/toml/job_words.h"
 
 #include <gmock/gmock.h>
 

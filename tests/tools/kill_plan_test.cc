@@ -1,4 +1,4 @@
-#include "tools/kill_plan.h"
+#include "tools/launch/kill_plan.h"
 
 #include <gmock/gmock.h>
 

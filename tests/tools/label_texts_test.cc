@@ -1,4 +1,4 @@
-#include "tools/label_texts.h"
+#include "tools/job/build/label_texts.h"
 
 #include <gmock/gmock.h>
 

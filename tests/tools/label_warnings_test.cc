@@ -1,4 +1,4 @@
-#include "tools/label_warnings.h"
+#include "tools/job/build/label_warnings.h"
 
 #include <gmock/gmock.h>
 

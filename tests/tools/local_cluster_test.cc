@@ -1,4 +1,4 @@
-#include "tools/local_cluster.h"
+#include "tools/launch/local_cluster.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "tools/memory_text.h"
+#include "tools/launch/memory_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // What `cairn status` tells of a run's training and evaluations.
-#include "tools/newest_told.h"
+#include "tools/job/run/newest_told.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "tests/tools/temp_folder.h"
-#include "tools/run_teller.h"
+#include "tools/job/run/run_teller.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/plot_page.h"
+#include "tools/job/train/plot_page.h"
 
 #include <gmock/gmock.h>
 

@@ -1,11 +1,11 @@
-#include "tools/preflight.h"
+#include "tools/job/train/preflight.h"
 
 #include <gmock/gmock.h>
 
 #include "core/base/error.h"
 #include "core/disk/memory_disk.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/job.h"
+#include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/progress_line.h"
+#include "tools/job/run/progress_line.h"
 
 #include <gmock/gmock.h>
 #include <pty.h>

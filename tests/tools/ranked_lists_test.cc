@@ -1,5 +1,5 @@
 // Lists of examples side by side, and what metrics of lists say of their scores.
-#include "tools/ranked_lists.h"
+#include "tools/job/build/ranked_lists.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "tools/reserved_port.h"
+#include "tools/launch/reserved_port.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 
 #include "storage/manifest.h"
 #include "tests/tools/job_run.h"
-#include "tools/checkpoint_path.h"
-#include "tools/resume.h"
+#include "tools/job/run/resume.h"
+#include "tools/job/train/checkpoint_path.h"
 
 namespace cairn::tools {
 namespace {

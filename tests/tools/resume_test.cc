@@ -6,8 +6,8 @@
 #include "storage/checkpoint_folder.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
-#include "tools/resume.h"
+#include "tools/job/run/resume.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,5 +1,5 @@
 // Candidates ranked for queries; and what a job has to say for it.
-#include "tools/retrieval.h"
+#include "tools/job/build/retrieval.h"
 
 #include <gmock/gmock.h>
 
@@ -7,9 +7,9 @@
 
 #include "nn/metrics/ranking_metrics.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/fitted_features.h"
-#include "tools/job.h"
-#include "tools/job_metrics.h"
+#include "tools/job/build/fitted_features.h"
+#include "tools/job/spec/job.h"
+#include "tools/job/spec/job_metrics.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,11 +1,11 @@
-#include "tools/run_curves.h"
+#include "tools/job/train/run_curves.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
 #include "core/base/error.h"
-#include "model/run_history.h"
+#include "model/writers/run_history.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn::tools {

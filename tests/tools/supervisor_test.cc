@@ -1,4 +1,4 @@
-#include "tools/supervisor.h"
+#include "tools/launch/supervisor.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "tools/user_files.h"
+#include "tools/job/train/user_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

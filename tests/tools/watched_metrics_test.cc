@@ -1,13 +1,13 @@
 // What a job watches while it trains, and what a run that stops early remembers of it.
-#include "tools/watched_metrics.h"
+#include "tools/job/build/watched_metrics.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "tools/job_metrics.h"
-#include "tools/job_objective.h"
+#include "tools/job/spec/job_metrics.h"
+#include "tools/job/spec/job_objective.h"
 
 namespace cairn::tools {
 namespace {

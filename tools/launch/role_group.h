@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "tools/child_process.h"
+#include "tools/launch/child_process.h"
 
 namespace cairn::tools {
 

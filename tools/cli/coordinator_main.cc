@@ -1,0 +1,33 @@
+// cairn-coordinator JOB.toml: runs a job on the cluster that TF_CONFIG names. Everything but the
+// cluster is shared with `cairn train` (train_request.h).
+#include <CLI/CLI.hpp>
+
+#include "core/base/program.h"
+#include "rpc/server/command_line.h"
+#include "tools/job/toml/job_words.h"
+#include "tools/job/train/train_command.h"
+#include "tools/job/train/train_request.h"
+
+int main(int argc, char** argv) {
+  return cairn::run_program(
+      "cairn-coordinator",
+      [&] {
+        CLI::App app(
+            "Runs a job on the cluster that TF_CONFIG names; `cairn train` starts a cluster of its "
+            "own",
+            "cairn-coordinator");
+        cairn::tools::TrainRequest request;
+        cairn::tools::add_job_flags(app, request);
+        app.add_flag("--take-over", request.take_over,
+                     "End the coordinator that is at work on this cluster, and take its place");
+        app.add_option("--cluster-id", request.cluster_id,
+                       "The same for every task of a cluster; else CAIRN_CLUSTER_ID");
+        app.add_option("--token-file", request.token_file,
+                       "File that holds the token; else CAIRN_TOKEN_FILE or CAIRN_TOKEN");
+        cairn::rpc::add_version_flag(app);
+        // Set where --help or --version was the whole request, or the command line is wrong.
+        if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
+        return cairn::tools::train_on_given_cluster(request);
+      },
+      [](const char* text) { return cairn::tools::in_job_words(text); });
+}

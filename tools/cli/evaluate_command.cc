@@ -1,0 +1,332 @@
+#include "tools/cli/evaluate_command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <type_traits>
+
+#include "core/base/json.h"
+#include "core/graph/ops.h"
+#include "data/dataset/dataset_iterator.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/stage_spec.h"
+#include "model/saved/loaded_model.h"
+#include "nn/metrics/classification_metrics.h"
+#include "tools/cli/model_options.h"
+#include "tools/job/build/job_lists.h"
+#include "tools/job/build/job_source.h"
+#include "tools/job/build/job_warnings.h"
+#include "tools/job/build/label_texts.h"
+#include "tools/job/build/label_warnings.h"
+#include "tools/job/model/calibration.h"
+#include "tools/job/model/trained_model.h"
+#include "tools/job/spec/job_format.h"
+#include "tools/job/spec/job_metrics.h"
+#include "tools/job/spec/job_objective.h"
+#include "tools/job/toml/toml_table.h"
+
+namespace cairn::tools {
+namespace {
+
+struct EvaluateRequest : ModelOptions {
+  bool as_json = false;
+  std::string calibrate;  // a method; empty: the model stays as it is
+};
+
+// Writes format and delimiter of the training data into the job. A job file may leave both to the
+// names of the training files, and these files have other names.
+void say_form(const SavedModel& model, toml::table& data) {
+  const StageSpec* source = model.examples.last().get();
+  while (source->input) source = source->input.get();
+  if (const FileSource* files = file_source_of(*source)) name_format(*files, data);
+}
+
+// The job that trained the model, with these files as its test data: it says what a label means,
+// which rows count, and which metrics judge the model.
+Job job_over(const SavedModel& model, const EvaluateRequest& request) {
+  const Json metadata = parse_json(model.metadata, "the model's metadata");
+  const auto text = metadata.find("toml");
+  if (text == metadata.end() || !text->is_string() || !model.examples.defined())
+    throw FailedPreconditionError(
+        str("the model in ", model.folder, " is not of `cairn train`, whose job file says how ",
+            "models are judged: call Model::evaluate() in the program that made it"));
+  toml::array paths;
+  for (const std::string& file : request.paths())
+    paths.push_back(std::filesystem::absolute(file).string());
+  const std::string name = str("the job file in ", model.folder);
+  toml::table job = toml::parse(text->get<std::string>(), name);
+  toml::table* const data = job["data"].as_table();
+  if (data == nullptr) throw DataLossError(str(name, " has no [data]"));
+  say_form(model, *data);
+  data->insert_or_assign("train", paths);
+  data->insert_or_assign("test", paths);
+  data->erase("service");
+  if (request.skip_bad_rows) data->insert_or_assign("skip_bad_rows", true);
+  job.erase("validation");
+  if (toml::table* const trained = job["model"].as_table()) trained->erase("threshold");
+  std::ostringstream out;
+  out << job;
+  return parse_job(out.str(), name);
+}
+
+// What the model's features make of the job's test data, whose label and weights stay.
+Dataset judged_examples(const Job& job, const SavedModel& model) {
+  const Dataset raw = judged_data(job).back().data;
+  const auto* features = std::get_if<FeaturesSpec>(&model.examples.last()->kind);
+  if (features == nullptr) return raw;
+  std::vector<FeatureColumn> columns = features->columns;
+  const auto has = [&columns](const std::string& name) {
+    return std::ranges::find(columns, name, &FeatureColumn::name) != columns.end();
+  };
+  const std::string& group = job.data.identity();
+  if (!job.data.weight.empty()) columns.push_back(FeatureColumn::as_is(job.data.weight));
+  if (!group.empty() && job.data.has_columns()) columns.push_back(group_column(job));
+  if (!job.data.has_columns() && !group.empty() && !has(group))
+    columns.push_back(FeatureColumn::as_is(group));
+  return raw.features(std::move(columns));
+}
+
+// The metrics' results, and how many examples there were.
+struct Judged {
+  std::int64_t examples = 0;
+  RankedLists::Metrics metrics;
+};
+
+// One batch: what the model gives for it, and the columns that judge that.
+struct PredictedBatch {
+  std::vector<Array> outputs;
+  Array truth, weights, groups;  // undefined: the job has none
+  Array decision;                // undefined: the model has no threshold
+};
+
+// Takes batch after batch.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  virtual void add(const PredictedBatch& batch) = 0;
+  virtual RankedLists::Metrics result() = 0;
+};
+
+class Summaries final : public Collector {
+ public:
+  explicit Summaries(const Job& job) : metrics_(make_metrics(job, MetricOf::kExamples)) {}
+  void add(const PredictedBatch& batch) override {
+    for (const auto& metric : metrics_)
+      metric->add(metric->summary(batch.outputs.front(), batch.truth, batch.weights).eval());
+  }
+  RankedLists::Metrics result() override {
+    RankedLists::Metrics results;
+    for (const auto& metric : metrics_) results.emplace_back(metric->name(), metric->result());
+    return results;
+  }
+
+ private:
+  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+};
+
+// Metrics of lists and of retrieval wait for the scores or vectors of all examples.
+template <typename Lists>
+class Ranks final : public Collector {
+ public:
+  Ranks(const Job& job, Lists lists)
+      : metrics_(make_metrics(job, MetricOf::kLists)), lists_(std::move(lists)) {}
+  void add(const PredictedBatch& batch) override {
+    const Tensor groups = cast(batch.groups, DType::kInt64).eval();
+    const Tensor weights = batch.weights.defined() ? batch.weights.eval() : Tensor();
+    const auto weight = weights.defined() ? weights.values<float>() : std::span<const float>();
+    Tensor values;
+    if constexpr (std::is_same_v<Lists, RankedLists>) {
+      const Tensor relevance = batch.truth.eval();
+      lists_.add(groups.values<std::int64_t>(), relevance.values<float>(), weight);
+      values = batch.outputs.front().eval();
+    } else {
+      lists_.add(groups.values<std::int64_t>(), weight);
+      values = concat({batch.outputs.at(1), batch.outputs.at(2)}, 1).eval();
+    }
+    values_.insert(values_.end(), values.values<float>().begin(), values.values<float>().end());
+  }
+  RankedLists::Metrics result() override {
+    if constexpr (std::is_same_v<Lists, RankedLists>) lists_.finish();
+    return lists_.judge(values_, metrics_);
+  }
+
+ private:
+  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+  Lists lists_;
+  std::vector<float> values_;
+};
+
+// Collects for a binary model that has metrics of examples and metrics of lists.
+class Both final : public Collector {
+ public:
+  explicit Both(const Job& job) : job_(job), examples_(job), lists_(job, RankedLists("--data")) {}
+  void add(const PredictedBatch& batch) override {
+    examples_.add(batch);
+    lists_.add(batch);
+  }
+  RankedLists::Metrics result() override {
+    return in_order(job_, examples_.result(), lists_.result());
+  }
+
+ private:
+  const Job& job_;
+  Summaries examples_;
+  Ranks<RankedLists> lists_;
+};
+
+// Adds metrics of the decisions of a model with a threshold to what `others` collects.
+class Decisions final : public Collector {
+ public:
+  explicit Decisions(std::unique_ptr<Collector> others) : others_(std::move(others)) {}
+  void add(const PredictedBatch& batch) override {
+    others_->add(batch);
+    const Array decision = cast(batch.decision, DType::kFloat32);
+    for (nn::Metric* metric : std::initializer_list<nn::Metric*>{&accuracy_, &precision_, &recall_})
+      metric->add(metric->summary(decision, batch.truth, batch.weights).eval());
+  }
+  RankedLists::Metrics result() override {
+    RankedLists::Metrics results = others_->result();
+    const double precision = precision_.result(), recall = recall_.result();
+    const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+    for (const auto& [name, value] :
+         {std::pair("accuracy", accuracy_.result()), std::pair("precision", precision),
+          std::pair("recall", recall), std::pair("f1", f1)})
+      results.emplace_back(str("decision_", name), value);
+    return results;
+  }
+
+ private:
+  std::unique_ptr<Collector> others_;
+  nn::Accuracy accuracy_;
+  nn::Precision precision_;
+  nn::Recall recall_;
+};
+
+std::unique_ptr<Collector> collector_of(const Job& job) {
+  if (job.model.objective == "ranking")
+    return std::make_unique<Ranks<RankedLists>>(job, RankedLists("--data"));
+  if (job.model.objective == "retrieval")
+    return std::make_unique<Ranks<Retrieval>>(job, Retrieval());
+  if (!metric_of_lists(job).empty()) return std::make_unique<Both>(job);
+  return std::make_unique<Summaries>(job);
+}
+
+// `calibration` takes every batch, too, if there is one.
+Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met,
+             ModelCalibration* calibration) {
+  const Objective objective(job);
+  std::unique_ptr<Collector> collector = collector_of(job);
+  const auto& outputs = model.about().outputs;
+  const auto decision = std::ranges::find(outputs, "decision", &ColumnSpec::name);
+  const bool decides = decision != outputs.end() && job.model.objective == "binary";
+  if (decides) collector = std::make_unique<Decisions>(std::move(collector));
+  const Dataset batches = judged_examples(job, model.about()).batch(request.batch);
+  const ElementSpec spec = batches.element_spec();
+  const std::string group = job.data.identity().empty() || !job.data.has_columns()
+                                ? job.data.group
+                                : group_column(job).name;
+  const auto elements =
+      open(batches, {}, {.line_events = events_into(met), .pipes = Pipes::kReadOnce});
+  Judged judged;
+  while (const auto batch = elements->next()) {
+    const auto column = [&](const std::string& name) { return (*batch)[spec.find(name)]; };
+    Element taken;
+    for (const ColumnSpec& wanted : model.about().input.columns)
+      taken.push_back(column(wanted.name));
+    PredictedBatch predicted;
+    for (const auto& output : model.predict(taken)) predicted.outputs.emplace_back(output);
+    if (decides)
+      predicted.decision = predicted.outputs[static_cast<std::size_t>(decision - outputs.begin())];
+    if (!spec.label.empty()) predicted.truth = objective.truth(column(spec.label));
+    if (!job.data.weight.empty())
+      predicted.weights = cast(Array(column(job.data.weight)), DType::kFloat32);
+    if (!group.empty()) predicted.groups = column(group);
+    collector->add(predicted);
+    if (calibration != nullptr)
+      calibration->add(predicted.outputs, predicted.truth, predicted.weights);
+    judged.examples += predicted.outputs.front().shape()[0];
+  }
+  met.skipped = elements->skipped();
+  if (judged.examples > 0) judged.metrics = collector->result();
+  return judged;
+}
+
+// A pipe cannot be read once more for its labels.
+std::string no_positive_text(const Job& job, const EvaluateRequest& request) {
+  const auto is_file = [](const std::string& path) {
+    return std::filesystem::is_regular_file(path);
+  };
+  if (!std::ranges::all_of(request.paths(), is_file)) return "";
+  return no_positive_warning(job, job.data.test, job.data.test_where, "--data");
+}
+
+std::optional<ModelCalibration> calibration_for(const SavedModel& model, const Job& job,
+                                                const EvaluateRequest& request) {
+  if (request.calibrate.empty()) return std::nullopt;
+  return std::optional<ModelCalibration>(std::in_place, model, job, request.calibrate);
+}
+
+// Before the metrics are told, which would otherwise hide an error.
+std::optional<CalibrationOutcome> kept_calibration(std::optional<ModelCalibration>& calibration) {
+  if (!calibration) return std::nullopt;
+  CalibrationOutcome outcome = calibration->keep();
+  if (!outcome.warning.empty()) std::fprintf(stderr, "%s\n", outcome.warning.c_str());
+  return outcome;
+}
+
+int evaluate(const EvaluateRequest& request) {
+  LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
+  const Job job = job_over(model.about(), request);
+  std::optional<ModelCalibration> calibration = calibration_for(model.about(), job, request);
+  LinesRead met;
+  const auto [examples, metrics] =
+      judge(model, job, request, met, calibration ? &*calibration : nullptr);
+  if (const std::string text = no_positive_text(job, request); !text.empty())
+    std::fprintf(stderr, "%s\n", text.c_str());
+  if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
+      !text.empty())
+    std::fprintf(stderr, "%s\n", text.c_str());
+  if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
+  for (const auto& [name, value] : metrics)
+    if (const std::string why = std::isnan(value) ? why_not_a_number(name, "given") : "";
+        !why.empty())
+      std::fprintf(stderr, "warning: %s\n", why.c_str());
+  const std::optional<CalibrationOutcome> kept = kept_calibration(calibration);
+  if (request.as_json) {
+    Json all = {{"examples", examples}, {"metrics", Json::object()}};
+    for (const auto& [name, value] : metrics) all["metrics"][name] = value;
+    if (kept) all["calibration"] = calibration_json(*kept);
+    std::printf("%s\n", json_text(all, 2).c_str());
+    return 0;
+  }
+  std::printf("%lld examples:", static_cast<long long>(examples));
+  for (const auto& [name, value] : metrics) std::printf("  %s %.4f", name.c_str(), value);
+  std::printf("\n");
+  if (kept) std::printf("%s", calibration_text(*kept).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& app, int& status) {
+  auto request = std::make_shared<EvaluateRequest>();
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Judge a model that `cairn train` has saved on files with labels");
+  add_model_options(*command, *request,
+                    "Files in the form of the training data, with labels; -: standard input");
+  command->add_flag("--json", request->as_json, "As JSON");
+  command
+      ->add_option("--calibrate", request->calibrate,
+                   "Fit the model's probabilities to these examples, and keep that in the model; "
+                   "none: take it away")
+      ->check(CLI::IsMember(calibration_methods()));
+  command->callback([request, &status] { status = evaluate(*request); });
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,25 @@
+// Labels that a job tells by their texts: a text that no row has makes every label the other one,
+// and a model of that looks perfect.
+//   Thread  any that may touch files.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/job/spec/job.h"
+
+namespace cairn::tools {
+
+// Looks for each text that the job names, positive, negative or a class, among the labels of the
+// training data, and then of the data that the model is judged on.
+//   Errors  InvalidArgument, with the texts that there are: one is in neither; or the training data
+//           has none of the positive texts, or none of the negative ones.
+//   Cost  reads as far as all texts have been seen, which is mostly not far.
+void verify_label_texts(const Job& job);
+// Where these files, which `key` names, have none of the positive texts: a warning with the texts
+// that there are. Empty: they have one, or the job tells its labels otherwise.
+std::string no_positive_warning(const Job& job, const std::vector<std::string>& files,
+                                const std::vector<std::string>& where, const std::string& key);
+// The same of all data that the job's model is judged on.
+std::vector<std::string> no_positive_warnings(const Job& job);
+
+}  // namespace cairn::tools

@@ -1,0 +1,140 @@
+#include "tools/job/spec/job_strategy.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "tools/job/toml/toml_table.h"
+
+namespace cairn::tools {
+namespace {
+
+constexpr std::int64_t kReplicasMax = 512, kStalenessMax = 1 << 20;
+
+// A key, the kinds that read it, and what the others have in its place.
+struct KeyOf {
+  std::string key;
+  std::vector<std::string> kinds;
+  std::string instead;
+};
+
+const std::vector<KeyOf>& keys_of_kinds() {
+  static const std::string ps = "parameter_server", workers = "multi_worker_mirrored",
+                           hybrid = "hybrid";
+  static const std::string none = "it starts no servers";
+  static const std::vector<KeyOf> all = {
+      {"cluster.ps", {ps, hybrid}, none},
+      {"cluster.shards", {ps, hybrid}, none},
+      {"cluster.lanes", {ps}, "its replicas take every step together, and lanes do not"},
+      {"cluster.pipeline_depth", {ps, hybrid}, "its steps come one after another"},
+      {"cluster.send_window", {ps, hybrid}, "its steps come one after another"},
+      {"cluster.steps_per_closure", {ps}, "every replica has one share of each step"},
+      {"cluster.partition_min_bytes", {ps, hybrid}, "it does not split variables"},
+      {"cluster.ps_wait_seconds", {ps, hybrid}, none},
+      {"cluster.recovery", {ps, hybrid}, none},
+      {"cluster.workers", {ps, hybrid, workers}, "it starts no workers"},
+      {"cluster.transport", {ps, hybrid, workers}, "it is one process"},
+      {"cluster.wire", {ps, hybrid, workers}, "it is one process"},
+      {"cluster.device_cache",
+       {"one_device"},
+       "its variables do not lie on a GPU, or whole for each replica"},
+      {"strategy.consistency", {ps}, "its replicas are in step, or there is only one"},
+      {"strategy.max_staleness", {ps}, "its replicas are in step, or there is only one"},
+      {"strategy.replicas", {"mirrored", workers, "central_storage"}, ""}};
+  return all;
+}
+
+std::string listed(const std::vector<std::string>& names, const char* last) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? last : ", ") + names[i];
+  return text;
+}
+
+// What has the role of replicas under a kind that does not read their number.
+std::string instead_of_replicas(const std::string& kind) {
+  if (kind == "parameter_server")
+    return "its workers compute steps each at its own pace: cluster.workers and cluster.lanes say "
+           "how many at once";
+  if (kind == "hybrid") return "each worker is one replica: cluster.workers says how many";
+  return "it has one replica";
+}
+
+void refuse_unread(const JobStrategy& strategy, const GivenKeys& given, const PlaceOf& place) {
+  for (const KeyOf& one : keys_of_kinds()) {
+    const bool read =
+        std::find(one.kinds.begin(), one.kinds.end(), strategy.kind) != one.kinds.end();
+    if (read || !given.contains(one.key)) continue;
+    const std::string instead =
+        one.key == "strategy.replicas" ? instead_of_replicas(strategy.kind) : one.instead;
+    throw InvalidArgumentError(str(place(one.key), " is not read under strategy.kind = \"",
+                                   strategy.kind, "\": ", instead, "; remove it, or train under ",
+                                   listed(one.kinds, " or ")));
+  }
+}
+
+void verify_whole(const std::string& place, std::int64_t value, std::int64_t most) {
+  if (value < 1 || value > most)
+    throw InvalidArgumentError(
+        str(place, " is ", value, ": a whole number from 1 to ", most, " is wanted"));
+}
+
+}  // namespace
+
+const std::vector<std::string>& strategy_kinds() {
+  static const std::vector<std::string> all = {"parameter_server", "hybrid",
+                                               "mirrored",         "multi_worker_mirrored",
+                                               "central_storage",  "one_device"};
+  return all;
+}
+
+JobStrategy read_strategy(TomlTable table) {
+  JobStrategy strategy;
+  table.read("kind", strategy.kind);
+  table.read("consistency", strategy.consistency);
+  table.read("max_staleness", strategy.max_staleness);
+  table.read("replicas", strategy.replicas);
+  table.refuse_unknown();
+  return strategy;
+}
+
+// The kind first: what else may be given depends on it.
+void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
+  const JobStrategy& strategy = job.strategy;
+  verify_known(place("strategy.kind"), strategy.kind, strategy_kinds());
+  refuse_unread(strategy, given, place);
+  if (given.contains("strategy.replicas"))
+    verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
+  if (strategy.kind != "parameter_server") return;
+  verify_known(place("strategy.consistency"), strategy.consistency,
+               {"asynchronous", "bounded", "synchronous"});
+  if (strategy.consistency == "synchronous" && job.cluster.steps_per_closure != 1)
+    throw InvalidArgumentError(
+        str(place("cluster.steps_per_closure"), " is ", job.cluster.steps_per_closure,
+            ": under strategy.consistency = \"synchronous\" every lane has one share of each step, "
+            "so that a closure takes 1; remove it"));
+  const bool bounded = strategy.consistency == "bounded";
+  if (!bounded && given.contains("strategy.max_staleness"))
+    throw InvalidArgumentError(
+        str(place("strategy.max_staleness"), " bounds nothing while strategy.consistency is \"",
+            strategy.consistency, "\": make that \"bounded\", or remove it"));
+  if (bounded && strategy.max_staleness == 0 && !given.contains("strategy.max_staleness"))
+    throw InvalidArgumentError(
+        str(place("strategy.consistency"),
+            " is \"bounded\", and nothing says by how many steps: add strategy.max_staleness"));
+  if (bounded) verify_whole(place("strategy.max_staleness"), strategy.max_staleness, kStalenessMax);
+}
+
+std::string strategy_text(const Job& job) {
+  const JobStrategy& strategy = job.strategy;
+  if (strategy.kind == "one_device") return "one_device: this process";
+  const int replicas = strategy.replicas_of_process();
+  if (!strategy.on_workers())
+    return str(strategy.kind, ": ", replicas, " replicas in this process");
+  const std::string workers = str(job.cluster.workers, " workers");
+  if (!strategy.on_servers())
+    return str(strategy.kind, ": ", workers,
+               replicas > 1 ? str(" of ", replicas, " replicas") : "");
+  return str(strategy.kind == "hybrid" ? "hybrid: " : "", job.cluster.ps, " ps and ", workers);
+}
+
+}  // namespace cairn::tools

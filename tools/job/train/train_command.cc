@@ -1,0 +1,349 @@
+#include "tools/job/train/train_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "coordinator/cluster/task_roles.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/engine_host.h"
+#include "core/base/log.h"
+#include "core/base/processors.h"
+#include "model/steps/cluster_steps.h"
+#include "rpc/server/token.h"
+#include "strategy/servers/hybrid_strategy.h"
+#include "tools/job/run/interrupt.h"
+#include "tools/job/run/progress_line.h"
+#include "tools/job/spec/job_service.h"
+#include "tools/job/spec/job_threads.h"
+#include "tools/job/train/given_cluster.h"
+#include "tools/job/train/train_in_process.h"
+#include "tools/job/train/train_setup.h"
+#include "tools/launch/local_cluster.h"
+
+namespace cairn::tools {
+namespace {
+
+// For a run that ends because its cluster was taken from it.
+constexpr Duration kTakeOverPatience = std::chrono::seconds(60);
+// for tasks at the start, before they are named
+constexpr Duration kSilentWait = std::chrono::seconds(2);
+
+// Cuts a variable for as many shards as there are, which is known when the cluster is connected,
+// and before there are variables.
+class UpToShards final : public Partitioner {
+ public:
+  explicit UpToShards(std::int64_t min_shard_bytes) : min_shard_bytes_(min_shard_bytes) {}
+  void set_shards(std::int64_t shards) { shards_ = shards; }
+  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis) const override {
+    return (*MinSizePartitioner({.min_shard_bytes = min_shard_bytes_, .max_shards = shards_}))(
+        shape, dtype, axis);
+  }
+
+ private:
+  const std::int64_t min_shard_bytes_;
+  std::int64_t shards_ = 1;
+};
+
+ParameterServerOptions strategy_options(const Job& job, std::shared_ptr<UpToShards> partitioner) {
+  ParameterServerOptions options;
+  options.partitioner = std::move(partitioner);
+  options.seed = job.model.seed;
+  options.transport = rpc::parse_transport(job.cluster.transport);
+  options.engine.pipeline_depth = job.cluster.pipeline_depth;
+  options.engine.send_window = job.cluster.send_window;
+  options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
+  options.engine.computing = {parse_arithmetic(job.cluster.arithmetic), job.cluster.deterministic};
+  options.engine.recovery = job.cluster.recovery;
+  if (job.strategy.consistency == "bounded")
+    options.consistency = Consistency::bounded(job.strategy.max_staleness);
+  if (job.strategy.consistency == "synchronous") options.consistency = Consistency::synchronous();
+  options.engine.ps_wait = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(job.cluster.ps_wait_seconds));
+  return options;
+}
+
+std::unique_ptr<ParameterServerStrategy> strategy_on_servers(const Job& job,
+                                                             const ClusterResolver& resolver,
+                                                             ParameterServerOptions options) {
+  if (job.strategy.kind == "hybrid")
+    return std::make_unique<HybridStrategy>(resolver, std::move(options));
+  return std::make_unique<ParameterServerStrategy>(resolver, std::move(options));
+}
+
+// Says which tasks are missing at the start, and lets the wait be interrupted.
+std::function<void(const std::vector<std::string>&)> watch_the_start(ProgressLine& line,
+                                                                     std::function<void()> look) {
+  auto told = std::make_shared<std::set<std::string>>();
+  return [&line, look = std::move(look), told,
+          began = system_clock().now()](const std::vector<std::string>& missing) {
+    if (Interrupts::signal() != 0)
+      throw CancelledError("interrupted while it waited for tasks to appear: nothing was trained");
+    if (look) look();
+    if (system_clock().now() - began < kSilentWait) return;
+    std::set<std::string> names;
+    for (const std::string& task : missing) names.insert(task.substr(0, task.find(": ")));
+    if (names == *told) return;
+    *told = names;
+    for (const std::string& task : missing) line.say("waiting for " + task);
+  };
+}
+
+// On a terminal the log's lines stand above the live one.
+class LogAbove {
+ public:
+  explicit LogAbove(ProgressLine& line) : on_(::isatty(STDOUT_FILENO) == 1) {
+    if (on_) log_to([&line](LogLevel, const std::string& text) { line.say(text); });
+  }
+  ~LogAbove() {
+    if (on_) log_to(LogSink{});
+  }
+  LogAbove(const LogAbove&) = delete;
+  LogAbove& operator=(const LogAbove&) = delete;
+
+ private:
+  bool on_;
+};
+
+// What is told of whatever makes no progress.
+void set_waits(const TrainRequest& request, EngineOptions& options) {
+  options.waits.signal = SIGUSR1;
+  if (request.stuck_after_seconds)
+    options.waits.stuck_after = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(std::min(*request.stuck_after_seconds, 1e9)));
+}
+
+TrainingOutcome train(const PreparedJob& prepared, const FittedFeatures& features,
+                      ParameterServerStrategy& strategy, TrainerOptions options) {
+  ClusterSteps steps(strategy, &Interrupts::signal());
+  const ClusterCoordinator coordinator(strategy);
+  options.gpus = [&coordinator] {
+    const std::string status = coordinator.status_json();
+    return status.empty() ? std::vector<GpuSeen>{} : gpus_in(parse_json(status, "the status"));
+  };
+  return Trainer(prepared.job, features, steps, std::move(options)).run();
+}
+
+// The run's own service is of its cluster. Another one knows the workers by its token and its id.
+void join_service(JobService& service, LocalClusterOptions& cluster) {
+  if (service.address.empty()) return;
+  const char* id = std::getenv("CAIRN_CLUSTER_ID");
+  if (service.cluster.empty())
+    service.cluster = id != nullptr && *id != '\0' ? id : EngineOptions().cluster_id;
+  cluster.token = rpc::token_of_environment();
+  if (cluster.token.empty())
+    throw InvalidArgumentError(
+        str("the workers of this run are to read from the data service at ", service.address,
+            ", which takes those that show its token: give that in CAIRN_TOKEN_FILE or "
+            "CAIRN_TOKEN, or let --data-workers start a service for the run"));
+}
+
+// Settles the numbers of threads that the job leaves to the machine. Servers without such flags
+// choose as choose_threads() does, except for a worker on a GPU.
+void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& options) {
+  const JobCluster given = job.cluster;
+  const int tasks = job.cluster.ps + job.cluster.workers + options.data_workers;
+  const std::string resume =
+      request.new_data ? ""
+                       : find_resume(request, job, checkpoint_folder(request, job, request.dir));
+  choose_threads(job, usable_processors(), static_cast<std::size_t>(tasks), resume);
+  if (given.shards != kAutoThreads) options.shards = given.shards;
+  const bool as_all = job.cluster.threads_why.find(';') == std::string::npos;
+  options.lanes = given.lanes != kAutoThreads || !as_all ? job.cluster.lanes : 0;
+}
+
+// Records the numbers of threads that the servers report.
+void note_threads(ParameterServerStrategy& strategy, UpToShards& partitioner, Job& job) {
+  Engine& engine = strategy.host().engine();
+  std::int64_t shards = 0;
+  for (const ShardServer& server : engine.registry().layout()->servers) shards += server.shards;
+  partitioner.set_shards(shards);
+  JobCluster& cluster = job.cluster;
+  const int lanes = static_cast<int>(engine.lane_count()) / cluster.workers;
+  const int shards_each = static_cast<int>(shards) / cluster.ps;
+  if (std::exchange(cluster.lanes, lanes) == lanes && cluster.shards == shards_each) return;
+  cluster.shards = shards_each;
+  cluster.threads_why = "as the servers were started";
+}
+
+int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
+  const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
+  ProgressLine line;
+  JobCluster& wanted = prepared.job.cluster;
+  LocalClusterOptions options;
+  options.data_workers = request.overrides.data_workers.value_or(0);
+  settle_threads(request, prepared.job, options);
+  options.ps = wanted.ps;
+  options.workers = wanted.workers;
+  if (!wanted.device.empty()) options.device = wanted.device;
+  options.transport = wanted.transport;
+  options.dir = request.dir;
+  join_service(prepared.job.data.service, options);
+  for (const auto& kill : request.kills) options.supervisor.kills.push_back(parse_kill(kill));
+  options.warn = [&line](const std::string& text) { line.say("warning: " + text); };
+  std::promise<std::string> given_up;
+  auto role_given_up = given_up.get_future();
+  std::once_flag first;
+  auto tell = [&](const RoleEvent& event) {
+    if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) log_warning(event.message);
+    if (event.kind == RoleEvent::Kind::kGivenUp)
+      std::call_once(first, [&] { given_up.set_value(event.message); });
+  };
+  LocalCluster cluster(options, tell);
+  auto raise_if_given_up = [&] {
+    if (role_given_up.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+      throw UnavailableError(role_given_up.get());
+  };
+  // beside the roles' logs: the terminal belongs to the progress
+  log_to(cluster.dir() + "/logs/chief-0.log", "cairn");
+  const std::string data =
+      options.data_workers > 0 ? str(", ", options.data_workers, " data workers") : "";
+  std::printf("cluster: %d ps and %d workers%s, logs in %s/logs\n", wanted.ps, wanted.workers,
+              data.c_str(), cluster.dir().c_str());
+  std::printf("threads: %s\n", threads_text(wanted).c_str());
+  std::fflush(stdout);
+  if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
+  TrainerOptions trainer = trainer_options(
+      request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
+  trainer.model_folder = model_folder(cluster.dir());
+  trainer.spare_folder = own_checkpoints(cluster.dir());
+  trainer.teller = teller_in(cluster.dir(), request, prepared.job, trainer);
+  const FittedFeatures features = features_of(prepared, trainer);
+  const auto lock = claim(request, trainer);
+  trainer.on_progress = [&](double done) {
+    cluster.supervisor().progress(done);
+    raise_if_given_up();
+  };
+  cluster.start();
+  const auto partitioner = std::make_shared<UpToShards>(wanted.partition_min_bytes);
+  ParameterServerOptions strategy = strategy_options(prepared.job, partitioner);
+  set_waits(request, strategy.engine);
+  strategy.engine.cluster_id = cluster.cluster_id();
+  strategy.engine.token = cluster.token();
+  strategy.engine.folder_lock = lock;
+  strategy.engine.start.on_wait = watch_the_start(line, raise_if_given_up);
+  TrainingOutcome outcome;
+  {
+    const auto on_servers = strategy_on_servers(
+        prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
+    note_threads(*on_servers, *partitioner, prepared.job);
+    outcome = train(prepared, features, *on_servers, std::move(trainer));
+    tell_outcome(prepared, outcome, line);
+  }
+  std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")},
+                                      {"worker", cluster.supervisor().restarts("worker")}};
+  if (options.data_workers > 0)
+    for (const char* role : {"dispatcher", "data_worker"})
+      restarts[role] = cluster.supervisor().restarts(role);
+  cluster.stop();
+  return finish(prepared, request, outcome, restarts);
+}
+
+int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
+  if (request.overrides.computing.device)
+    throw InvalidArgumentError(
+        str("--device ", *request.overrides.computing.device,
+            ": the workers of this cluster run already, and "
+            "each computes on what it was started with: give --device to cairn-worker"));
+  const Interrupts interrupts;
+  ProgressLine line;
+  const LogAbove log(line);
+  TFConfigClusterResolver resolver;
+  verify_parameter_server_cluster(resolver);
+  verify_distinct_addresses(resolver.cluster_spec());
+  prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().task_count("ps"));
+  prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
+  const GivenClusterRun run(request.dir,
+                            {resolver.cluster_spec(), request.cluster_id, request.token_file});
+  line.say("the run's folder is " + run.dir());
+  TrainerOptions trainer = trainer_options(
+      request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
+  trainer.model_folder = model_folder(run.dir());
+  trainer.teller = teller_in(run.dir(), request, prepared.job, trainer);
+  const FittedFeatures features = features_of(prepared, trainer);
+  const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);
+  ParameterServerOptions options = strategy_options(prepared.job, partitioner);
+  if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;
+  if (!request.token_file.empty()) options.engine.token = rpc::read_token(request.token_file);
+  set_waits(request, options.engine);
+  options.engine.take_over = request.take_over;
+  // The coordinator that is to be ended may have the folder until it is.
+  if (!request.take_over) options.engine.folder_lock = claim(request, trainer);
+  options.engine.start.on_wait = watch_the_start(line, {});
+  const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
+  if (request.take_over)
+    ClusterCoordinator(*strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
+  note_threads(*strategy, *partitioner, prepared.job);
+  line.say("threads: " + threads_text(prepared.job.cluster));
+  const TrainingOutcome outcome = train(prepared, features, *strategy, std::move(trainer));
+  tell_outcome(prepared, outcome, line);
+  return finish(prepared, request, outcome, {});
+}
+
+// SIGUSR1 is ignored until the coordinator is there to answer.
+int train_here(const TrainRequest& request) {
+  return in_order([&] {
+    std::signal(SIGUSR1, SIG_IGN);
+    const Job job = job_of(request);
+    if (request.overrides.data_workers.value_or(0) > 0 && !job.strategy.on_servers())
+      throw InvalidArgumentError(
+          str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
+              job.strategy.kind, "\": name a service that runs in data.service.address"));
+    if (job.strategy.kind == "multi_worker_mirrored") return train_on_workers(request, job);
+    if (!job.strategy.on_workers()) replica_devices(job);  // before data is read for them
+    PreparedJob prepared = prepare(request);
+    if (!job.strategy.on_workers()) return train_in_process(request, prepared);
+    return run_on_local_cluster(request, std::move(prepared));
+  });
+}
+
+}  // namespace
+
+int train_on_given_cluster(const TrainRequest& request) {
+  return in_order([&] {
+    std::signal(SIGUSR1, SIG_IGN);
+    const Job job = job_of(request);
+    if (!job.strategy.on_workers())
+      throw InvalidArgumentError(str("strategy.kind is \"", job.strategy.kind,
+                                     "\", which needs no cluster: run the job by `cairn train`"));
+    if (job.strategy.kind == "multi_worker_mirrored") return train_as_worker(request);
+    return run_on_given_cluster(request, prepare(request));
+  });
+}
+
+void add_train_command(CLI::App& app, int& status) {
+  auto request = std::make_shared<TrainRequest>();
+  CLI::App* train = app.add_subcommand("train", "Run a job file on this machine");
+  add_job_flags(*train, *request);
+  train->add_option("--ps", request->overrides.ps, "Parameter servers");
+  train->add_option("--workers", request->overrides.workers, "Workers");
+  train
+      ->add_option("--shards", request->overrides.shards,
+                   "Threads of a ps; auto (default): its share of the processors")
+      ->transform(auto_as_number);
+  train
+      ->add_option("--lanes", request->overrides.lanes,
+                   "Closures that a worker computes at once; auto (default): the same")
+      ->transform(auto_as_number);
+  train
+      ->add_option("--data-workers", request->overrides.data_workers,
+                   "Workers of a data service, beside a dispatcher, through which the training "
+                   "data is read ([data.service])")
+      ->check(CLI::Range(0, 512));
+  train
+      ->add_option("--kill", request->kills,
+                   "SIGKILL a role on the way: worker:1@40%, ps:0@12s, data_worker:0@20%")
+      ->allow_extra_args(false);
+  train->callback([request, train, &status] {
+    request->arguments = job_arguments(*train);
+    status = train_here(*request);
+  });
+}
+
+}  // namespace cairn::tools
