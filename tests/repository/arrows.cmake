@@ -72,9 +72,8 @@ set(top_of_collective peer.capnp)
 set(top_of_service main.cc service.capnp)
 set(top_of_strategy make_strategy.cc make_strategy.h strategies.h)
 set(top_of_core/kernels/cuda build_id.h compiled_kernels.cc compiled_kernels.h device.cc device.h entry.cc entry.h library.cc library.h)
-set(with_files_of_their_own model tools)  # the loop of training and what it is made of; scripts
 foreach(room IN LISTS rooms_with_folders)
-  if(room IN_LIST with_files_of_their_own)
+  if(room MATCHES "^(model|tools)$")  # the training loop and what it is made of; scripts
     continue()
   endif()
   file(GLOB top RELATIVE ${SOURCE}/${room} ${SOURCE}/${room}/*)
