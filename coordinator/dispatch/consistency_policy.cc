@@ -22,9 +22,7 @@ bool ConsistencyPolicy::may_start(const Closure&) const { return true; }
 
 bool ConsistencyPolicy::goes_first(const Closure&) const { return false; }
 
-Lane* ConsistencyPolicy::lane_for(const Closure&, Lane* least_loaded) const {
-  return least_loaded;
-}
+Lane* ConsistencyPolicy::lane_for(const Closure&, Lane* least_loaded) const { return least_loaded; }
 
 void ConsistencyPolicy::begun(const std::shared_ptr<Closure>& closure, const Lane&) {
   if (closure->function->updates && closure->global_step < 0) give_step(*closure);

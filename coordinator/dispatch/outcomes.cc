@@ -43,8 +43,7 @@ void Outcomes::commit_elements(const Closure& closure, LaneReply& reply) {
 void Outcomes::count_update(const Result& result) {
   Worker& worker = *result.lane->worker;
   bool news = losses_.commit(result.closure->sequence, result.closure->sent_layout);
-  if (worker.ready && worker.absence)
-    news |= losses_.first_push(worker.absence, session_.uptime());
+  if (worker.ready && worker.absence) news |= losses_.first_push(worker.absence, session_.uptime());
   for (auto& ps : members_.ps)
     if (ps->ready && ps->absence) news |= losses_.first_push(ps->absence, session_.uptime());
   if (news) session_.stats.publish(losses_);

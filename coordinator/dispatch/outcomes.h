@@ -1,4 +1,5 @@
-// Outcomes: what became of closures, written into every book in one go, and which closures are torn.
+// Outcomes: what became of closures, written into every book in one go, and which closures are
+// torn.
 //
 // A closure that ends is noted in several places: its elements and its step in the progress book,
 // its update in the ledger of losses and in the figures, its result in the queue. All of them are
