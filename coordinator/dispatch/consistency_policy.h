@@ -53,7 +53,7 @@ class ConsistencyPolicy {
   virtual ~ConsistencyPolicy() = default;
 
   // ---- from the queue to a lane ----
-  // May the closure at the head of the queue leave it? What changes the answer pumps the
+  // May the closure at the head of the queue leave it? Whatever changes the answer pumps the
   // dispatcher.
   virtual bool may_start(const Closure& next) const;
   // Has the closure, which came back to the queue, to run before any that is held back?

@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/engine_host.h"
 #include "core/base/program.h"
@@ -171,7 +172,8 @@ void run_and_report(Program& program, const std::string& folder) {
 std::unique_ptr<ParameterServerStrategy> make_strategy(ParameterServerOptions options,
                                                        const Consistency& consistency) {
   const TFConfigClusterResolver resolver;
-  if (consistency.mirrors()) return std::make_unique<HybridStrategy>(resolver, std::move(options));
+  if (HybridConsistency::is(consistency))
+    return std::make_unique<HybridStrategy>(resolver, std::move(options));
   options.consistency = consistency;
   return std::make_unique<ParameterServerStrategy>(resolver, std::move(options));
 }
@@ -200,7 +202,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (bound) scenario.consistency = Consistency::bounded(*bound);
   if (backups) scenario.consistency = Consistency::synchronous(*backups);
-  if (hybrid) scenario.consistency = Consistency::hybrid();
+  if (hybrid) scenario.consistency = HybridConsistency::make();
   if (scenario.pipeline_depth > 1 || scenario.consistency.in_rounds())
     scenario.updates = simulation::Updates::kByRule;
   if (!recovery.empty()) scenario.rows = kLargeRows;

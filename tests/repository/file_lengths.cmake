@@ -1,7 +1,10 @@
-# Files of more than 400 lines, where the next idea is looked for: none but those below, and those only while they are.
+# Files of more than 400 lines, where the next idea is looked for: none but those below, and those only while they are. A class
+# that length alone would cut is a header and a source: such a source may have 600.
 #   cmake -D SOURCE=$PWD -P file_lengths.cmake
 set(lines_max 400)
-set(exceptions)  # none now
+set(joined_max 600)
+set(exceptions
+  coordinator/dispatch/dispatcher.cc)
 
 set(files)
 foreach(room bench collective core coordinator data examples model nn ps rpc service storage strategy tests tools worker)
@@ -18,7 +21,7 @@ foreach(path IN LISTS files)
   string(REGEX REPLACE "[^\n]" "" line_ends "${content}")
   string(LENGTH "${line_ends}" lines)
   list(FIND exceptions ${path} known)
-  if(lines GREATER lines_max AND known EQUAL -1)
+  if(lines GREATER joined_max OR (lines GREATER lines_max AND known EQUAL -1))
     message(SEND_ERROR "${path} has ${lines} lines, more than ${lines_max}: look for its second idea")
   elseif(NOT lines GREATER lines_max AND NOT known EQUAL -1)
     message(SEND_ERROR "${path} has ${lines} lines by now: take it off the list of exceptions in tests/repository/file_lengths.cmake")

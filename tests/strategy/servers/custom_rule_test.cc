@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/graph/ops.h"
 #include "testing/simulated_cluster.h"
 
@@ -75,7 +76,7 @@ TEST(CustomRuleOnServers, IsAppliedOncePerClosureOrPerRound) {
   const std::pair<Consistency, float> all[] = {{Consistency::asynchronous(), 40},
                                                {Consistency::bounded(2), 40},
                                                {Consistency::synchronous(), 40},
-                                               {Consistency::hybrid(), 40}};
+                                               {HybridConsistency::make(), 40}};
   for (const auto& [consistency, wanted] : all) {
     SCOPED_TRACE(consistency.text());
     SimulatedCluster cluster(with(consistency));
