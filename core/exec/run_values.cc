@@ -33,8 +33,10 @@ void RunValues::bind() {
   arena_ = space_.arena(bound_->arena_bytes());
   const auto values = static_cast<std::int32_t>(plan_->values());
   space_.pointers.resize(plan_->values());
-  for (std::int32_t v = 0; v < values; ++v)
-    lies_at(v, bound_->offset(v) == BoundPlan::kOutside ? nullptr : own_place(v));
+  for (std::int32_t v = 0; v < values; ++v) {
+    const std::int64_t offset = bound_->offset(v);
+    lies_at(v, offset == BoundPlan::kOutside ? nullptr : arena_at(offset));
+  }
   for (std::int32_t v = 0; v < values; ++v)
     if (space_.pointers[static_cast<std::size_t>(v)] == nullptr && bound_->rows_of(v).within >= 0)
       lies_at(v, place_within(v));
@@ -115,8 +117,9 @@ void RunValues::place_updates() {
 void RunValues::set_outside_values() {
   if (!space_.on_host && !bound_->constants_sent) send_constants();
   for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
-    if (!plan_->live(plan_->producer[static_cast<std::size_t>(v)])) continue;
-    if (producer(v).op->has(OpFlags::kStepKey)) make_step_key();
+    const std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
+    if (!plan_->live(i)) continue;
+    if (node(i).op->has(OpFlags::kStepKey)) make_step_key();
     const Tensor* const tensor = outside_tensor(v);
     if (tensor == nullptr) continue;
     if (!space_.on_host && lies_as_constant(v))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/base/clones.h"
@@ -188,9 +189,10 @@ Update StepUpdates::make(BoundUpdate& update) {
     made.value = dense_value(update.node);
     return made;
   }
-  const bool of_pull = values_.has_ids_of_pull(update.node);
+  const std::optional<ReadAt> source = values_.ids_source(update.node);
+  const bool of_pull = source && !source->here.served;
   if (!of_pull) find_own_ids(update);
-  const UniqueIds& ids = of_pull ? values_.ids_source(update.node)->ids : update.own_ids;
+  const UniqueIds& ids = of_pull ? source->ids : update.own_ids;
   made.ids = ids.tensor();
   made.value = update.summed ? values_.space().host.take(update.node) : sum_rows(update, ids, rule);
   return made;
