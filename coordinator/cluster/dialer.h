@@ -7,7 +7,7 @@
 //   Thread  the engine's.
 //   Errors  connect(): as rpc::Network. join(): FailedPrecondition: another coordinator is at work
 //           there, or has taken over what was ours; then the queue is failed as well, so that the
-//           program is told instead of waiting for tasks that work for another.
+//           program gets the error instead of waiting for tasks that work for another coordinator.
 #pragma once
 #include <cstdint>
 #include <memory>

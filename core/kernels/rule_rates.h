@@ -1,5 +1,5 @@
-// What the update rules' kernels of all devices share: the numbers that an update multiplies by,
-// and which dtypes a rule can change.
+// Shared by the update rules' kernels of all devices: the numbers that an update multiplies by, and
+// which dtypes a rule can change.
 #pragma once
 #include "core/graph/update_rule.h"
 
@@ -12,7 +12,7 @@ struct RuleRates {
   float rate = 0;        // of learning, bias corrected where the rule does that
   float moment = 0;      // Nadam: the rate of m, where `rate` is that of the gradient
   float correction = 0;  // Nadam: of v's bias
-  float share_1 = 0;     // what of a new gradient enters the first (or only) moving average
+  float share_1 = 0;     // of a new gradient in the first (or only) moving average
   float share_2 = 0;     // the same of the second one
   float beta_2 = 0;      // Adamax
   float momentum = 0;

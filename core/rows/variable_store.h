@@ -1,5 +1,5 @@
-// What a step asks of the place where its variables live, whatever place that is: rows to read,
-// changes to make, and who asks.
+// The requests of a step to the place where its variables live, whatever place that is: rows to
+// read, changes to make, and the step that asks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +51,8 @@ struct Update {
   // Replicas in sync each bring a share, and these become one update, in this way, before a store
   // applies it (collective/local/shared_updates.h). kNone: it stands for itself.
   Aggregation shares = Aggregation::kNone;
-  // The step makes it itself, in its device's memory, and only tells that it is about to; ids and
-  // value are undefined. The store may answer that nobody makes it.
+  // The step makes this update itself, in its device's memory, and the push only announces it: ids
+  // and value are undefined. If the store sets left_out, no device makes the update.
   bool on_device = false;
   bool left_out = false;  // out
 };
@@ -65,8 +65,8 @@ class UpdatePlaces {
   virtual ~UpdatePlaces() = default;
   // Lends whole variables to the memory of the device that computes; null: they stay here.
   virtual RowLender* lender() { return nullptr; }
-  // Whether a push also tells of the updates that the device makes (Update::on_device), which it
-  // then makes behind the push.
+  // True if a push must also list the updates that the device makes (Update::on_device). The device
+  // makes them after that push.
   virtual bool wants_told() const { return false; }
   // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need
   // no copy; null: any is as good. The caller fills it before that push and lets go of it after.

@@ -48,8 +48,8 @@ class ControlService final : public wire::PsControl::Server {
       : host_(std::move(host)), connection_(connection), seat_(host_->holder, connection) {}
 
  protected:
-  // The coordinator's heartbeat: it shows that the holder of this ps lives, and tells it which
-  // process answers.
+  // The coordinator's heartbeat. The call shows that the holder of this ps lives, and the answer
+  // names the process.
   kj::Promise<void> ping(PingContext context) override {
     seat_.heard();
     auto status = context.initResults().initStatus();

@@ -14,8 +14,8 @@
 
 namespace cairn::ps {
 
-// What the control service tells of a process. Thread: the control reactor's; the counters belong
-// to the shards.
+// A ps process as its control service reports it. Thread: the control reactor's; the counters
+// belong to the shards.
 struct ControlHost {
   std::uint32_t index = 0;
   ProcessIncarnation incarnation;

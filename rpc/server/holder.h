@@ -30,7 +30,7 @@ class Holder {
 
   struct Answer {
     bool granted = false;
-    std::string other;  // whom it found at work, and, if granted, has replaced; empty: nobody
+    std::string other;  // the coordinator at work, replaced if granted; empty: none
   };
   // `connection` names the connection that asks, `end` ends it: called when another takes over.
   Answer join(const void* connection, const Claim& claim, std::function<void()> end);
@@ -43,7 +43,7 @@ class Holder {
 
   const Clock& clock_;
   Claim claim_;
-  const void* connection_ = nullptr;  // none: nobody is here
+  const void* connection_ = nullptr;  // none: no coordinator is here
   std::function<void()> end_;
   std::int64_t since_us_ = 0;
   TimePoint last_heard_{};

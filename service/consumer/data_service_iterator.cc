@@ -151,8 +151,8 @@ void DataServiceIterator::Core::wake() {
   meet(told.workers);
 }
 
-// A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
-// mode OFF, where nobody gives it again. A round in the order all consumers have, and read.
+// The elements of a lost worker are read again elsewhere, so that those here are dropped, except in
+// mode OFF, where they are not read again. All consumers have, and read, the rounds in the order.
 void DataServiceIterator::Core::drop(const WorkerPlace& place) {
   if (rounds) {
     rounds->gone.insert(place);
@@ -262,7 +262,7 @@ Task<void> DataServiceIterator::settle() {
                                                 "acknowledging what was handed out");
     co_await kj::mv(settled);
   } catch (const Error&) {
-    // What could not be acknowledged is handed out again, and counted as a duplicate.
+    // Elements that could not be acknowledged are handed out again, and counted as duplicates.
   }
 }
 

@@ -22,7 +22,7 @@ namespace cairn::service {
 
 class ElementBuffer {
  public:
-  // `on_demand` is called when a worker can send again or has something to be told: on the thread
+  // `on_demand` is called when a worker can send again or is owed an acknowledgement: on the thread
   // that took an element, with no lock held.
   explicit ElementBuffer(std::function<void()> on_demand) : on_demand_(std::move(on_demand)) {}
 
@@ -39,8 +39,8 @@ class ElementBuffer {
   // Numbers of elements that were taken and are not acknowledged, at most `most`.
   std::vector<std::uint64_t> unacknowledged(const WorkerPlace& worker, std::size_t most) const;
   void acknowledged(const WorkerPlace& worker, const std::vector<std::uint64_t>& numbers);
-  // An element that came and, unless it waits here, is not handed out, nor wanted from anybody
-  // again: it is acknowledged.
+  // For an element that came and is wanted no more, from any worker: unless it waits here, it will
+  // be acknowledged without being handed out.
   void discard(const WorkerPlace& worker, std::uint64_t number);
   // Drops what waits of a worker that sends it again.
   void forget(const WorkerPlace& worker);

@@ -1,5 +1,5 @@
-// What is behind a DataServiceIterator: its job, the data workers that it reads from, and what it
-// has ahead. For this room's .cc files.
+// The inside of a DataServiceIterator: its job, the data workers that it reads from, and the
+// elements that it has ahead. For this room's .cc files.
 #pragma once
 #include <deque>
 #include <exception>
@@ -28,14 +28,14 @@ struct DataServiceIterator::Source {
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
 };
 
-// What a consumer of a group has of rounds, and knows of their order.
+// The rounds that a consumer of a group has here, and their order as far as it knows.
 struct DataServiceIterator::Rounds {
   std::uint64_t group = 0, sequence = 0;
   std::uint64_t base = 0;                      // the place in the order of the first of `known`
-  std::deque<Round> known;                     // what others may not know yet
+  std::deque<Round> known;                     // the order's end, which others may lack
   std::map<Round, GotElement> here;            // that are not in the order
   std::map<WorkerPlace, std::uint64_t> last;   // in the order, of each worker
-  std::set<WorkerPlace> gone;                  // of which it has rounds that nobody is to count on
+  std::set<WorkerPlace> gone;                  // lost; their rounds here are to be dropped
   std::vector<std::uint32_t> missing, behind;  // consumers
   Duration complete{0};                        // when no consumer was missing, last
   bool closing = false;                        // no more rounds are wanted
@@ -105,7 +105,7 @@ struct DataServiceIterator::Core {
   Link dispatcher;
   std::uint64_t job = 0;
   bool finished = false, left = false;
-  bool resting = false;  // without sources, since nobody asks
+  bool resting = false;  // without sources, since the program takes nothing
   Demand demand;
   struct Told {
     std::vector<WorkerPlace> workers;  // by the dispatcher, last

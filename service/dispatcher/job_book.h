@@ -82,7 +82,7 @@ class JobBook {
   //   Errors  ResourceExhausted: too many workers.
   std::vector<TaskRef> report(const WorkerPlace& worker, const std::vector<TaskRef>& running,
                               TimePoint now);
-  // Loses the workers that were not heard of since `before`, and tells which.
+  // Loses the workers that were not heard of since `before`, and returns them.
   std::vector<WorkerPlace> lose_silent(TimePoint before);
   std::vector<WorkerPlace> workers() const;
 
@@ -98,12 +98,12 @@ class JobBook {
   //   Errors  NotFound: the job. FailedPrecondition: the worker has not reported.
   std::optional<DealtTask> next_task(std::uint64_t job, ProcessIncarnation worker,
                                      const std::vector<std::uint64_t>& running);
-  // false: it was done before. Whoever did it: its elements have been delivered.
+  // Marks the task as done, by whichever worker. Returns false if it was done before.
   bool finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements);
   // Errors  NotFound: the job. ResourceExhausted: too many consumers.
   void heard(std::uint64_t job, std::uint64_t consumer, ConsumerRecord record, TimePoint now);
-  // Forgets jobs that no consumer has asked about since `before`; those without a name, which
-  // nobody can join again, since `left_before`, if their consumers have left.
+  // Forgets jobs that no consumer has asked about since `before`; those without a name, which no
+  // consumer can join again, since `left_before`, if their consumers have left.
   std::vector<Job> forget(TimePoint before, TimePoint left_before);
   const std::map<std::uint64_t, Job>& jobs() const { return jobs_; }
 
