@@ -29,7 +29,7 @@ constexpr Kind kKinds[] = {{"large", "100 MB", 100e6},
                            {"packed", "1,000 x 4 KB in one call", 1000 * 4096},
                            {"calls", "1,000 x 4 KB in 1,000 calls", 1000 * 4096}};
 
-// Addresses at which nobody listened a moment ago.
+// Addresses that were free a moment ago.
 std::vector<std::string> free_addresses(int count) {
   std::vector<std::string> addresses;
   std::vector<int> sockets;

@@ -111,7 +111,7 @@ void in_one_process(const Options& options, Report& report) {
 
 constexpr const char kMemoryCopy[] = "memory copy", kThereAndBack[] = "4 MB there and back";
 
-// What bounds this transport: through shared memory nothing goes over the socket.
+// The limit that bounds this transport: through shared memory nothing goes over the socket.
 Beside limit_of(const Options& options, Limits& limits, const std::string& transport) {
   if (transport == "auto")
     return {kMemoryCopy, {{"coordinator", ::getpid()}}, [&] {

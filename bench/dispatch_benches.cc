@@ -1,4 +1,4 @@
-// What sending a closure costs: many at once, and one at a time beside the machine's own echo.
+// The cost of sending a closure: many at once, and one at a time beside the machine's own echo.
 #include <chrono>
 
 #include "bench/benches.h"

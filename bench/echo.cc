@@ -1,4 +1,4 @@
-// What one RPC call costs, beside a bare Unix-socket echo of the same run.
+// The cost of one RPC call, beside a bare Unix-socket echo of the same run.
 //
 //   cairn-bench-echo [--transport unix|tcp] [--seconds 1] [--spin-us 0]
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// What becomes of a figure as something grows: workers and ps, the rows of the tables, the examples
-// of a batch.
+// How a figure changes as something grows: workers and ps, the rows of the tables, the examples of
+// a batch.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What this machine can do at most, measured in the run whose figures are held against it.
+// Limits of this machine, measured in the same run as the figures that are held against them.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace cairn::bench {
 
-// What this machine can do at most. One thread measures each limit, two processes measure the
+// The most that this machine can do. One thread measures each limit, two processes measure the
 // echoes. A limit is measured and reported when it is first asked for.
 //   Rows  are of 16 floats, in an Arena as tables have them (huge pages where the system allows),
 //         at random, through the very loops of a ps: 64 bytes a row to read, 128 with the slots of

@@ -19,7 +19,7 @@ namespace {
 
 const double kTicks = static_cast<double>(::sysconf(_SC_CLK_TCK));
 
-// user, system, irq, softirq and steal of all cores: nice and idle are nobody's concern.
+// Seconds of user, system, irq, softirq and steal of all cores; nice and idle disturb no figure.
 double machine_cpu() {
   std::ifstream stat("/proc/stat");
   std::string word;

@@ -1,4 +1,4 @@
-// What a whole-system benchmark says: windows of a figure, how disturbed they were, on which
+// The figures of whole-system benchmarks: windows of a figure, how disturbed they were, on which
 // machine.
 #pragma once
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// What the processes take: a ps against its rows with their slots, worker and coordinator besides
-// their data.
+// The memory of the processes: a ps against its rows with their slots, worker and coordinator
+// besides their data.
 #include "bench/benches.h"
 #include "bench/cluster.h"
 #include "bench/wide_deep_model.h"

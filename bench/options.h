@@ -1,4 +1,4 @@
-// What the user asked of cairn-bench.
+// The options of cairn-bench.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace cairn::bench {
 
-// What a run leaves behind besides what it prints.
+// The files that a run writes besides its printed figures.
 struct Records {
   std::string json;    // file to append JSON lines to; "": none
   std::string commit;  // that those lines are of

@@ -177,7 +177,7 @@ PsStepOverTheWire::~PsStepOverTheWire() {
   servers_->stop();
 }
 
-// To where a step that computes gradients is told to leave them.
+// Moves the gradients to where a step that computes them would leave them.
 void PsStepOverTheWire::place_gradients() {
   worker::RemoteStep remote(*store_);
   for (StepData& data : steps_)

@@ -1,4 +1,4 @@
-// What a step costs on a ps: over each transport, and in this thread with no messages at all. The
+// The cost of a step on a ps: over each transport, and in this thread with no messages at all. The
 // difference is the price of distribution.
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What a closure costs the coordinator with few workers connected and with many. Engine, lanes and
+// The coordinator's cost per closure with few workers connected and with many. Engine, lanes and
 // messages are real, the network and the clock simulated, all in this thread: a figure is the time
 // of the user's call, the engine and the lane together.
 #include <unistd.h>

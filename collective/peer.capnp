@@ -1,6 +1,7 @@
 @0xd4b0a17c5e6f2983;
-# What the members of a group that spans processes say to each other. Each member serves this at its address, and dials every other
-# member: its own calls go out on the connections that it dialled. The hello has told who calls.
+# Calls among the members of a group that spans processes. Each member serves this at its address,
+# and dials every other member: its own calls go out on the connections that it dialled, whose hello
+# has named it.
 
 using Cxx = import "/capnp/c++.capnp";
 using Core = import "/core/graph/graph.capnp";

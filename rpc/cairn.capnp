@@ -3,7 +3,8 @@
 #
 # Every process listens on one address with numbered endpoints: 0 is its control service, 1 and up are its shards (a ps) or its
 # lanes (a worker). The hello that opens a connection names the endpoint. Errors carry a code of core/base/error.h.
-# Who may make a call is told by the role in the hello. A number that has gone is `retired`: nobody reads it.
+# The role in the hello decides which calls a process may make. A number that has gone is `retired`
+# and never read.
 
 using Cxx = import "/capnp/c++.capnp";
 using Core = import "/core/graph/graph.capnp";
@@ -112,7 +113,7 @@ struct Range {                 # of closure sequence numbers, half-open
   end @1 :UInt64;
 }
 
-# What of the closures' pushes a shard has applied: all below the watermark, and these.
+# The closures whose pushes a shard has applied: all below the watermark, and these.
 struct AppliedSet {
   lowWatermark @0 :UInt64;
   closures @1 :List(Range);

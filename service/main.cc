@@ -15,7 +15,7 @@ using cairn::rpc::Address;
 using cairn::rpc::RunningServer;
 using cairn::rpc::ServerFlags;
 
-// What the command line adds to the flags of every server.
+// Flags of this program beside those of every server.
 struct DataFlags {
   std::string role;
   std::string journal;
@@ -34,7 +34,7 @@ cairn::service::Door door_of(const ServerFlags& flags) {
           .index = flags.index};
 }
 
-// Either server as the common main program sees it. Nobody asks it to end but by a signal.
+// Either server as the common main program sees it. Only a signal ends the program.
 template <typename Server>
 class Running final : public RunningServer {
  public:

@@ -57,7 +57,7 @@ class CheckpointFolder {
   std::string folder_;
 };
 
-// What verify() found: how much it read, and what is wrong.
+// The findings of verify(): how much it read, and what is wrong.
 struct VerifyReport {
   std::string path;
   std::uint64_t files = 0, bytes = 0, blocks = 0, rows = 0;

@@ -19,7 +19,7 @@ struct FolderLock {
 
 // Locks `folder`, which is made if it is missing. Waits up to `patience` for a holder that is about
 // to end.
-//   Errors  FailedPrecondition: another run saves there; tells which one and since when. The disk's
+//   Errors  FailedPrecondition: another run saves there; names that run and since when. The disk's
 //           own.
 //   Thread  any that may block.
 std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder,

@@ -73,7 +73,7 @@ struct Manifest {
   // upper bound.
   std::uint64_t lost_updates = 0;
   std::uint64_t session = 0;
-  // What this session was resumed from, and what that one was, the oldest first.
+  // The session that this one was resumed from, and that one's own ancestors, the oldest first.
   std::vector<Ancestor> ancestors;
   // The seed of initial values: rows that no database holds are computed from it.
   std::uint64_t seed = 0;

@@ -1,5 +1,5 @@
 // Manifest <-> text. Writing is plain; reading trusts nothing, since a manifest lies on a disk for
-// years: the checksum tells damage, and every number is checked against its type on the way in, so
+// years: the checksum finds damage, and every number is checked against its type on the way in, so
 // that a forged or foreign file gives a DataLoss and not a wrong value.
 //
 // A field that is added must be read with a default, because older manifests lack it, and needs no

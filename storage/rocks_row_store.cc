@@ -26,8 +26,8 @@ constexpr std::uint64_t kSortedFileBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kReadAhead = std::size_t{4} << 20;
 constexpr const char* kMaking = "making";  // folder of sorted files not yet taken in
 
-// NoSpace is the user's to mend; InvalidArgument means that we called it wrongly; whatever else
-// happens to files that nobody else writes is lost data.
+// NoSpace is the user's to mend; InvalidArgument means that we called it wrongly. Only we write
+// these files, so whatever else happens to them is lost data.
 [[noreturn]] void raise(const rocksdb::Status& status, const std::string& doing) {
   const std::string message = str(doing, ": ", status.ToString());
   if (status.IsNoSpace())

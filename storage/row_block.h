@@ -1,5 +1,5 @@
-// What a checkpoint's database holds: blocks of rows with their slots, and one record per table.
-// Encoding and decoding only; nothing here touches a disk.
+// The records of a checkpoint's database: blocks of rows with their slots, and one record per
+// table. Encoding and decoding only; nothing here touches a disk.
 //
 //   Key    length of the name (2 bytes), name, kind (1 byte), row (8 bytes), numbers big-endian:
 //   the keys of a variable lie together, its table records first, then its rows in order. A read of
@@ -65,8 +65,8 @@ std::string encode(std::string_view key, const StoredRows& rows);
 // Errors  DataLoss: the value is damaged, or does not belong to `key`.
 StoredRows decode_rows(std::string_view key, std::string_view value);
 
-// What a table is, apart from its rows: written even where no row was ever touched, so that a
-// restore knows of the variable and of its count of updates.
+// The description of a table apart from its rows: written even where no row was ever touched, so
+// that a restore knows the variable and its count of updates.
 struct TableRecord {
   std::string variable;
   DType dtype = DType::kFloat32;

@@ -191,7 +191,7 @@ bool admits_and_evicts() {
   bench.index.evict_before(9, nullptr);
   std::vector<cuda::IndexState> states = bench.index.states(nullptr);
   if (states[0].ids != 75 || states[1].ids != 0) return failed("eviction: wrong ids are left");
-  // Whoever was removed has rows again only as a new id. Counts stay, so that one lookup is enough.
+  // Removed ids have rows again only as new ids. Counts stay, so that one lookup is enough.
   Known left[2];
   for (const std::int64_t id : half) left[0].emplace(id, known[0].at(id));
   if (!consistent("after eviction", ids, bench.look_up(ids, 150, 10), 150, left, bench.room))

@@ -29,7 +29,7 @@ struct Measured {
 struct JobResult {
   std::vector<Measured> measured;
   double distinct = 0;  // rows per step
-  bool right = true;    // what was looked up and updated is what it should be
+  bool right = true;    // the rows looked up and updated have the expected values
 };
 
 // Copies 2 GB within the device; bytes per second, counting both what is read and what is written.

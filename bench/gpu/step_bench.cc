@@ -42,7 +42,7 @@ Figure figure_of(std::vector<double> times) {
 
 class Model {
  public:
-  // What a step is given, which does not train.
+  // An input of the step, which does not train.
   Variable given(const std::string& name, Shape shape, Initializer initializer,
                  DType dtype = DType::kFloat32) {
     return make(name, std::move(shape), std::move(initializer), dtype, false);
@@ -101,7 +101,7 @@ class Model {
       wait();
       const auto done = Clock::now();
       wait();
-      const auto again = Clock::now();  // what a wait itself takes
+      const auto again = Clock::now();  // for the time that a wait itself takes
       const auto ms = [](auto d) { return std::chrono::duration<double, std::milli>(d).count(); };
       steps.push_back((ms(done - begin) - ms(again - done)) / kStepsPerWindow);
       hosts.push_back(ms(enqueued - begin) / kStepsPerWindow);

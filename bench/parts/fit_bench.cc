@@ -98,7 +98,7 @@ Job job_named(const std::string& name) {
   throw InvalidArgumentError("a network is perceptron, convolutional or attention, not " + name);
 }
 
-// What another library's program prints for one window: examples per second.
+// Runs another library's program for one window, and returns its figure: examples per second.
 double run_other(const std::string& command) {
   std::FILE* const out = ::popen(command.c_str(), "r");
   double rate = 0;

@@ -128,9 +128,9 @@ int compare_replicas(int windows, int steps) {
   return 0;
 }
 
-// What is hidden of a reduction: that during which a worker computes, and does not stand in the
-// call. The step's own length says as well what the workers' network threads take from computing.
-// All is measured on both workers at once.
+// The hidden part of a reduction is the time during which a worker computes, and does not wait in
+// the call. The step's own length also has the time that the workers' network threads take from
+// computing. All is measured on both workers at once.
 int measure_overlap(std::int64_t batch, int steps) {
   MultiWorkerMirroredStrategy group;
   OneDeviceStrategy one(1);

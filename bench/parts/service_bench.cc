@@ -1,4 +1,4 @@
-// What the data service costs: the wide & deep job's CSV pipeline read in this process, and
+// The cost of the data service: the wide & deep job's CSV pipeline read in this process, and
 // through a dispatcher and data workers in processes of their own, in turns.
 #include <unistd.h>
 

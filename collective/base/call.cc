@@ -18,7 +18,7 @@ bool same(const Reduction& a, const Reduction& b) {
 }
 
 // The part in which they differ, as each has it; the whole call where there is no such part. Of a
-// model's hundred gradients the first that is not alike tells more than a hundred shapes.
+// model's hundred gradients the first that is not alike says more than a hundred shapes.
 std::string describe_difference(const CollectiveCall& mine, const CollectiveCall& other) {
   if (mine.kind != other.kind || mine.kind != CallKind::kAllReduce) return describe(mine);
   if (mine.reductions.size() != other.reductions.size()) return describe(mine);
@@ -39,7 +39,7 @@ bool agree(const CollectiveCall& a, const CollectiveCall& b) {
   return std::ranges::equal(a.reductions, b.reductions, same);
 }
 
-// A mean of integers would have to be rounded, and no rounding is the one that everybody expects.
+// A mean of integers would have to be rounded, and no one rounding is what all callers expect.
 void check_summable(ReduceOp op, DType dtype) {
   const bool summable =
       dtype == DType::kFloat32 || dtype == DType::kInt32 || dtype == DType::kInt64;

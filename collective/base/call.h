@@ -32,7 +32,7 @@ struct CollectiveCall {
   ReduceOp op = ReduceOp::kSum;       // of reduce
   Tensor value;                       // of broadcast, on its root; of all_gather; of reduce
   std::vector<Reduction> reductions;  // of all_reduce
-  std::shared_ptr<CallTimes> times = nullptr;  // where somebody wants to know
+  std::shared_ptr<CallTimes> times = nullptr;  // null: not wanted
 };
 
 // The bytes of the member's own values in it (CollectiveCounts).

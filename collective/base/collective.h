@@ -28,9 +28,9 @@
 
 namespace cairn {
 
-// How long a call waits for members that do not make theirs, unless the group was told otherwise.
-// A member that is lost is noticed sooner and by other means; this is for one that is there and
-// does something else: a step may take minutes, and a bound must end what would hang for ever.
+// How long a call waits for members that have not made theirs, unless the group was made with
+// another timeout. A lost member is noticed sooner and by other means; this bound is for a member
+// that is alive and busy elsewhere: a step may take minutes, but no call may hang for ever.
 inline constexpr Duration kCollectiveTimeout = std::chrono::minutes(10);
 
 class Collective {
@@ -52,12 +52,12 @@ class Collective {
   // Returns once this ticket, and all before it, have ended.
   virtual void wait(Ticket ticket) = 0;
 
-  // What member `root` passes, on every member; the others pass a tensor of any kind.
+  // Returns member `root`'s `value` on every member; the others pass any tensor, which is ignored.
   virtual Tensor broadcast(const Tensor& value, int root) = 0;
-  // What each member passes, by rank. Shapes and dtypes may differ.
+  // Returns the values of all members, by rank. Shapes and dtypes may differ.
   virtual std::vector<Tensor> all_gather(const Tensor& value) = 0;
-  // The sum or the mean of what the members pass, of one dtype and shape, on `root`; undefined on
-  // the others.
+  // Returns, on `root`, the sum or the mean of the members' values, which have one dtype and shape;
+  // on the others, an undefined Tensor.
   virtual Tensor reduce(ReduceOp op, const Tensor& value, int root) = 0;
   // Returns when all members have called it.
   virtual void barrier() = 0;
@@ -77,7 +77,7 @@ class Collective {
   //   Thread  any, also while the member's own thread waits in a call.
   virtual void require_well() {}
 
-  // What this member's calls have come to; nothing, where a group does not count.
+  // Totals over this member's calls so far; zeros if the group does not count.
   virtual CollectiveCounts counts() const { return {}; }
 };
 

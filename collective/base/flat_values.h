@@ -39,7 +39,7 @@ class FlatValues {
   // The range as it travels. Pieces refer to the values, kept by the reductions' owners; what is
   // small, or in another format, is in buffers of the pool.
   std::vector<rpc::ByteStream::Piece> outgoing(Range range, rpc::BufferPool& pool) const;
-  // What came is added to, or replaces, the range.
+  // Adds the received bytes to the range, or replaces the range by them.
   //   Errors  InvalidArgument: it is not as long as the range is when it travels.
   void add(Range range, std::span<const std::byte> received);
   void replace(Range range, std::span<const std::byte> received);

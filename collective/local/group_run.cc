@@ -40,7 +40,7 @@ std::vector<Tensor> run_step(const std::shared_ptr<const Plan>& plan, Workspace&
 
 }  // namespace
 
-// The group is told first, so that the others, whose devices' calls then end, find the cause there.
+// The group is aborted first: the others, whose devices' calls then end, find the cause there.
 std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                                  VariableStore& store, Collective& group, StepContext step,
                                  RunInputs inputs, DeviceMember* devices) {

@@ -2,7 +2,7 @@
 
 namespace cairn {
 
-// In one place nobody may read on before member 0 has applied the push.
+// If the rows are in one place, no member may read on before member 0 has applied the push.
 void GroupStore::push(const StepContext& step, std::span<Update> updates) {
   const bool one_place = which_ == Rows::kOnePlace;
   const bool applies = !one_place || first_;

@@ -124,9 +124,9 @@ std::string ReplicasHere::late(int replica, const HierarchicalCall& meeting) con
 
 // ---- the group's thread ----
 
-// What is complete is begun before anything is waited for: the processes then sum the later values
-// while the earlier ones are under way. All-reduces are waited for when a replica does, since this
-// thread could begin nothing meanwhile.
+// Complete calls are begun before any of them is waited for: the processes then sum the later
+// values while the earlier ones are under way. All-reduces are waited for when a replica does,
+// since this thread could begin nothing meanwhile.
 void ReplicasHere::work() {
   Lock lock(mutex_);
   for (;;) {
@@ -171,7 +171,7 @@ void ReplicasHere::settle(HierarchicalCall& meeting) {
   end(meeting);
 }
 
-// Nobody must find an owner held who has seen the end.
+// Owners are released before a replica can see the end.
 void ReplicasHere::end(HierarchicalCall& meeting) {
   for (auto& call : meeting.calls) call->reductions.clear();
   {

@@ -1,6 +1,6 @@
-// ReplicasHere: what the replicas of one process share in a HierarchicalGroup: where their calls
-// meet, and the thread that makes one call of them among the processes. Replicas are told by their
-// number in the process, and named by their rank in the group.
+// ReplicasHere: the shared part of one process's replicas in a HierarchicalGroup: where their calls
+// meet, and the thread that makes one call of them among the processes. Replicas are numbered
+// within the process, and named by their rank in the group.
 //   Errors  as Collective has them.
 //   Thread  a replica's own, for what it calls; fail() and abort() from any.
 #pragma once
@@ -56,7 +56,7 @@ class ReplicasHere {
   void fail(const ErrorParts& error);
   // The same on all processes.
   void abort(int replica, const ErrorParts& error);
-  // What fails here alone is told to the processes by the replica that finds it.
+  // `act` runs when the processes fail; the replica that finds a failure here passes it on to them.
   void when_failed(std::function<void()> act) { processes_.when_failed(std::move(act)); }
   // Raises what has failed here, or what the processes have failed with.
   void require_well();

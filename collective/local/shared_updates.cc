@@ -244,7 +244,7 @@ std::vector<SharedUpdates::Places> SharedUpdates::agreed() const {
   return places;
 }
 
-// Values that the members have told already.
+// The members' headers hold the values already.
 Update SharedUpdates::combined_inline(const Update& own, const Places& places) const {
   std::vector<Tensor> values;
   for (std::size_t rank = 0; rank < told_.size(); ++rank) {
@@ -289,7 +289,7 @@ Update SharedUpdates::combined(const Update& own, Role role) {
   return made;
 }
 
-// A member whose value is not told inline would go into an exchange to which the others do not
+// A member whose value is not in its header would go into an exchange to which the others do not
 // come, so that question is answered for all of them at once.
 bool SharedUpdates::all_inline(const Places& places) const {
   for (std::size_t rank = 0; rank < told_.size(); ++rank)

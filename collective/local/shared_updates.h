@@ -5,9 +5,9 @@
 // wherever the variables lie: on a copy of every member (group_store.h), in one place for all, or,
 // sent by one member, on parameter servers.
 //
-//   All or none  An update is applied for all members or for none: what one of them leaves out,
-//                because a check of numerics stopped it, nobody applies; and where one member fails
-//                before it comes here, the others' calls fail.
+//   All or none  An update is applied for all members or for none: if one of them leaves it out,
+//                because a check of numerics stopped it, no member applies it; and if one member
+//                fails before it comes here, the others' calls fail.
 //   Order        Shares are added in the order of ranks, so that a run repeats bit for bit, and all
 //                members get the same bits.
 //   Cost         one exchange of a few numbers per push, which small values travel with; for each
@@ -47,7 +47,7 @@ class SharedUpdates {
   // Does what the last call gave refer to other members' memory, so that applied() must be called?
   bool shared() const { return shared_; }
 
-  // What a member tells of an update: which it is, and its value, if that is small.
+  // A member's announcement of an update: which it is, and its value, if that is small.
   struct Told {
     std::int64_t variable = 0;
     std::int64_t shares = 0;

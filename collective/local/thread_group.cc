@@ -117,8 +117,8 @@ Duration Group::finish(int rank, Meeting& meeting) {
 }
 
 // Members claim chunks instead of having a share each: one that comes late, or whose core does
-// something else, then holds nobody up. Who sums a chunk does not change its bits, because where it
-// lies among the call's values says in which order the members' are added.
+// something else, then delays no other. Any member computes the same bits of a chunk, because the
+// chunk's place in the call's values fixes the order in which the members' are added.
 void Group::sum_chunks(Meeting& meeting, Lock& lock) {
   ++summing_;
   lock.unlock();
@@ -199,7 +199,7 @@ void Group::wait_until_still() {
   changed_.wait(lock, [&] { return summing_ == 0; });  // as long as a chunk takes
 }
 
-// Nobody writes to this member's values once the error is out: its buffers may go.
+// No thread writes to this member's values once the error is out: its buffers may go.
 void Group::raise(Lock& lock) {
   changed_.wait(lock, [&] { return summing_ == 0; });
   const ErrorParts error = *error_;

@@ -7,13 +7,13 @@
 // in a fixed order, and written back into all of them; nothing is copied to a third place.
 // broadcast() and all_gather() hand out the members' own tensors, which share their buffers.
 //
-//   When    an all-reduce is computed inside wait(), by those members that are in it: they claim
-//           chunks one after another until none is left, so that a member that still computes holds
-//           nobody up once it has begun the call, and one that waits uses its core. It is not
-//           computed in begin_all_reduce(), because that must return at once: the last member to
-//           begin would do the others' share while they go on. There is no thread beside those of
-//           the members either, because the replicas have as many as there are cores. A group may
-//           be told that one member adds alone; the others then wait for it.
+//   When    Members inside wait() compute an all-reduce: they claim chunks one after another until
+//           none is left. So a member that has begun the call and still computes delays no other,
+//           and a waiting member uses its core. begin_all_reduce() computes nothing, because it
+//           must return at once: the last member to begin would do the others' share while they go
+//           on. The group has no thread of its own either, because the replicas have as many
+//           threads as there are cores. With ThreadGroupOptions::adds one member adds alone; the
+//           others wait for it.
 //   Leaving a member that is destroyed leaves. Calls that all had begun and that were computed stay
 //           good; others fail with Unavailable, "rank 1 has left the group".
 //   Memory  once wait() has returned or thrown, nothing is written to this member's values any

@@ -28,7 +28,7 @@ constexpr std::size_t kEarlyMax = 1 << 16;
 constexpr std::uint32_t kAnnouncement = 0xffffffff;  // in the place of a part's number
 
 // All in which the members' calls must agree, to be hashed: it goes with every message, so that two
-// calls that differ are told apart by the first one.
+// calls that differ are noticed at the first one.
 std::string text_of(const CollectiveCall& call) {
   std::string text = str(static_cast<int>(call.kind), ' ', call.root, ' ');
   if (call.kind == CallKind::kReduce)
@@ -108,8 +108,8 @@ void GroupCalls::enqueue(const std::shared_ptr<Running>& running) {
   queued_.notify_all();
 }
 
-// The values of a failed group are not kept until somebody destroys it. An exchange that has not
-// been dropped yet keeps its own.
+// A group that has failed drops its values at once, and not only when it is destroyed. An exchange
+// that has not been dropped yet keeps its own.
 Task<void> GroupCalls::let_go() {
   try {
     co_await links_->failure();
@@ -214,7 +214,7 @@ kj::Promise<void> GroupCalls::parcel(int from, Parcel parcel) {
   return inbox_.put(from, std::move(parcel));
 }
 
-// Written before the call ends, which orders it before whoever reads it.
+// Written before the call ends, which orders the write before any read.
 void GroupCalls::meets(Running& own) {
   if (std::exchange(own.met, true) || !own.call.times) return;
   own.call.times->met = std::chrono::steady_clock::now();

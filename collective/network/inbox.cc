@@ -17,7 +17,7 @@ Inbox::Deposit::~Deposit() {
 }
 
 // The promise is the call's answer, and the message lives as long as the call. So values are read
-// where they arrived, and a sender whose values nobody has used is held back by its own window.
+// where they arrived, and a sender whose values are not yet used is held back by its own window.
 kj::Promise<void> Inbox::put(int from, Parcel parcel) {
   const Key key{from, parcel.call, parcel.part, parcel.step};
   if (deposits_.contains(key))

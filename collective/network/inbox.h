@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-// What one member sends to another in a step of a call.
+// A message from one member to another in a step of a call.
 struct Parcel {
   std::uint64_t call = 0;
   std::uint32_t part = 0, step = 0;

@@ -18,7 +18,7 @@ namespace {
 
 using Results = std::vector<Tensor>;
 
-// What lives on the group's thread.
+// Objects that live on the group's thread.
 struct Live {
   Live(rpc::Reactor& reactor, const NetworkGroupOptions& options)
       : network(rpc::make_socket_network(options.transport)), group(reactor, *network, options) {}
@@ -27,8 +27,8 @@ struct Live {
   rpc::TaskGroup tasks;
 };
 
-// What a call came to. An error crosses as values, so that each thread throws an exception of its
-// own.
+// The results of a call, or its error. An error crosses as values, so that each thread throws an
+// exception of its own.
 struct Outcome {
   Results results;
   std::optional<ErrorParts> error;
@@ -40,7 +40,7 @@ struct Outcome {
 };
 using Promised = std::shared_ptr<std::promise<Outcome>>;
 
-// What `request` makes of the group, told to the thread that waits for it.
+// Runs `request` on the group, and passes its outcome to the thread that waits for it.
 template <typename Request>
 rpc::Task<void> settle(PeerGroup& group, Request request, Promised promised) {
   Outcome outcome;

@@ -32,7 +32,7 @@ rpc::Role role_of(const GroupMember& member) {
       str("\"", member.job, "\" is no job of a group's members: chief, worker or ps"));
 }
 
-// What the members must have been given alike, mixed into a number (FNV-1a).
+// The options that all members must have been given alike, mixed into a number (FNV-1a).
 std::uint64_t agreement(const NetworkGroupOptions& options) {
   std::string text = str(options.communication.bytes_per_pack, ' ',
                          static_cast<int>(options.communication.implementation), ' ',
@@ -108,8 +108,8 @@ void PeerLinks::Impl::verify_task(int to, const rpc::PeerInfo& peer) const {
                                     ": all members must be given the same list of addresses"));
 }
 
-// An acceptor that serves more than this group lets in whoever greets it: only an answer shows that
-// the member behind it has been told of this group.
+// An acceptor that serves more than this group admits any peer that greets it: only an answer shows
+// that the member behind it already takes part in this group.
 kj::Promise<void> PeerLinks::Impl::admission(int to, rpc::Connection& connection) {
   auto answer = connection.bootstrap<wire::Member>().pingRequest().send().ignoreResult();
   return reactor.with_deadline(kj::mv(answer), kDialDeadline, str("asking ", name(to)));
@@ -201,7 +201,7 @@ Task<void> PeerLinks::Impl::form_in_time() {
     failure = error_parts(std::current_exception());
   }
   if (!failure) co_return;
-  fail(*failure);  // the others are told
+  fail(*failure);  // and passes it to the others
   throw_error(*failure);
 }
 
@@ -239,7 +239,7 @@ Task<void> PeerLinks::Impl::announce() {
   while (!complete()) co_await changed.wait();
   kj::Vector<kj::Promise<void>> told;
   for (int to = 1; to < size(); ++to) told.add(announce_to(to));
-  // Parcels of those that are told early wait until this one is through: see deliver().
+  // Parcels from members that get word earlier wait until this one is through: see deliver().
   co_await kj::joinPromises(told.releaseAsArray());
   if (!error) begin(generation_to_be());
 }

@@ -22,8 +22,8 @@ class PeerGroup {
   ~PeerGroup();  // not from inside one of its own promises
 
   kj::Promise<void> form() { return links_->form(); }
-  // What to serve on a connection of another member that somebody else's acceptor has accepted;
-  // see PeerLinks::serve(). The connection may outlive this object.
+  // The service for a connection of another member that an outside acceptor has accepted; see
+  // PeerLinks::serve(). The connection may outlive this object.
   capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection) {
     return links_->serve(peer, connection);
   }
@@ -34,8 +34,8 @@ class PeerGroup {
   const std::optional<ErrorParts>& error() const { return links_->error(); }
   // Never resolves; its error is error(), once there is one.
   kj::Promise<void> failure() { return links_->failure(); }
-  // To be awaited, for a moment at most, before it is destroyed: the others are told whether it
-  // leaves in order or in the middle of its calls.
+  // To be awaited, for a moment at most, before the group is destroyed: the others then know
+  // whether this member leaves in order or in the middle of its calls.
   kj::Promise<void> leave();
   int rank() const { return links_->rank(); }
   int size() const { return links_->size(); }

@@ -121,8 +121,8 @@ void PeerLinks::Impl::lost(int rank, const std::string& why) {
         member(rank).task()});
 }
 
-// Everybody who hears of the end passes it on, once: so it reaches also those between whom and the
-// first one there is no way.
+// Every member that hears of the end passes it on, once: so it also reaches members that have no
+// way to the first one.
 void PeerLinks::Impl::fail(ErrorParts parts) {
   if (error) return;
   error = parts;

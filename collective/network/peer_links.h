@@ -2,8 +2,8 @@
 // parcels, and noticing when one is lost.
 //
 // A member makes its own calls on the connections that it dialled, and hears the others on those
-// that were accepted, by itself or by somebody else for it. States: forming (connections
-// come and go, and are dialled again), formed (the loss of one is the end), failed.
+// that were accepted, by itself or by an outside acceptor for it. States: forming (connections come
+// and go, and are dialled again), formed (the loss of one is the end), failed.
 //   Thread  the reactor's.
 #pragma once
 #include <capnp/capability.h>
@@ -45,8 +45,8 @@ class PeerLinks {
 
   // Resolves when the group is formed; see make_network_group() for its errors.
   kj::Promise<void> form();
-  // The service for a connection that somebody else's acceptor has accepted. For one that is of no
-  // other member of this group, by its task and the group's number, a capability whose calls fail
+  // The service for a connection that was accepted by an acceptor other than this object's. If the
+  // connection is of no other member of this group, by its task and the group's number, calls fail
   // with Unavailable; once the group has failed, with Aborted and the group's message.
   //   Life  the connection may outlive this object: its calls fail with Unavailable then.
   capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
@@ -54,8 +54,8 @@ class PeerLinks {
   // group fails instead.
   kj::Promise<void> send(int to, const Parcel& parcel,
                          std::vector<rpc::ByteStream::Piece> pieces = {});
-  // A parcel that only tells something. It resolves also if nobody is there to hear it: a member
-  // that has all it wants may have left.
+  // Sends a parcel that only carries news. It resolves also if that member is gone: a member that
+  // has all it wants may have left.
   kj::Promise<void> tell(int to, const Parcel& parcel);
 
   // How many calls a member is known to have made; ask_calls() asks all of them, for a moment.
@@ -68,13 +68,13 @@ class PeerLinks {
   const std::optional<ErrorParts>& error() const;
   // Never resolves; fails with the group.
   kj::Promise<void> failure();
-  // Tells the others that this member has done all its calls and goes, or, if the group has failed,
-  // sees to it that they are told; within a moment.
+  // Announces to the others that this member has done all its calls and goes, or, if the group has
+  // failed, makes sure that they know; within a moment.
   kj::Promise<void> leave();
   // "rank 2 (/job:worker/task:2 at 10.0.0.3:4000)"
   std::string name(int rank) const;
   std::string task() const;  // this member's, "/job:worker/task:2"
-  // What a member that has left in order is the reason of; empty: it has not.
+  // The error for calls that need this departed member; empty while it has not left in order.
   const std::optional<ErrorParts>& gone(int rank) const;
 
  private:

@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-// What is known of another member.
+// The state of another member.
 struct Peer {
   std::unique_ptr<rpc::Connection> out;  // that this member dialled
   rpc::Connection* in = nullptr;         // that the other one dialled,
@@ -110,10 +110,10 @@ struct PeerLinks::Impl final : PeerHost {
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // their errors are fail()'s
 };
 
-// For those that are told of the end, or asked for something that only makes a message better.
+// For notices of the end, and for questions that only make a message better.
 inline constexpr Duration kFarewell = std::chrono::milliseconds(250);
-// A member that fails tells the others why before it closes. Its connections may be seen to end
-// first where two are on their way, and it would be blamed for what it only reports.
+// A member that fails sends the cause to the others before it closes. If another member sees its
+// connections end first, that one waits so long before it reports a loss.
 inline constexpr Duration kGrace = std::chrono::milliseconds(200);
 
 }  // namespace cairn

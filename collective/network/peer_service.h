@@ -1,4 +1,4 @@
-// What a member serves to the others, and how parcels are written into messages and read.
+// The services of a member to the others, and how parcels are written into messages and read.
 #pragma once
 #include <capnp/capability.h>
 #include <kj/async.h>
@@ -33,8 +33,8 @@ class PeerHost {
   virtual void closed(int from, rpc::Connection& connection) = 0;
 };
 
-// The way from the services to their host, which they may outlive: connections are the acceptor's,
-// and that may be somebody else's.
+// The way from the services to their host, which they may outlive: connections belong to an
+// acceptor, which need not be the host's own.
 class PeerDoor {
  public:
   explicit PeerDoor(PeerHost& host) : host_(&host) {}

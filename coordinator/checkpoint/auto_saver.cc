@@ -41,8 +41,8 @@ kj::Promise<std::string> AutoSaver::save_now() {
 rpc::Task<void> AutoSaver::save_for_askers() {
   // Until it begins, more may join those who wait for it.
   while (saver_.busy()) co_await session_.changed.wait();
-  // Whoever asks from here on wants a checkpoint that begins later, and as the first of a new list
-  // starts a task of their own.
+  // Callers from here on want a checkpoint that begins later: the first of them begins a new list,
+  // and starts another task.
   auto askers = std::exchange(askers_, {});
   std::string name;
   std::exception_ptr error;

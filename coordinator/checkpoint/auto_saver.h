@@ -1,5 +1,5 @@
 // AutoSaver: when the program is saved without having asked: every so many steps or seconds, and
-// when somebody else asks (`cairn ckpt save`).
+// when another program asks (`cairn ckpt save`).
 //
 //   Steps    ProgressBook says when a save is due; the dispatcher then calls save_if_due().
 //   Seconds  a timer; a save for steps puts it off.

@@ -114,7 +114,7 @@ void Checkpointer::hold_folder(std::shared_ptr<const storage::FolderLock> lock) 
   locks_[lock->folder] = std::move(lock);
 }
 
-// Ends when every shard has: nobody still writes into a folder that is swept.
+// Ends when every shard's save has ended: then no shard still writes into a folder that is swept.
 rpc::Task<void> Checkpointer::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
   for (const auto& ps : members_.ps) {  // one may have been lost since its shards marked
     if (ps->ready && ps->attached == cut->attached[ps->index]) continue;

@@ -2,7 +2,7 @@
 //
 // A save makes a cut (cut.h), has every shard write its frozen rows while training goes on, and
 // writes the manifest last: before that the checkpoint does not exist. If a ps is lost on the way,
-// what was written is swept and the save begins anew once the ps is back. A restore compares every
+// its files are swept and the save begins anew once the ps is back. A restore compares every
 // variable first, so that a checkpoint of another model changes nothing, and then has each ps read
 // its rows.
 //   Thread  the engine's; files are touched on the disk's thread.
@@ -50,9 +50,9 @@ class Checkpointer final : public CheckpointSaver {
   // The queue must be idle. Ends once every ps has its rows and is open.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options);
 
-  // What the checkpoint that was restored last holds; empty: none was.
+  // The variables of the checkpoint that was restored last; empty: none was.
   SavedVariables restored_variables() const;
-  // What that checkpoint does not hold, or not alike, begins anew, without a warning or an error.
+  // Variables that this checkpoint lacks or holds otherwise begin anew, with no warning or error.
   void expect_partial_restore();
   // The program has taken this folder already. Others are locked at their first save, and stay
   // locked until the engine goes.

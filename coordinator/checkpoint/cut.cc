@@ -25,7 +25,7 @@ bool CutMaker::may_be_made() const {
   return !dispatcher_.any_torn() && members_.all_ps_ready() && !lock_.held();
 }
 
-// What a lost worker left half done is completed first, by its retry.
+// A closure that a lost worker left half done is completed first, by its retry.
 rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
   for (;;) {
     const auto waits_no_more = kj::defer([this] { dispatcher_.cut_waits(false); });
@@ -60,12 +60,12 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
     session_.changed.notify_all();
     drop(cut.mark);
     if (error) verify_is_a_loss(error);
-    // Somebody was lost meanwhile. Once that is mended, the cut is made anew.
+    // A task was lost meanwhile. Once that is mended, the cut is made anew.
     co_await session_.parts.reactor.sleep(kPauseBetweenCuts);
   }
 }
 
-// False: somebody was lost, or failed half way, meanwhile.
+// False: meanwhile a task was lost, or failed half way.
 rpc::Task<bool> CutMaker::mark_shards(Cut* cut) {
   if (!may_be_made()) co_return false;
   sources_.writing = true;

@@ -8,9 +8,9 @@
 // However an attempt ends, the pushes are released, after 30 s of holding and 30 s of marking at
 // the latest. The marks of an attempt that came to nothing are dropped.
 //   Thread  the engine's. One cut at a time: Checkpointer calls make().
-//   Errors  Unavailable: a ps was given up. Others: what no repetition mends. If somebody was lost
-//           on the way, or too slow to hold its pushes or to mark, the cut is made anew once that
-//           is mended.
+//   Errors  Unavailable: a ps was given up. Others: those that no repetition mends. If a task was
+//           lost on the way, or too slow to hold its pushes or to mark, the cut is made anew once
+//           that is mended.
 //   Sets    RowSources::writing, from the marks on; cleared if the attempt comes to nothing. Of a
 //           cut that was made the caller clears it when the rows are saved.
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace cairn {
 
-// What one cut found.
+// The cluster's state at one cut.
 struct Cut {
   std::uint64_t id = 0;    // of the checkpoint
   std::uint64_t mark = 0;  // by which the shards know the cut: another one for each attempt
@@ -49,7 +49,7 @@ struct Cut {
   std::exception_ptr error;       // of the shard that failed first
 };
 
-// What a checkpoint is made of: the parts that Checkpointer and its CutMaker both work with. All
+// The parts of the engine that Checkpointer and its CutMaker both make a checkpoint with. All
 // outlive the two.
 struct CheckpointParts {
   Session& session;

@@ -25,7 +25,7 @@ storage::VariableInfo to_manifest(const VariableLayout& variable) {
 
 }  // namespace
 
-// What was taken and is not open any more is committed: the gaps between the open elements.
+// Elements that were taken and are not open any more are committed: the gaps between open ones.
 storage::DatasetPosition to_manifest(const PipelinePosition& position) {
   storage::DatasetPosition made;
   made.pipeline = position.name;

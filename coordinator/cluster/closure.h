@@ -30,7 +30,7 @@ class Waiting {
   virtual void fetch_begins() {}
   virtual void fetch_ended() {}
 };
-// The thread sleeps. `busy(d)` is told that the engine will be needed within `d`.
+// Waits by sleeping. `busy(d)` is called when the engine will be needed within `d`.
 std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy = nullptr);
 
 inline constexpr Duration kForever = std::chrono::hours(24 * 365);
@@ -113,7 +113,7 @@ struct Closure {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
   std::exception_ptr cause;  // of one that was cancelled: the error for which it was
-  // Somebody waits for this closure, or has asked whether it is done, and is woken as it ends.
+  // A thread waits for this closure, or has asked whether it is done, and is woken as it ends.
   bool awaited = false;
   std::uint64_t generation = 0;  // of the queue when it was scheduled
   // It was sent once and came back, so that it holds elements of its datasets.
@@ -131,7 +131,7 @@ class RemoteValue {
       : closure_(std::move(closure)), board_(std::move(board)), waiting_(std::move(waiting)) {}
 
   // Waits for the closure and gives its outputs. Errors: the closure's own, as often as asked;
-  // Cancelled: it was in the queue when another failed, whose error the message tells;
+  // Cancelled: it was in the queue when another failed, whose error the message names;
   // DeadlineExceeded.
   std::vector<Tensor> get_all(Duration limit = kForever) const;
   // the only (or first) output

@@ -100,7 +100,7 @@ bool ClosureQueue::bring_forward(const std::function<bool(const Closure&)>& want
 
 void ClosureQueue::cancel() {
   std::lock_guard hold(board_->mutex);
-  // A pending error goes on to be the reason that cancelled closures are told.
+  // A pending error stays the reason that cancelled closures are given.
   if (!error_) {
     cause_ = nullptr;
     cancellation_ = cancelled_by(nullptr);
@@ -148,7 +148,7 @@ std::shared_ptr<Closure> ClosureQueue::pop() {
   queue_.pop_front();
   if (queue_.size() > kAhead) fetch_ahead(*queue_[kAhead]);
   ++inflight_;
-  // The queue was full before, so that somebody may wait for room.
+  // The queue was full before, so that a caller may wait for room.
   if (queue_.size() + 1 >= capacity_) board_->changed.notify_all();
   return closure;
 }
@@ -206,9 +206,9 @@ void ClosureQueue::finish(Closure& closure, std::vector<Tensor> outputs) {
   --inflight_;
   ++counts_.finished;
   settle(closure.sequence);
-  // A join waits for the last closure only, and a fetch for its own: others wake nobody.
+  // A join waits for the last closure only, and a fetch for its own: others wake no thread.
   const bool tell = closure.awaited || (inflight_ == 0 && queue_.empty());
-  // Whoever is woken wants the mutex at once, perhaps on this core.
+  // A woken thread wants the mutex at once, perhaps on this core.
   hold.unlock();
   if (tell) board_->changed.notify_all();
 }
@@ -246,8 +246,8 @@ std::exception_ptr ClosureQueue::cancelled_by(const std::exception_ptr& cause) {
       CancelledError(str("the function was cancelled before it ran, ", why, " schedule it again")));
 }
 
-// Everybody who waits is told the first error; the log has it even if nobody asks. The end of a
-// dataset is no trouble.
+// All callers that wait are given the first error; the log has it even if none asks. The end of a
+// dataset is not logged.
 void ClosureQueue::begin_failing(std::exception_ptr error) {
   if (error_) return;
   error_ = cause_ = std::move(error);

@@ -1,11 +1,11 @@
 // ClosureQueue: the bounded FIFO between the user's threads and the engine, and the rule for
 // errors.
 //
-// The first error of a generation is kept and logged; what is queued is cancelled at once, told
-// why, and what runs goes on. The next schedule, join or done waits (bounded) for what runs, raises
-// the error once, and a new generation begins: what still runs of the old one has errors of its own
-// and ends no other. A closure that came back half pushed counts as running: it is completed, so
-// that no error leaves half a closure on the shards.
+// The first error of a generation is kept and logged; queued closures are cancelled at once, with
+// the reason, and running ones go on. The next schedule, join or done waits (bounded) for these,
+// raises the error once, and a new generation begins: closures of the old one that still run have
+// errors of their own and end no other generation. A closure that came back half pushed counts as
+// running: it is completed, so that no error leaves half a closure on the shards.
 //   Thread  user calls from any; engine calls from the engine's. No call holds the mutex across
 //   anything slow.
 #pragma once
@@ -41,7 +41,7 @@ class ClosureQueue {
   // one that would be.
   void told(const std::exception_ptr& error);
   bool done();    // would join() return at once? Raises as it does
-  void cancel();  // what is queued is cancelled, without an error; what runs goes on
+  void cancel();  // cancels queued closures, without an error; running ones go on
   QueueCounts counts() const;
   const std::shared_ptr<Board>& board() const { return board_; }
   const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
@@ -57,7 +57,7 @@ class ClosureQueue {
   // The engine is woken whenever the program begins to wait. Before the first closure is put.
   void watch_waits() { board_->waiting_begins = wake_; }
   // Whether the program waits for one of these closures (get, ready), or for all (join, done), with
-  // nothing scheduled since; or is to be told an error.
+  // nothing scheduled since; or an error is to be raised to it.
   bool program_waits(const std::vector<const Closure*>& closures) const;
   // To the front, keeping the order of sequence numbers; cancelled if its generation has failed,
   // unless it is half pushed.
@@ -97,8 +97,8 @@ class ClosureQueue {
   bool done_asked_ = false;  // since the last closure was put
   std::uint64_t generation_ = 0;
   std::exception_ptr error_;  // of this generation
-  // What is cancelled now is told: the error of the newest generation that failed, and a Cancelled
-  // that says so.
+  // Given to closures that are cancelled now: the error of the newest generation that failed, and a
+  // Cancelled that names it.
   std::exception_ptr cause_, cancellation_ = cancelled_by(nullptr);
   // it is one of the cluster's: nothing that is half pushed can be finished
   bool hopeless_ = false;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kTasksMax = 1 << 20;  // a job as a list has a place for each number
 
-// What `holder`, which is called `place`, holds under `key`. A list or a text holds nothing unless
+// The value under `key` in `holder`, which is called `place`. A list or a text holds nothing unless
 // the key itself is in it: so the reference looks, and some launchers write an empty list for
 // nothing.
 std::optional<Json> value_of(const Json& holder, const std::string& place, const std::string& key) {
@@ -65,9 +65,9 @@ std::string plain_digits(const std::string& text) {
   return (negative ? "-" : "") + digits;
 }
 
-// What Python's int() makes of a value: a truth value is 0 or 1, a fraction is cut off, and a text
-// is read as digits. Numbers that do not fit 64 bits are refused rather than wrapped; 18 digits
-// always fit.
+// Converts a value as Python's int() does: a truth value is 0 or 1, a fraction is cut off, and a
+// text is read as digits. Numbers that do not fit 64 bits are refused rather than wrapped; 18
+// digits always fit.
 std::int64_t integer_of(const Json& value, const std::string& place) {
   auto refuse = [&]() -> std::int64_t {
     throw InvalidArgumentError(str(place, " is ", json_text(value), ", a number is wanted"));
@@ -166,7 +166,7 @@ std::optional<std::string> TFConfigClusterResolver::rpc_layer() const {
 
 std::string TFConfigClusterResolver::master(const TaskOverrides& asked) const {
   // In the order of the reference: a master that is named goes before all. A cluster of one task
-  // has nobody else to talk to, and the empty address means this process.
+  // has no other task to talk to, and the empty address means this process.
   if (auto session = part(text(), "session_master"); session && !session->is_null())
     return text_of(*session);
   const ClusterSpec spec = cluster_spec();

@@ -2,8 +2,8 @@
 // hand, or from TF_CONFIG.
 //
 // Absent things are absent, not errors: a TF_CONFIG without "cluster" is a cluster of no jobs, one
-// without "task" is nobody. What is there but wrong is an InvalidArgument of the call that needed
-// it, naming the key and what it holds.
+// without "task" is no task. An entry that is there but wrong is an InvalidArgument of the call
+// that needed the entry, naming its key and value.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ struct TaskOverrides {
   std::optional<std::string> rpc_layer;
 };
 
-// What a strategy asks at its start. The names and their meaning are those of
+// A strategy asks its resolver at the start. The names and their meaning are those of
 // tf.distribute.cluster_resolver, so that a TF_CONFIG is understood as launchers write it for the
 // reference.
 class ClusterResolver {
@@ -37,14 +37,14 @@ class ClusterResolver {
 };
 
 struct SimpleClusterOptions {
-  std::string master;  // what master() gives where no task is asked for
+  std::string master;  // master()'s answer when it is asked for no task
   std::optional<std::string> task_type = {};
   std::optional<std::int64_t> task_id = {};
   std::optional<std::string> rpc_layer = {};
 };
 
-// Says what it was told, and looks nowhere else: for programs that know their cluster, and for
-// tests.
+// Returns the values it was made with, and looks nowhere else: for programs that know their
+// cluster, and for tests.
 class SimpleClusterResolver final : public ClusterResolver {
  public:
   explicit SimpleClusterResolver(ClusterSpec spec, SimpleClusterOptions options = {})

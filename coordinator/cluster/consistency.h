@@ -3,17 +3,17 @@
 //   ParameterServerStrategy strategy(resolver, {.consistency = Consistency::bounded(4)});
 //
 //   asynchronous()  A closure starts as soon as a lane has room for it. Nothing bounds how stale an
-//                   update is; EngineStats tells how stale the updates were.
+//                   update is; EngineStats counts how stale the updates were.
 //   bounded(k)      A closure starts only while that makes no update staler than k steps. A step is
 //                   one update from every lane of the cluster, so that the staleness that a shard
 //                   measures is below k * lanes, whatever is lost or run again (bounded_policy.h
 //                   has the proof). Starts are held back; no update is refused or dropped.
 //
-// What bounded(k) costs. While one closure is under way, at most k * lanes - 1 updates of others
+// The cost of bounded(k). While one closure is under way, at most k * lanes - 1 updates of others
 // may be, or come, so that a lane has at most max(1, k / 2) closures at a time: more would use up
 // the bound by waiting behind one another. With k = 1 the lanes work almost in lock step. From
 // k = 4 on each lane overlaps two closures, as deep as the default pipeline, and a lane of a
-// quarter of the others' speed holds nobody back for long. A lane that stands still holds all
+// quarter of the others' speed holds none back for long. A lane that stands still holds all
 // others back until its closure has ended, or the lane counts as lost and another one has run it;
 // `cairn status` names the closure and its place.
 //
@@ -24,7 +24,7 @@
 //                   answered. The sum is taken in the order of the lanes' numbers, so that a run in
 //                   which nothing is lost and b is 0 repeats bit for bit.
 //
-// What synchronous(b) asks of the program.
+// Under synchronous(b) a program must reckon with the following.
 //   - The shards add up. For the mean over a global batch scale a closure's loss by
 //     1 / (its batch * lanes). An optimizer's count of its steps goes up by one per round, as
 //     EngineStats::global_step does.
@@ -38,13 +38,13 @@
 //   - A function that pushes more than once, because it reads variables again after updating
 //     others, has no single sum: schedule() refuses it with FailedPrecondition.
 //
-// What becomes of a closure that was too slow for its round. Its share is not applied, and what its
-// lane still sends for it is ignored. It runs again, with the elements that it took, as a member of
-// the next round, which waits for it however slow it is. So each closure is applied once, also with
-// backup workers, and none is left out twice in a row.
+// If a closure was too slow for its round, its share is not applied, and pushes that its lane still
+// sends for it are ignored. It runs again, with the elements that it took, as a member of the next
+// round, which waits for it however slow it is. So each closure is applied once, also with backup
+// workers, and none is left out twice in a row.
 //
-// What becomes of a round's shares while not all of them are there, or not all shards have applied
-// their sum:
+// Events while not all shares of a round are there, or not all shards have applied their sum, and
+// their consequences:
 //   a closure runs again          Its share takes the place of the one it left behind. Rows do not
 //                                 change within a round, so that both hold the same values.
 //   a worker is lost and fenced   What it sent before stays, until the run that takes over replaces
@@ -63,7 +63,7 @@
 // Closures that update no variable are not counted. They are started in the order in which they
 // were scheduled, as always, and so may wait behind one that is held back.
 //   Thread  any: it is a value.
-//   Errors  InvalidArgument: bounded(0), which would let nobody work beside anybody else.
+//   Errors  InvalidArgument: bounded(0), under which no two closures could run at the same time.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -69,7 +69,7 @@ rpc::Task<void> Dialer::join(TaskClient* client, ClusterMember* member) {
   }
 }
 
-// What was here is gone: the program is told, instead of waiting for tasks that work for another.
+// This session's state is gone: the program gets an error, instead of waiting for lost tasks.
 void Dialer::give_way(const std::string& other) {
   const std::string text = str("another coordinator has taken over this cluster: ", other,
                                ". What this one trained since its last checkpoint is gone");

@@ -1,4 +1,4 @@
-// What an engine is told, and what it tells about a run.
+// The options of an engine, and the figures of a run that it reports.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,8 +37,8 @@ struct CheckpointPolicy {
   bool lasting = true;
 };
 
-// How a task that stands still is told from one that is busy: it counts as lost once so many
-// heartbeats in a row went unanswered.
+// When a task that may be only busy counts as lost: once `missed_max` heartbeats in a row, one each
+// `interval`, went unanswered.
 struct Heartbeats {
   Duration interval = std::chrono::milliseconds(200);
   int missed_max = 5;
@@ -62,7 +62,7 @@ struct StartWait {
 
 // How lanes compute, on whatever device their worker has.
 struct LaneComputing {
-  Arithmetic products = Arithmetic::kFloat32;  // what matrix products are computed in
+  Arithmetic products = Arithmetic::kFloat32;  // the arithmetic of matrix products
   // It repeats bit for bit on the same GPU (PlanOptions). A worker that was started so does that
   // for every program.
   bool deterministic = false;
@@ -70,7 +70,7 @@ struct LaneComputing {
 
 struct EngineOptions {
   ClusterSpec cluster;
-  // Tasks of another cluster are refused at the greeting, so that a wrong address connects nobody.
+  // Tasks of another cluster are refused at the greeting, so that a wrong address is found at once.
   std::string cluster_id = "cairn";
   std::string token;
   // Another number for each coordinator's life; 0: it is drawn. Simulations give one, so that a run

@@ -1,4 +1,4 @@
-// Flapping: how a task that comes and goes is told from one that is there.
+// Flapping: distinguishes a task that comes and goes from one that stays.
 //
 // A task that is lost again and again, with no work done in between, is of no more use than one
 // that stays away: it is dialled after longer and longer pauses, and the time for which it may be

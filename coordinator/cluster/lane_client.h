@@ -31,7 +31,7 @@ struct LaneMessage {
   std::size_t bytes = 0;  // about, of the closures
 };
 
-// What became of one closure.
+// The outcome of one closure.
 struct LaneReply {
   struct State {
     std::uint64_t ordinal = 0;
@@ -81,8 +81,8 @@ class LaneClient {
   rpc::Task<std::vector<LaneReply>> run(LaneMessage message);
   // About how much a closure takes of a message to lane number `lane`.
   static std::size_t message_bytes(const Closure& closure, std::size_t lane);
-  // Resolves when no push of the lane is under way; how many results it has sent, or will have, of
-  // what ended before.
+  // Resolves when no push of the lane is under way, to the number of results that the lane has
+  // sent, or will have sent, of closures that ended before.
   rpc::Task<std::uint64_t> hold_pushes();
   rpc::Task<void> release_pushes();
   // Resolves when the lane is in the group, as the member of that rank, and in no other. No

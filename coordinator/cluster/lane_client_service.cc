@@ -127,7 +127,7 @@ rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline,
 }
 
 rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
-  // The size is told in advance, so that the message is built in one segment instead of being
+  // The size is given in advance, so that the message is built in one segment instead of being
   // grown.
   auto request = stub_->lane.runRequest(
       capnp::MessageSize{kHeadWords + message.bytes / sizeof(capnp::word), 0});

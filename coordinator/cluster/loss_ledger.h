@@ -25,7 +25,7 @@ class LossLedger {
  public:
   using Absence = std::optional<std::size_t>;  // number of a report; none: the task was not lost
 
-  // What a checkpoint holds of this session's updates.
+  // The part of this session's updates that a checkpoint holds.
   struct Holdings {
     std::uint64_t covers = 0;            // so many, the first ones that were committed,
     std::vector<std::uint64_t> missing;  // less those that each ps lacked at its cut; by ps
@@ -35,7 +35,7 @@ class LossLedger {
     Holdings from;                     // of its checkpoint; empty: rebuilt from initial values
     // Had the checkpoint this closure of this session? Null: it has none of them.
     std::function<bool(std::uint64_t sequence)> has = nullptr;
-    Absence absence;  // whose report tells what is lost
+    Absence absence;  // its report lists the lost updates
   };
 
   explicit LossLedger(std::size_t ps = 0) : ps_(ps) {}

@@ -57,7 +57,7 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) 
 }
 
 // A program reads its outputs by place and type, and the book of positions takes one state for each
-// iterator. A worker of another version might answer otherwise, and should be told apart from a bug
+// iterator. A worker of another version might answer otherwise, and this should not look like a bug
 // here.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes) {
   if (reply.outputs.size() != graph.outputs.size() || reply.states.size() != takes)

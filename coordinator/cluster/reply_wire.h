@@ -1,4 +1,4 @@
-// What ps and workers answer, as the coordinator's plain structs. Nothing is taken on trust:
+// The answers of ps and workers, as the coordinator's plain structs. Nothing is taken on trust:
 // InvalidArgument says what was wrong.
 //   Thread  any.
 #pragma once
@@ -11,9 +11,9 @@ namespace cairn {
 // outputs, iterator states, ranges, files of one answer
 inline constexpr unsigned kReplyListMax = 1u << 20;
 
-// `worker`: who answers, for an error that names nobody.
+// `worker`: the task that answers, for an error that names none.
 LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker);
-// What a function's graph promises of a closure that ended well.
+// Checks the reply of a closure that ended well against its function's graph.
 // Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes);
 ShardVersion read_version(wire::Version::Reader in);

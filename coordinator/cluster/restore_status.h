@@ -79,8 +79,8 @@ class RestoreStatus {
   // Every variable made so far has rows and slots in the checkpoint, which may hold more.  Errors
   // the same.
   RestoreStatus& assert_existing_objects_matched();
-  // What does not match is meant: it begins at its initial values, without a warning, even where it
-  // has another dtype or shape.
+  // Accepts that parts do not match: these begin at their initial values, without a warning, even
+  // where a variable has another dtype or shape.
   RestoreStatus& expect_partial();
   RestoreDifferences differences() const { return compare_(); }
 

@@ -1,8 +1,8 @@
 // Session: what all parts of one engine share, for the life of one coordinator.
 //
-// It decides nothing and knows none of the parts. It holds the seams that they talk through, what
-// they were told, the queue from which closures come, the signal by which they wake one another,
-// and the group that owns their coroutines.
+// It decides nothing and knows none of the parts. It holds the seams that they talk through, their
+// options, the queue from which closures come, the signal by which they wake one another, and the
+// group that owns their coroutines.
 //   Thread  the reactor's, but for `queue`, `stats`, and what never changes.
 //   Order   a Session outlives the parts that refer to it; `tasks` are cancelled before any part
 //           goes, since their coroutines refer to the parts (Engine::stop).

@@ -12,8 +12,8 @@
 namespace cairn {
 
 // Bucket 0 holds updates of staleness 0, and bucket i those of [2^(i-1), 2^i). With powers of two
-// small numbers are told apart while very late updates, however rare, are counted in the same few
-// numbers: 65 buckets hold whatever 64 bits can tell.  Thread: one.
+// small numbers stay distinct while very late updates, however rare, are counted in the same few
+// buckets: 65 of them hold every 64-bit number.  Thread: one.
 class StalenessHistogram {
  public:
   // One bucket as it is shown.

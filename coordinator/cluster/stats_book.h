@@ -1,4 +1,4 @@
-// StatsBook: the figures of a run. The engine's loop writes them, anybody reads them.
+// StatsBook: the figures of a run. The engine's loop writes them, any thread reads them.
 //
 // Every change is one short critical section, so that a reader never sees half of one and never
 // holds up the loop: what is written while the mutex is held only copies and adds.
@@ -21,7 +21,7 @@ class StatsBook {
     std::lock_guard hold(mutex_);
     std::forward<Change>(change)(stats_);
   }
-  // What the ledger says of losses now. A part that changes the ledger publishes it.
+  // Publishes the ledger's present losses. A part that changes the ledger calls this.
   void publish(const LossLedger& losses) {
     edit([&](EngineStats& stats) {
       stats.losses = losses.reports();

@@ -1,7 +1,7 @@
-// What a task is to its cluster: chief or not, which number, who leads. The rules and names are the
-// reference's.
+// A task's role in its cluster: whether it is the chief, its number, which task leads. The rules
+// and names are the reference's.
 //
-// `task_type` absent: nobody in particular, as a program that only looks at the cluster. An
+// `task_type` absent: no task in particular, as for a program that only looks at the cluster. An
 // evaluator need not be listed: it is a cluster of its own.
 #pragma once
 #include <cstdint>
@@ -22,14 +22,14 @@ void validate_cluster_spec(const ClusterSpec& spec, const TaskType& task_type,
 
 // Does what only one does: the chief, without one worker 0; an evaluator is its own.
 bool is_chief(const ClusterSpec& spec, const TaskType& task_type, const TaskIndex& task_id);
-// Chief and workers together; of an evaluator, the evaluators listed. InvalidArgument also: a ps,
-// or nobody, asks.
+// Chief and workers together; for an evaluator, the evaluators listed. InvalidArgument also: for a
+// ps, or no task.
 std::int64_t worker_count(const ClusterSpec& spec, const TaskType& task_type);
 // The chief is 0 and workers come after it; an evaluator has its own number, if it has one.
-// InvalidArgument also: a ps, or nobody, asks.
+// InvalidArgument also: for a ps, or no task.
 TaskIndex id_in_cluster(const ClusterSpec& spec, const TaskType& task_type,
                         const TaskIndex& task_id);
-// "/job:chief/replica:0/task:0": who starts a collective operation. "": nobody, for an empty
+// The task that starts a collective operation: "/job:chief/replica:0/task:0"; "" for an empty
 // cluster or an evaluator.
 std::string collective_leader(const ClusterSpec& spec, const TaskType& task_type,
                               const TaskIndex& task_id);
@@ -42,8 +42,8 @@ std::string coordination_leader(const ClusterSpec& spec);
 //   Errors  InvalidArgument: two tasks share an address. Names the address and both tasks.
 void verify_distinct_addresses(const ClusterSpec& spec);
 
-// What ParameterServerStrategy asks of a cluster and a task: valid, and at least one ps and one
-// worker.
+// Verifies that ParameterServerStrategy can use this cluster and task: they are valid, and there is
+// at least one ps and one worker.
 //   Errors  InvalidArgument naming what is wrong.
 void verify_parameter_server_cluster(const ClusterResolver& resolver);
 void verify_parameter_server_cluster(const ClusterSpec& spec);

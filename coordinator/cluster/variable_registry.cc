@@ -13,7 +13,7 @@ VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardSer
   shard_bytes_.resize(layout_->shard_count());
 }
 
-// Readers keep the version that they hold; nobody edits what was handed out.
+// Readers keep the version that they hold; a version that was handed out is never edited.
 Layout& VariableRegistry::edit() {
   layout_ = std::make_shared<Layout>(*layout_);
   ++layout_->version;
@@ -56,8 +56,8 @@ std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
 }
 
 void VariableRegistry::count_bytes(const VariableSpec& spec, const Part& part) {
-  // Nobody knows yet how many rows a hashed variable will have. Each part counts as much, so that
-  // they are dealt out evenly.
+  // It is not known yet how many rows a hashed variable will have. All its parts count alike, so
+  // that they are dealt out evenly.
   constexpr std::uint64_t kHashedPartBytes = std::uint64_t{256} << 20;
   shard_bytes_[part.shard] +=
       spec.hashed
@@ -148,7 +148,7 @@ std::uint64_t VariableRegistry::placed() const {
 
 void VariableRegistry::set_seed(std::uint64_t seed) {
   std::lock_guard hold(mutex_);
-  // Rows that nobody has touched are not in a checkpoint: they are recomputed from the seed.
+  // Rows that were never touched are not in a checkpoint: they are recomputed from the seed.
   // Variables that were made from another seed would have the wrong ones.
   if (layout_->seed == seed) return;
   if (!layout_->variables.empty())

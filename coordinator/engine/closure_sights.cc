@@ -1,4 +1,4 @@
-// What closures wait for, as the engine and the workers' own statuses tell.
+// StatusReporter finds what closures wait for, from the engine and the workers' own statuses.
 
 #include <algorithm>
 
@@ -12,10 +12,10 @@ namespace {
 
 using Stage = ClosureSight::Stage;
 
-// Bounds on what is told at a time, so that a cluster in trouble does not fill the log.
+// Bounds on what is reported at a time, so that a cluster in trouble does not fill the log.
 constexpr std::size_t kToldAtOnce = 10;       // lines of the log
 constexpr std::size_t kClosuresLogged = 100;  // on demand
-constexpr std::size_t kClosuresOfALane = 66;  // a worker tells no more of one
+constexpr std::size_t kClosuresOfALane = 66;  // a worker reports no more of one
 
 ClosureSight sight_of(const Closure& closure) {
   ClosureSight sight;
@@ -109,7 +109,7 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
     add(*lane.preparing, Stage::kPreparing,
         "waiting for the lane to take the layout, its function and its data");
   // The worker's answer was polled some time ago, and its closure has gone on waiting since: the
-  // age of the answer is added to what it told. A time beyond the engine's own life is nonsense.
+  // age of the answer is added to its times. A time beyond the engine's own life is nonsense.
   const Duration old = session_.parts.clock.now() - lane.worker->status_at;
   bool begun = false;
   for (const ToldClosure& one : told) {

@@ -36,8 +36,8 @@ class ControlServer {
 struct ControlAddress {
   std::string address, cluster, token;
 };
-// What `cairn status`, `cairn ckpt save` and `cairn stop` do.
-//   Errors  Unavailable: nobody there. PermissionDenied: another cluster or token.
+// The calls behind `cairn status`, `cairn ckpt save` and `cairn stop`.
+//   Errors  Unavailable: no coordinator is there. PermissionDenied: another cluster or token.
 // Its status, as JSON.
 std::string ask_status(const ControlAddress& coordinator);
 // A checkpoint now, by the policy that the program has set; its folder, as the coordinator sees it.

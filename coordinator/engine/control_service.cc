@@ -12,7 +12,7 @@ constexpr Duration kFirstLook = std::chrono::seconds(2);
 class Service final : public wire::CoordinatorControl::Server {
  public:
   Service(Engine& engine, rpc::Connection& connection) : engine_(engine), connection_(connection) {}
-  // Everybody who was let in may read the status. Only tools and coordinators may change anything.
+  // Any peer that was let in may read the status. Only tools and coordinators may change anything.
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(engine_.status_json().c_str());
     return kj::READY_NOW;

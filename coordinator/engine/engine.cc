@@ -8,7 +8,7 @@ namespace cairn {
 
 // The parts are made in the order in which they refer to one another. Some callbacks point forward,
 // to a part that is made later: none of them is called before start(), except by a closure that is
-// queued, and nobody has the queue before the constructor has ended.
+// queued, and the queue is not used before the constructor has ended.
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
     : session_(parts, std::move(options), std::move(waiting), [this] { dispatcher_.wake(); }),
       functions_([this](const RegisteredFunction& function) { policy_->verify(function); }),

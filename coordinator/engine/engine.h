@@ -3,13 +3,13 @@
 //
 //   Session          what all parts share; ClusterMembers: the tasks, and how each stands
 //   Dispatcher       queue -> lane -> result; DispatchGate: which closures may be sent
-//   Announcer        which closures there are, told to shards
+//   Announcer        announces to shards which closures there are
 //   ShardTables      the layout's way to the shards; TableLock: one at a time
 //   Workers, PsGroup connect, watch, give up, bring back; LaneFence shuts out what was lost
 //   Checkpointer     cut, save, restore; AutoSaver: when
 //   ProgressBook, LossLedger
 //                    how far the run has come; what was lost
-//   StatusReporter   what people are told
+//   StatusReporter   reports for people
 //
 // Each part is given those before it in the list of members, and knows none after it. Where one has
 // to wake a later one (a layout is synced: pump; a save is due), it is given that one call.
@@ -50,7 +50,7 @@ class Engine {
 
   // Connects to every task. Unavailable after options.start.timeout, naming who is missing.
   rpc::Task<void> start();
-  // Lets go of everybody. Closures that run are left to their workers, their results to nobody.
+  // Disconnects from all tasks. Running closures finish on their workers; results are dropped.
   void stop();
 
   // ---- any thread ----
@@ -72,7 +72,7 @@ class Engine {
   // tasks that start() waits for, each with what is wrong, as of as long ago
   std::vector<std::string> missing() const { return status_.missing(); }
   const EngineOptions& options() const { return session_.options; }
-  // Has somebody asked that the program end? To ask is to say that it would.
+  // True if the program was asked to end. Calling this also records that the program looks for it.
   bool stop_requested() {
     stopping_.looked_for = true;
     return stopping_.requested;
@@ -82,7 +82,7 @@ class Engine {
   void request_stop();
 
   // ---- the loop's ----
-  void log_waits() { status_.log_waits(); }  // what it waits for, to the log
+  void log_waits() { status_.log_waits(); }  // logs what it waits for
   void pump() { dispatcher_.pump(); }        // sends what can be sent
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
@@ -96,9 +96,9 @@ class Engine {
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options = {}) {
     return checkpointer_.restore(std::move(checkpoint), options);
   }
-  // What the checkpoint that was restored last holds; empty: none was.
+  // The variables of the checkpoint that was restored last; empty: none was.
   SavedVariables restored_variables() const { return checkpointer_.restored_variables(); }
-  // What that checkpoint does not hold, or not alike, begins anew, without a warning or an error.
+  // Variables that this checkpoint lacks or holds otherwise begin anew, with no warning or error.
   void expect_partial_restore() { checkpointer_.expect_partial_restore(); }
   // Saves by itself from now on.
   void save_by(CheckpointPolicy policy, std::string metadata) {

@@ -1,4 +1,4 @@
-// The engine's beginning and end: everybody is connected, joins the session, and is let go of.
+// The engine's beginning and end: all tasks are connected, join the session, and are let go.
 
 #include "coordinator/cluster/task_roles.h"
 #include "coordinator/engine/engine.h"
@@ -51,8 +51,8 @@ void list_tasks(const ClusterSpec& cluster, rpc::Role role,
 rpc::Task<void> Engine::start() {
   list_members();
   losses_ = LossLedger(members_.ps.size());
-  // Both run while the others are still dialled: the status so that somebody who waits can ask, and
-  // the pings so that no task takes us for dead and lets another coordinator join.
+  // Both run while the others are still dialled: the status so that tools can ask for it meanwhile,
+  // and the pings so that no task takes us for dead and lets another coordinator join.
   session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
   session_.tasks.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
@@ -62,7 +62,7 @@ rpc::Task<void> Engine::start() {
     co_await join_or_lose(ps.get(), ps_group_.attach_in_time(ps.get()), clock);
   for (auto& worker : members_.workers)
     co_await join_or_lose(worker.get(), workers_.configure(worker.get()), clock);
-  // From here on closures are sent. Whoever was lost on the way is brought back by the loops below.
+  // From here on closures are sent. The loops below bring back the tasks that were lost on the way.
   session_.started = true;
   // The loops that bring back the lost begin only now: before that they and the start would connect
   // the same task twice.
@@ -84,7 +84,7 @@ void Engine::list_members() {
   policy_->verify_members();
 }
 
-// Everybody is dialled in turn until all are there, so that one that is away hides no other.
+// All tasks are dialled in turn until all are there, so that one that is away hides no other.
 rpc::Task<void> Engine::connect_everybody() {
   const TimePoint deadline = session_.parts.clock.now() + session_.options.start.timeout;
   for (;;) {
@@ -129,8 +129,8 @@ std::vector<std::int64_t> Engine::workers_of_lanes() const {
   return workers;
 }
 
-// While others are still dialled or given their tables, those that have been joined are told that
-// we live.
+// While other tasks are still dialled or given their tables, those that have been joined are
+// pinged, so that they know that we live.
 rpc::Task<void> Engine::show_life() {
   while (!session_.started) {
     for (ClusterMember* member : members_.all())

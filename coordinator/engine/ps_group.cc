@@ -27,8 +27,8 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
     auto connection = co_await dialer_.connect(address, 1 + i);
     clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));
   }
-  // All or nothing: until every shard is connected the ps has none, and whoever walks through the
-  // shards does not see half of them.
+  // All or nothing: until every shard is connected the ps has none, so that a loop over the shards
+  // never sees half of them.
   ps->shards = std::move(clients);
   ps->process = peer.incarnation;
   ps->control = std::move(control);
@@ -67,9 +67,9 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
   }
 }
 
-// A ps that was lost once more before any closure was done. What ends its connections, say another
-// coordinator's or a program's that crashes at each pull, is to be seen in the log, and not to be
-// what the cluster is busy with.
+// For a ps that was lost once more before any closure was done. The cause, say another coordinator,
+// or a program that crashes the ps at each pull, should be seen in the log, and must not keep the
+// cluster busy.
 rpc::Task<void> PsGroup::wait_longer(Ps* ps) {
   co_await session_.parts.reactor.sleep(ps->flapping.pause());
   const TimePoint now = session_.parts.clock.now();
@@ -82,7 +82,7 @@ rpc::Task<void> PsGroup::wait_longer(Ps* ps) {
                 ps->name)));
 }
 
-// Told once, however often the ps is found missing afterwards. Its loop goes on dialling it.
+// Fails the queue once, however often the ps is missing afterwards. Its loop goes on dialling.
 void PsGroup::give_up(Ps& ps, std::exception_ptr error) {
   if (std::exchange(ps.lost_for_good, true)) return;
   session_.queue.fail_all(error);
@@ -161,7 +161,7 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   if (rebuild)
     co_await tables_.rebuild(ps, layout, source);
   else
-    co_await tables_.restore_new(ps, layout);  // what was under way when its connection ended
+    co_await tables_.restore_new(ps, layout);  // the restore may have been cut short
   // Opened last, and again if a lane was lost after its fence: such a lane is not to push here.
   std::uint64_t fences = 0;
   do {

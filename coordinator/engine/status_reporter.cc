@@ -11,7 +11,7 @@ constexpr Duration kRefresh = std::chrono::milliseconds(200);
 constexpr Duration kPollDeadline = std::chrono::seconds(2);
 constexpr int kPollEvery = 5;  // refreshes between two questions to a task
 
-// What a task says of itself is for people, and nothing is taken on trust: not its size, depth or
+// A task's own status is for people. Nothing about it is taken on trust: not its size, depth or
 // letters.
 Json details_of(const std::string& own) {
   constexpr std::size_t kBytesMax = 1 << 20;
@@ -55,8 +55,8 @@ EngineStats StatusReporter::stats() const {
   return now;
 }
 
-// Read by any thread. The text is made on the loop and swapped in, so that nobody holds the mutex
-// while it is put together.
+// Any thread reads the text. The loop makes it and swaps it in, so that the mutex is not held while
+// the text is put together.
 std::string StatusReporter::json() const {
   std::lock_guard hold(mutex_);
   return json_;
@@ -104,7 +104,7 @@ Json StatusReporter::make_status() const {
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
     status["workers"].push_back(std::move(task));
   }
-  // Told at once, and not only once it is stuck: it names the lane by whose speed all others go.
+  // Shown at once, not only when the closure is stuck: the lane that it names slows all others.
   if (const auto front = session_.queue.front())
     if (std::string held = gate_.policy().held_back(*front); !held.empty())
       status["held_by_bound"] = std::move(held);

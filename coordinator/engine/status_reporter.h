@@ -1,5 +1,5 @@
-// StatusReporter: what the engine tells people: the status as JSON, who is missing, which closures
-// make no progress and what everything waits for.
+// StatusReporter: the engine's reports for people: the status as JSON, the missing tasks, closures
+// that make no progress, and what everything waits for.
 //
 // The loop makes a snapshot five times a second, so that a thread that asks neither waits for the
 // loop nor holds it up. Each task is asked for its own figures once a second; nothing that a task
@@ -39,7 +39,7 @@ class StatusReporter {
   // ---- any thread ----
   EngineStats stats() const;
   std::string json() const;  // the last snapshot
-  // What the program says of itself, from the next snapshot on.
+  // Sets the program's own part of the status, from the next snapshot on.
   void set_program(Json said);
   // Tasks that the start waits for, each with what is wrong, as of the last snapshot.
   std::vector<std::string> missing() const;
@@ -47,7 +47,7 @@ class StatusReporter {
   // Keeps the snapshot fresh for as long as the engine lives.
   rpc::Task<void> run();
   void refresh();
-  void log_waits();  // what the engine waits for, to the log
+  void log_waits();  // logs what the engine waits for
 
  private:
   Json make_status() const;

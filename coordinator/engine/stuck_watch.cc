@@ -42,7 +42,7 @@ std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSig
     StuckClosure one{std::move(sight), now - known.progress, false};
     if (one.still < after_) continue;
     one.to_tell = one.still >= known.tell_at;
-    // Told again when the time has doubled, so that a night of waiting fills no log.
+    // Reported again when the time has doubled, so that a night of waiting fills no log.
     if (one.to_tell) known.tell_at = 2 * one.still;
     stuck.push_back(std::move(one));
   }

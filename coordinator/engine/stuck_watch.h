@@ -38,7 +38,7 @@ struct ClosureSight {
   Duration since{-1};
 };
 
-// What a worker says of a closure that has begun on a lane of it.
+// A worker's report of a closure that has begun on one of its lanes.
 struct ToldClosure {
   std::uint64_t sequence = 0;
   std::string doing;

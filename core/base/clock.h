@@ -19,8 +19,8 @@ class Clock {
   virtual ~Clock() = default;
   // Monotonic: it never goes back, and its zero means nothing. For intervals and deadlines.
   virtual TimePoint now() const = 0;
-  // Microseconds since 1970 UTC. It may jump either way when somebody sets the clock, so it is for
-  // people and file names only, never for an interval.
+  // Microseconds since 1970 UTC. If an operator sets the system's clock, it may jump either way, so
+  // it is for people and file names only, never for an interval.
   virtual std::int64_t wall_microseconds() const = 0;
 };
 
@@ -28,8 +28,8 @@ class Clock {
 //   Cost  no system call: the kernel's vDSO answers in the process.
 const Clock& system_clock();
 
-// A clock for tests and the simulation. It stands still until it is told to move, and wall time
-// moves with it; jump_wall() alone plays an operator who sets the system's clock.
+// A clock for tests and the simulation. It moves only by advance(), and wall time moves with it;
+// jump_wall() alone plays an operator who sets the system's clock.
 //   Thread  one.
 class ManualClock final : public Clock {
  public:

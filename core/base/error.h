@@ -19,7 +19,7 @@ namespace cairn {
 
 // The numbers are those of the wire; never renumber. docs/errors.md lists who raises which.
 enum class Code : std::uint8_t {
-  // Unwind quietly: the worker was fenced, its session ended, or another closure's error is told.
+  // Unwind quietly: the worker was fenced, its session ended, or another closure failed first.
   kCancelled = 1,
   // A foreign exception, or a code that a newer peer sent.
   kUnknown = 2,
@@ -51,7 +51,7 @@ enum class Code : std::uint8_t {
   kUnavailable = 14,
   // Stored or transmitted bytes are damaged.
   kDataLoss = 15,
-  // The peer does not prove who it is. Nobody raises it yet.
+  // The peer does not prove who it is. Reserved: nothing raises this code yet.
   kUnauthenticated = 16,
 };
 

@@ -17,7 +17,7 @@ namespace {
 // Guards other_sink, and is held while the sink runs, so that one thread is in it at a time. A sink
 // that logs would therefore wait for itself.
 std::mutex other_sink_lock;
-LogSink other_sink;  // what log_to(sink) has set
+LogSink other_sink;  // set by log_to(sink)
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {

@@ -40,8 +40,8 @@ void set_log_level(LogLevel least);
 // to standard output. `title` names the process in each line.
 //   Thread  call it before other threads log: spdlog replaces its logger without a lock.
 //   Errors  PermissionDenied: the file cannot be written. If it cannot be written later on, as on a
-//           full disk, standard error is told once, and lines are lost until it can be written
-//           again.
+//           full disk, one message goes to standard error, and lines are lost until it can be
+//           written again.
 void log_to(const std::string& file, const std::string& title);
 
 // Sends the lines to `sink`, such as a program's own log. An empty sink undoes that: they go where

@@ -1,5 +1,5 @@
-// What this machine has. It bounds what peers and files may make a process allocate, so that a
-// hostile length is refused before memory is asked for.
+// Facts about this machine and this process. The memory's size bounds what peers and files may make
+// a process allocate: a hostile length is refused before memory is asked for.
 #pragma once
 #include <cstddef>
 #include <string>

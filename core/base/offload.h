@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// Where blocking work goes. The work tells its caller about its end itself, mostly by posting to
-// the caller's loop.
+// Runs blocking work elsewhere. There is no completion signal: the work reports its own end, mostly
+// by posting to the loop of its caller.
 class Offload {
  public:
   virtual ~Offload() = default;

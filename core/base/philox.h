@@ -1,6 +1,6 @@
-// The arithmetic of core/base/random.h's numbers by counter, for whoever computes them elsewhere
-// than on the calling thread: constexpr, so that a GPU's compiler takes it as well. See there for
-// sources and promises.
+// The arithmetic of core/base/random.h's numbers by counter, for code that computes them elsewhere
+// than on the calling thread: constexpr, so that a GPU's compiler takes it as well. See
+// core/base/random.h for sources and promises.
 #pragma once
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-// Where Linux tells of control groups; tests have such files elsewhere.
+// The files by which Linux describes control groups; tests have such files elsewhere.
 struct ControlGroupFiles {
   std::string groups = "/proc/self/cgroup";  // which groups this process is in
   std::string mount = "/sys/fs/cgroup";
@@ -25,7 +25,7 @@ struct ThreadChoice {
   std::uint32_t threads = 1;
   std::string why;
 };
-// How many threads nobody gets without asking, and why.
+// The most threads that `auto` gives, and the reason for that bound.
 struct ThreadBound {
   std::size_t most = 1;
   std::string why;

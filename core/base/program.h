@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// The status that `work` returns; 1 after an exception, which is told as "NAME: what is wrong".
-// `worded` puts that into the words of the program's user.
+// Returns the status of `work`. After an exception, prints "NAME: what is wrong" and returns 1;
+// `worded` puts the message into the words of the program's user.
 //   For main(), around all that it does.
 template <typename Work, typename Worded = std::identity>
 int run_program(const char* name, Work work, Worded worded = {}) {

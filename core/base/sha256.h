@@ -1,5 +1,5 @@
 // SHA-256: the checksum of files that travel to other machines and stay there for years. CRC-32C
-// (checksum.h) finds what a disk or a cable does; two files with one SHA-256 nobody can make.
+// (checksum.h) finds damage by a disk or a cable; SHA-256 finds forged files too.
 //   Source  FIPS 180-4, "Secure Hash Standard", sections 5 and 6.2.
 #pragma once
 #include <array>

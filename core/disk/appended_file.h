@@ -10,7 +10,7 @@ namespace cairn {
 // Thread: one; calls may block. One process at a time appends to a file.
 class AppendedFile {
  public:
-  // What is done about a file of that name.
+  // Whether a file of that name is appended to, or refused.
   enum class Existing : std::uint8_t { kGoOn, kRefuse };
 
   //   Errors  NotFound: there is no such folder; PermissionDenied; AlreadyExists, under kRefuse.

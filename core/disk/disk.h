@@ -53,7 +53,7 @@ class Disk {
   virtual void rename(const std::string& from, const std::string& to) = 0;
   // Locks the file `path`, which is created if it is missing. `holder` is written into it: another
   // process that finds the lock taken gets that text with its error. On a file system without locks
-  // this warns, and returns a lock that keeps nobody out.
+  // this warns, and returns a lock that excludes no other process.
   //   Errors  FailedPrecondition: it stayed taken for `patience`; its message is what the holder
   //           wrote.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,

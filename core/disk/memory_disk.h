@@ -1,5 +1,5 @@
-// A disk in memory that fills up, tears writes and loses power when it is told to: for tests and
-// the simulation.
+// A disk in memory that fills up, tears writes and loses power on request: for tests and the
+// simulation.
 //
 //     disk.crash_at_write(0, 100);      // the next file is torn after 100 bytes
 //     EXPECT_THROW(save(disk), UnavailableError);

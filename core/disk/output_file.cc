@@ -28,13 +28,13 @@ bool of_the_system(const fs::path& path) {
   return text.starts_with("/dev/") || text.starts_with("/proc/");
 }
 
-// Opening a FIFO for writing waits until somebody reads it, without a limit; here for ten seconds
+// Opening a FIFO for writing waits until a process reads it, without a limit; here for ten seconds
 // at most. With O_NONBLOCK the call fails with ENXIO while there is no reader (fifo(7)).
 int open_in_place(const std::string& path) {
   for (int polls = 0;; ++polls) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0) {
-      ::fcntl(fd, F_SETFL, O_APPEND);  // what follows may wait for the reader
+      ::fcntl(fd, F_SETFL, O_APPEND);  // blocking from here on: a write may wait for the reader
       return fd;
     }
     if (errno != ENXIO) raise_disk_error(errno, "opening", path);

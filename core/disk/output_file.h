@@ -26,7 +26,7 @@ OutputPlace output_place(const std::string& path);
 class OutputFile {
  public:
   //   Errors  those of output_place(); NotFound: there is no such folder; PermissionDenied;
-  //           Unavailable: nobody opened the FIFO for reading within ten seconds.
+  //           Unavailable: no process opened the FIFO for reading within ten seconds.
   explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

@@ -1,5 +1,5 @@
 // Spans are kept in one buffer behind one mutex. That would be wrong on a hot path; here it only
-// runs while somebody measures, and one buffer makes "the newest spans of the process" a simple
+// runs while a trace is recorded, and one buffer makes "the newest spans of the process" a simple
 // thing to keep.
 #include "core/disk/trace.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kKept = 1 << 18;     // spans; older ones are overwritten
 constexpr std::size_t kThreadsMax = 1024;  // threads whose names are kept
-// Names that were made up while the process ran; later ones are told as "another operation".
+// Names that were made up while the process ran; later ones are shown as "another operation".
 constexpr std::size_t kNamesMax = 1 << 14;
 // Tracks are numbered from here on, as no thread is: Linux numbers those below it (PID_MAX_LIMIT).
 constexpr int kTracksFrom = 1 << 22;
@@ -52,7 +52,7 @@ class Recorder {
   ~Recorder() {
     try {
       write();
-    } catch (const std::exception& error) {  // the process ends: there is nobody else to tell
+    } catch (const std::exception& error) {  // the process ends: standard error is all that is left
       std::fprintf(stderr, "%s\n", error.what());
     }
   }

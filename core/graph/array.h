@@ -1,9 +1,9 @@
 // Array: a lazily recorded value. An operation on arrays records a node and nothing else; eval()
 // computes.
 //
-// One type serves eager use and tracing. A node holds its inputs, so an Array is an expression that
-// lives as long as somebody holds it. Effects (reads and updates of variables, iterator advances)
-// recorded while a function is traced on this thread are kept in program order by the trace.
+// One type serves eager use and tracing. A node holds its inputs, so an expression lives as long as
+// an Array refers to it. Effects (reads and updates of variables, iterator advances) recorded while
+// a function is traced on this thread are kept in program order by the trace.
 // Operations are free functions in core/graph/ops.h.
 //   Errors  InvalidArgument from the operation that was given wrong dtypes or shapes, naming both.
 //   Thread  an Array may be copied across threads; recording belongs to one.

@@ -26,9 +26,9 @@ using CustomForward = std::function<Array(const std::vector<Array>& inputs)>;
 using CustomBackward = std::function<std::vector<Array>(
     const Array& dy, const std::vector<Array>& inputs, const Array& y)>;
 
-// What `forward` makes of the inputs. Gradients of the result go to the inputs, as `backward` says,
-// and nowhere else: what `forward` uses besides, such as a variable that it reads itself, gets
-// none. `backward` is kept as long as the result, and should hold no Arrays but those it is given.
+// Returns the value that `forward` makes of the inputs. Gradients of that value go to the inputs,
+// as `backward` says, and nowhere else: a variable that `forward` reads itself gets none.
+// `backward` is kept as long as the value, and should hold no Arrays but its arguments.
 //   Errors  InvalidArgument: an input, or what forward returns, has no value; from grad(): backward
 //           returns too few or too many gradients, or one that does not fit its input.
 Array custom_gradient(const std::vector<Array>& inputs, const CustomForward& forward,

@@ -28,8 +28,8 @@ namespace cairn {
 
 struct Graph;
 
-// What a rule works on. `value`, `gradient` and each of the slots are float32 [n] and belong to the
-// same n elements of a variable, whose place in it is not told. The rest are float32 scalars.
+// The arguments of a rule. `value`, `gradient` and each slot are float32 [n], for the same n
+// elements of a variable; the rule does not know their place in it. The rest are float32 scalars.
 struct RuleInput {
   Array value, gradient;
   Array learning_rate;
@@ -65,8 +65,8 @@ UpdateRule custom_rule(const std::string& name, const std::vector<RuleSlot>& slo
 
 struct RuleProgram;  // the operations as the processor runs them
 
-// What an UpdateRule of kind kCustom refers to. There is one object for equal rules, so that rules
-// are compared by address.
+// The rule behind an UpdateRule of kind kCustom. Equal rules share one object, so that rules are
+// compared by address.
 class CustomRule {
  public:
   static constexpr std::size_t kSlotsMax = 8, kOperationsMax = 64, kGraphBytesMax = 64 << 10;

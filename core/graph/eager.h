@@ -1,9 +1,9 @@
-// What the strategy that made a variable has a say in: how its reads and updates are computed at
-// once, outside of a traced function, and what they mean where several replicas record them.
+// The part of a strategy in reads and updates of the variables that it made: it computes them at
+// once outside of a traced function, and gives them meaning where several replicas record them.
 //
-// Expressions of constants need nobody. A variable's reads and updates outside of a function go to
-// the runtime of the strategy that made it: as a small function without arguments, so that eager
-// use and training take the same path.
+// Expressions of constants need no strategy. A variable's reads and updates outside of a function
+// go to the runtime of the strategy that made it, as a small function without arguments, so that
+// eager use and training take the same path.
 #pragma once
 #include <vector>
 
@@ -18,7 +18,7 @@ struct VariableChange {
   Array value;  // the rows, if it is sparse
   // The value is the same on all replicas: a gradient that was summed already.
   bool of_all_replicas = false;
-  // What the replicas' changes become when they meet; kNone: each of them changes what it has.
+  // How the replicas' changes are combined when they meet; kNone: each changes its own copy.
   Aggregation shares = Aggregation::kNone;
   // The replicas keep copies of the variable, and all make this change (GraphVariable::mirrored).
   bool mirrored = false;
@@ -34,13 +34,13 @@ class EagerRuntime {
 
   // ---- several replicas in sync ----
   //
-  // Each records the same function into a trace of its own, and the place of the scope tells for
-  // which of them, and in which context. With one replica everything is what it is.
+  // Each replica records the same function into a trace of its own; the ScopePlace says which
+  // replica it is, and in which context. With one replica, values are as they are recorded.
   //
-  // What a read of `variable` gives here; `own` is what was recorded, of this replica's copy.
-  //   Errors  InvalidArgument: copies that nothing says how to combine.
+  // Returns the value of a read of `variable` in this context, given `own`, this replica's copy.
+  //   Errors  InvalidArgument: copies must be combined, and the variable has no aggregation.
   virtual Array read_here(const Variable& variable, const Array& own);
-  // What is recorded for a change.
+  // Returns the change to record in this context for the change that was asked for.
   //   Errors  InvalidArgument, Unimplemented: the variable's aggregation does not allow it here.
   virtual VariableChange change_here(const Variable& variable, VariableChange change);
   // How many replicas bring a gradient each.

@@ -74,7 +74,7 @@ class Iterator {
   std::function<Batch()> get_next_;
 };
 
-// What stands behind an iterator argument: some dataset, somewhere. Strategies derive their own.
+// The dataset behind an iterator argument, wherever it is read. Strategies derive their own.
 class IteratorSource {
  public:
   virtual ~IteratorSource() = default;
@@ -144,7 +144,7 @@ struct VariableGradient {
   Variable variable;
   Array dense;           // defined if the variable was read whole
   IndexedSlices sparse;  // sparse.ids defined if it was only gathered from
-  Array loss = {};       // what it is a gradient of; undefined if the caller made it otherwise
+  Array loss = {};       // the loss differentiated; undefined if the caller made it otherwise
   bool is_sparse() const { return sparse.ids.defined(); }
 };
 // The variables that the values are computed from, trainable or not, in the order of first use.
@@ -251,8 +251,8 @@ struct CallableTraits<R (C::*)(A...) const noexcept> : CallableTraits<R (*)(A...
 template <typename C, typename R, typename... A>
 struct CallableTraits<R (C::*)(A...) noexcept> : CallableTraits<R (*)(A...)> {};
 
-// A lambda, a function or a function object whose parameters can be told: neither generic nor
-// overloaded.
+// A lambda, a function or a function object whose parameter types can be deduced: neither generic
+// nor overloaded.
 template <typename F>
 concept PlainCallable =
     (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>) || requires {

@@ -1,4 +1,5 @@
-# What core says on the wire: values, variables, elements and graphs. Numbers are never reused or renumbered.
+# Core's part of the wire: values, variables, elements and graphs. Numbers are never reused or
+# renumbered.
 # C++ conversions are in core/graph/wire/wire.h; they verify whatever they read.
 @0xf240a470dede7fbc;
 

@@ -49,7 +49,7 @@ struct ValueRef {
   bool operator==(const ValueRef&) const = default;
 };
 
-// One operation: what it is given, what it is told, and what it yields. The types are stored, so
+// One operation: its inputs, its attributes, and the types of its outputs. The types are stored, so
 // that a graph can be read without the rules by which they follow.
 struct Node {
   const OpDef* op = nullptr;

@@ -208,8 +208,8 @@ class Joiner {
     return mean ? sum_of(values) / count() : sum_of(values);
   }
 
-  // What a check of numerics stops on one replica is to be left out, though the update need not
-  // depend on what that one computed: a rate, say.
+  // Makes the update wait for the values of all replicas. If a check of numerics fails on one of
+  // them, the update is left out, even if none of its inputs depends on that replica: a rate, say.
   static void wait_for_all(const std::vector<std::vector<Array>>& all, Array& input) {
     for (std::size_t i = 1; i < all.size(); ++i)
       for (const Array& of_other : all[i]) input = after(input, of_other);

@@ -6,8 +6,8 @@
 //   update_shared    one update, of their shares by its aggregation: values are added or averaged,
 //                    rows stand behind one another, or the first replica's alone count
 //   update_variable  the first replica's: all have the same one, in cross-replica context
-// What they compute alike, as all cross-replica code, is computed once; and a variable is read
-// once, however many of them read it.
+// Values that all replicas compute alike, as in cross-replica code, are computed once; a variable
+// is read once, however many replicas read it.
 //
 //   Order   Values are added in the order of replicas, so that a run repeats bit for bit.
 //   Random  Replica i of n draws what replica number n * r + i draws, where the function runs as

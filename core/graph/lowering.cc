@@ -10,11 +10,11 @@ namespace {
 
 using NodePtr = const ArrayNode*;
 
-// Above it, constants are told apart by their buffer, not by their bytes.
+// Larger constants are compared by their buffer, not by their bytes.
 constexpr std::size_t kComparedBytesMax = 1u << 16;
 
-// What outputs and effects depend on, in the order of recording, which is program order. What was
-// read eagerly has a value already: it becomes a constant, so nothing behind it is visited. The
+// Lists the nodes that outputs and effects depend on, in the order of recording, which is program
+// order. A value that was read eagerly becomes a constant, so nothing behind it is visited. The
 // walk keeps its own stack, because a recorded chain may be far longer than the thread's stack
 // allows.
 std::vector<NodePtr> reachable(const Lowering& request) {

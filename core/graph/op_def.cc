@@ -69,7 +69,7 @@ std::string signature_text(const OpDef& op, std::span<const TensorType> types) {
   return text + (types.size() > 8 ? ", ...)" : ")");
 }
 
-// Every error of a rule is told with the operation and the types that it was given.
+// Every error of a type rule names the operation and the types that it was given.
 std::vector<TensorType> infer_types(const OpDef& op, const OpInputs& in) {
   try {
     check_form(op, in);

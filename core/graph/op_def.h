@@ -1,6 +1,6 @@
-// What is known about an operation without a device: its name, its type rule, its gradient, and
-// what a planner must know. Kernels are found by operation and device (core/kernels/device.h). The
-// table is fixed when the program is built.
+// The facts about an operation that need no device: its name, its type rule, its gradient, and what
+// a planner must know. Kernels are found by operation and device (core/kernels/device.h). The table
+// is fixed when the program is built.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace cairn {
 struct OpInputs {
   std::span<const TensorType> types;
   const Attributes& attributes;
-  // What an effect speaks of: the argument's or variable's type, or the columns of the iterator.
-  // Empty for pure operations.
+  // The types of an effect's subject: of the argument, of the variable, or of the iterator's
+  // columns. Empty for pure operations.
   std::span<const TensorType> subject;
 };
 
@@ -29,7 +29,7 @@ enum class Effect : std::uint8_t {
   kAdvance,   // "iterator_next"
   kRead,      // "read_variable", "gather_variable"
   kUpdate,    // "update_variable", "update_shared"
-  // "all_reduce": every replica takes part, in the same order. One that nobody needs may be
+  // "all_reduce": every replica takes part, in the same order. One whose result is unused may be
   // dropped, since the replicas' graphs differ in constants alone.
   kAllReduce,
 };
@@ -45,9 +45,9 @@ enum class OpFlags : std::uint32_t {
   kMatrixProduct = 1 << 1,
   // Where the dtypes are equal, the first output is the memory of the first input.
   kAlias = 1 << 2,
-  // The outputs may be written over the inputs, each over its own, where nobody else reads them.
+  // The outputs may be written over the inputs, each over its own, if no other node reads these.
   kInPlace = 1 << 3,
-  // Runs even where nobody needs its outputs.
+  // Runs even if none of its outputs is used.
   kAlwaysLive = 1 << 4,
   // Ends the step if an element of its input is not finite, or, with kRange, is not in the range of
   // the attributes `low` and `high`.

@@ -195,10 +195,10 @@ Array dot_interaction(const Array& vectors);
 Array dot_interaction_grad(const Array& dy, const Array& vectors);
 
 // ---- across replicas ----
-// What all replicas in sync give in this place, reduced element by element: every one of them gets
-// the same bits. All replicas run the same function, so their all-reduces meet in program order.
-// Several values in one call may travel together. The gradient is the same reduction of the
-// gradients. With one replica it is `x` itself, at no cost.
+// Reduces, element by element, the values that all replicas in sync give here: every one of them
+// gets the same bits. All replicas run the same function, so their all-reduces meet in program
+// order. Several values in one call may travel together. The gradient is the same reduction of the
+// gradients. With one replica the result is `x` itself, at no cost.
 // float32; the sum also int32, int64. Attribute reduction.
 Array all_reduce(ReduceOp op, const Array& x);
 std::vector<Array> all_reduce(ReduceOp op, const std::vector<Array>& parts);

@@ -57,7 +57,7 @@ ArrayNode::~ArrayNode() {
     Array last = std::move(pending.back());
     pending.pop_back();
     if (!last.defined() || last.node().use_count() > 1) continue;
-    // We hold the only handle, so nobody reads the node any more.
+    // We hold the only handle, so no other code reads the node any more.
     auto& node = const_cast<ArrayNode&>(*last.node());
     for (Array& input : node.inputs) pending.push_back(std::move(input));
     node.inputs.clear();
@@ -97,8 +97,8 @@ Array record_with_derivative(const Array& value, Derivative derivative) {
   return {std::move(node), 0};
 }
 
-// Updates and advances are kept by the trace, since they happen even if nobody reads what they
-// give. A read that nobody uses is left out.
+// The trace keeps updates and advances, since they happen even if their outputs are not used. A
+// read whose value is not used is left out.
 std::shared_ptr<ArrayNode> record_effect(EffectRecord effect) {
   auto node = make_node(std::move(effect));
   if (current_trace == nullptr) return node;

@@ -41,7 +41,7 @@ struct ArrayNode {
   std::unique_ptr<Derivative> derivative;
 
   bool passes_gradients() const { return derivative != nullptr || op->gradient != nullptr; }
-  // What gradients go to.
+  // The values to which gradients go.
   const std::vector<Array>& sources() const { return derivative ? derivative->inputs : inputs; }
 };
 
@@ -60,7 +60,7 @@ class TraceContext {
   // random operations of a trace are numbered as recorded
   std::int64_t next_random_place() { return random_places_++; }
   // The argument that recorded_worker_index() adds, behind the `arguments` of the callable;
-  // undefined: nobody has asked for it.
+  // undefined until worker_index() is called.
   void set_arguments(std::size_t arguments) { arguments_ = arguments; }
   const Array& worker_index();
   bool takes_worker_index() const { return worker_index_.defined(); }

@@ -3,8 +3,8 @@
 //   StaticHashTable codes({keys, values, default_value});
 //   Array code = codes.lookup(features["country"]);
 //
-// It never changes, so it is no variable: it is a constant of each function that looks something
-// up. A worker that is sent the function has its own copy, and looks up without asking anybody.
+// The table never changes, so it is no variable but a constant of each function that uses it. A
+// worker that is sent the function has its own copy, and looks up without a request.
 #pragma once
 #include <cstdint>
 

@@ -31,9 +31,9 @@ struct Ellipsis {};
 inline constexpr NewAxis kNewAxis;
 inline constexpr Ellipsis kEllipsis;
 
-// What stands at one place between the brackets: a number, which takes one element of its axis and
-// removes the axis; a Slice; a new axis of 1; `...`, for as many axes as are left; or a mask, a
-// Tensor of bools of shape [the axis's size], which takes the elements where it is true.
+// One entry between the brackets: a number, which takes one element of its axis and removes the
+// axis; a Slice; a new axis of 1; `...`, for as many axes as are left; or a mask, a Tensor of bools
+// of shape [the axis's size], which takes the elements where it is true.
 class Subscript {
  public:
   template <std::integral T>

@@ -1,5 +1,5 @@
-// What a variable is, apart from where it lives: name, type, initial value, and how replicas'
-// values are combined.
+// Variables, apart from where their rows live: name, type, initial value, and how replicas' values
+// are combined.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -188,9 +188,9 @@ class VariablePart {
 //   Errors  FailedPrecondition: cross-replica context, where no replica has a gradient of its own.
 Array sum_over_replicas(const Variable& variable, const Array& x);
 
-// Where within a creator's scope a thread is, for a creator that tells places apart: a strategy has
-// one for its scope as such and one for each of its replicas (strategy/base/replica_context.h). A
-// function may look different in each; core compares their addresses and asks nothing else.
+// A thread's place within a creator's scope, for creators that distinguish places: a strategy has
+// one for its scope as such and one for each replica (strategy/base/replica_context.h). A function
+// may look different in each; core compares their addresses and asks nothing else.
 class ScopePlace {
  public:
   virtual ~ScopePlace() = default;
@@ -207,15 +207,15 @@ class VariableCreator {
   virtual Variable create_variable(VariableSpec spec) = 0;
   // Declares that `rule` will update the variable: its slots are created beside its rows.
   virtual void add_slots(const Variable& variable, const UpdateRule& rule) = 0;
-  // Where a scope of this creator puts the thread, unless it is told otherwise; nullptr: it knows
-  // no places.
+  // The place in which a scope of this creator puts the thread by default; nullptr: the creator
+  // distinguishes no places.
   virtual const ScopePlace* scope_place() const { return nullptr; }
 };
 // The innermost open scope of this thread; without one, the default creator.
 VariableCreator& current_variable_creator();
 // The place that goes with it; nullptr without a scope.
 const ScopePlace* current_scope_place();
-// What a program without a scope makes its variables in: LocalRuntime::of_this_process().
+// The creator of variables made outside of any scope: LocalRuntime::of_this_process().
 VariableCreator& default_variable_creator();
 // Opens a scope for the life of the object. Thread: one; scopes nest.
 class [[nodiscard]] Scope {

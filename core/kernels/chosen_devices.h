@@ -18,7 +18,7 @@ struct ChosenDevices {
 };
 
 // "auto": every GPU that can be used, or the CPU where there is none. "cpu". "gpu": every GPU that
-// can be used. "gpu:1": that one. Looks for GPUs unless it is told "cpu".
+// can be used. "gpu:1": that one. Looks for GPUs unless the choice is "cpu".
 //   Errors  InvalidArgument: another choice. NotFound: there is no GPU, or not that one; says why.
 ChosenDevices chosen_devices(const std::string& choice);
 // Whether it is a choice at all, of this machine or another: looks for no GPU.

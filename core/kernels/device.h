@@ -27,8 +27,8 @@ namespace cairn {
 
 struct RuleRates;  // core/graph/rules/rule_def.h
 
-// A table in the host's memory, of which a device has the rows in use in its own. While it lives
-// nobody else changes the table.
+// A table in the host's memory, with the rows in use in a device's own. While the object lives,
+// only this object changes the table.
 //   Thread  that of the workspace.
 class CachedRows {
  public:
@@ -59,7 +59,7 @@ class CachedRows {
   virtual std::size_t bytes() const = 0;  // that it takes of the device's memory now
 };
 
-// What a device can do that turns trees of elementwise operations into one kernel each.
+// A device's ability to turn trees of elementwise operations into one kernel each.
 class Fusion {
  public:
   virtual ~Fusion() = default;
@@ -68,8 +68,8 @@ class Fusion {
   virtual KernelRun prepare(const FusedTree& tree) = 0;
 };
 
-// What a device can do with variables whose rows lie in its memory. All pointers are to that
-// memory. A run reports an id that is out of range as kernels do.
+// A device's operations on variables whose rows lie in its memory. All pointers are to that memory.
+// A run reports an id that is out of range as kernels do.
 class RowKernels {
  public:
   virtual ~RowKernels() = default;
@@ -195,19 +195,19 @@ class Device {
   }
   virtual void finish_copies_out() {}
   virtual void drop_copies_out() noexcept {}
-  // Tells the device of whole pages of the host's memory that are copied from and to again and
-  // again, such as what is shared with a ps of this host. Copies that name a keeper go straight
-  // between them and the device then.
-  //   Result  to be kept for as long as they are to: it goes before the memory does, and before the
-  //           device. nullptr: the device gains nothing by it.
+  // Registers whole pages of the host's memory that are copied from and to again and again, such as
+  // those shared with a ps of this host. Copies that name a keeper then go straight between these
+  // pages and the device.
+  //   Result  the registration, to be kept as long as it is wanted: it must go before the memory
+  //           and before the device. nullptr: the device gains nothing by it.
   //   Errors  ResourceExhausted: the system does not allow it. Everything works without.
   //   Thread  any.   Cost  a look at each page.
   virtual std::shared_ptr<void> register_host(std::byte* /*begin*/, std::size_t /*bytes*/) {
     return nullptr;
   }
-  // As copy(kIn) and begin_copy_out(), for host memory that stays valid, and that nobody else
-  // changes, while `keeper` lives. If the memory was registered (register_host()), the device holds
-  // `keeper` until the copy has ended, even if the copies are dropped.
+  // As copy(kIn) and begin_copy_out(), for host memory that stays valid and unchanged while
+  // `keeper` lives. If the memory was registered (register_host()), the device holds `keeper` until
+  // the copy has ended, even if the copies are dropped.
   virtual void copy_in_kept(std::byte* to, const std::byte* from, std::size_t bytes,
                             const std::shared_ptr<const void>& /*keeper*/) {
     copy(Direction::kIn, to, from, bytes);

@@ -1,5 +1,5 @@
-// What a device with memory of its own says of itself and of its use, for people: `cairn status`,
-// the live line of a run, its report.
+// The figures of a device with memory of its own and of its use, for people: `cairn status`, the
+// live line of a run, its report.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,8 +10,8 @@ namespace cairn {
 struct DeviceFigures {
   std::string model;             // "NVIDIA H100 80GB HBM3"
   std::size_t memory_bytes = 0;  // that the device has
-  // What this process has allocated of it. What the driver and its libraries take for themselves,
-  // some hundred megabytes, is not in it.
+  // Allocated by this process. Memory that the driver and its libraries take for themselves, some
+  // hundred megabytes, is not included.
   std::size_t variables_bytes = 0;  // of rows and slots
   std::size_t cache_bytes = 0;      // of rows of tables that lie in the host's memory
   // The share of requested rows that caches of tables held already, since the process began. Within

@@ -9,13 +9,13 @@
 //   Order   of summation is the devices' own: another one than the host's, the same for equal
 //           devices, links and sizes, so that a run repeats on one machine. All members end with
 //           the same bits.
-//   Failure A device whose member has begun a call waits for the others, without a limit. So
-//           whoever drives the members finds out on the host whether all have begun it, and only
-//           then calls finish(); where one does not come, abort() ends what the devices wait for,
-//           which is the devices of this process: each process aborts its own.
-//   Lost    A process that ends in the midst of a call leaves the devices of the others waiting,
-//           though all have begun it. So of a group that spans processes a step is good when
-//           settle() has returned, and whoever hears that a process is lost calls abort().
+//   Failure A device whose member has begun a call waits for the others, without a limit. So the
+//           caller first finds out on the host whether all members have begun the call, and only
+//           then calls finish(). If one does not come, abort() ends the wait of this process's
+//           devices; each process aborts its own.
+//   Lost    If a process ends in the midst of a call, the devices of the others are left waiting,
+//           though all have begun it. So in a group that spans processes a step is good only when
+//           settle() has returned, and a process that learns of a lost one calls abort().
 //   Thread  a member is used by one thread at a time, that of its opened device; abort() may be
 //           called from any.
 #pragma once
@@ -66,7 +66,7 @@ class DeviceMember {
   virtual void abort() noexcept = 0;
 };
 
-// What a device can do in a group that spans processes.
+// A device's means to sum in a group that spans processes.
 struct DeviceSumMeans {
   std::string by;       // "by NCCL 2.28.3", the same in all processes of a group; empty: nothing
   std::string why_not;  // where `by` is empty, the reason
@@ -75,9 +75,9 @@ struct DeviceSumMeans {
 
 // The ranks that a process's devices have in a group that spans processes.
 struct DeviceGroupPlace {
-  int size = 0;    // devices of all processes
-  int first = 0;   // the rank of the first one here; the others follow
-  std::string id;  // one process's Device::new_group_id(), told to all; empty: there is no other
+  int size = 0;         // devices of all processes
+  int first = 0;        // the rank of the first one here; the others follow
+  std::string id;       // of Device::new_group_id(), one for all processes; empty: one process
   Duration timeout{0};  // for connecting, and for NCCL to take a call
   bool spans() const { return !id.empty(); }
 };

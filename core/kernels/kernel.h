@@ -31,8 +31,8 @@ struct KernelCall {
 //   Thread  one at a time per prepared kernel.
 using KernelRun = std::function<void(const KernelCall&)>;
 
-// What a kernel is prepared for: the node at concrete shapes. `products` says what matrix products
-// are computed in; `deterministic`, that how they are must not depend on how fast that was.
+// The node that a kernel is prepared for, at concrete shapes. `products`: the arithmetic of matrix
+// products. `deterministic`: the kernel must not be chosen by measured speed.
 struct KernelTypes {
   std::span<const TensorType> inputs;
   std::span<const TensorType> outputs;

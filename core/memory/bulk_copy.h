@@ -4,7 +4,7 @@
 
 namespace cairn {
 
-// What is so large is out of the near caches before it is read, or read again.
+// A piece of this size leaves the near caches before it is read, or read again.
 inline constexpr std::size_t kBulkBytes = std::size_t{2} << 20;
 
 // From kBulkBytes on past the caches (stream_lines.h), which saves a third of memory's traffic.

@@ -27,8 +27,8 @@ inline void stream_lines(std::byte* to, const std::byte* from, std::size_t lines
 #endif
 }
 
-// After the last of them, before anybody is told that they are there: such stores are not ordered
-// with others by themselves.
+// Call it after the last stream_lines(), before another thread learns of the lines: these stores
+// are not ordered with others by themselves.
 inline void end_of_stream() {
 #ifdef __SSE2__
   _mm_sfence();

@@ -43,7 +43,7 @@ class IdIndex {
   struct Entries {
     Arena memory;
     std::uint64_t capacity = 0;
-    std::int64_t places_max = 0;  // what fits: 4/5 of the capacity
+    std::int64_t places_max = 0;  // ids that fit: 4/5 of the capacity
     unsigned place_bits = 0;
 
     Entries() = default;

@@ -1,5 +1,5 @@
-// Where a strategy's variables lie: which shard holds which rows. Made by the coordinator, sent to
-// everybody, never edited: a change is a new version.
+// Where a strategy's variables lie: which shard holds which rows. The coordinator makes the layout
+// and sends it to all tasks; it is never edited: a change is a new version.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -35,7 +35,7 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// A variable as everybody in the cluster knows it: its number, its type and where its parts are.
+// A variable as all tasks of the cluster know it: its number, its type and where its parts are.
 struct VariableLayout {
   VariableId id = 0;
   std::shared_ptr<const VariableSpec> spec;
@@ -52,8 +52,8 @@ struct ShardServer {
   ShardId first_shard = 0;
 };
 
-// What a worker needs to find every row. Two layouts of one session differ in their versions, and a
-// closure says which one it was sent by.
+// The shards and parts by which a worker finds every row. Two layouts of one session differ in
+// their versions, and a closure says by which version it was sent.
 struct Layout {
   std::uint64_t version = 0;
   std::uint64_t seed = 0;  // of the initial values

@@ -45,7 +45,7 @@ struct RowLayout {
   // A row with its slots, without gaps, as a checkpoint holds it.
   std::size_t saved_row_bytes() const { return row_bytes() + slots * slot_bytes(); }
   std::size_t stride_bytes() const { return static_cast<std::size_t>(stride) * element_bytes; }
-  // What so many rows take.
+  // The bytes of memory that a part of `rows` rows takes, slots and gaps included.
   std::size_t bytes(std::int64_t rows) const;
 };
 

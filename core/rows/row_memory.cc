@@ -46,8 +46,8 @@ Places RowMemory::find(std::span<const std::int64_t> rows) {
   return places_of(rows);
 }
 
-// What an index has written to places_. Nearly always every row has a place: counting those that
-// have none is done in vectors, and only where there are any are they listed.
+// Answers from places_, which an index has filled. Nearly always every row has a place, so those
+// without one are counted, in vectors, and listed only if there are any.
 Places RowMemory::places_of(std::span<const std::int64_t> rows) {
   absent_.clear();
   if (std::count(places_.begin(), places_.end(), IdIndex::kAbsent) == 0)

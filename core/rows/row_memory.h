@@ -56,8 +56,8 @@ class RowMemory {
   // How many updates by optimizers there were: the `t` of Adam.
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }
-  std::size_t bytes() const;        // what the rows held take, with their slots and the index
-  std::size_t place_bytes() const;  // what one more row takes at most, with its slots
+  std::size_t bytes() const;        // of the rows held, with their slots and the index
+  std::size_t place_bytes() const;  // of one more row at most, with its slots
 
   // ---- which of these are not here ----
   // Cost  dense: a look at the numbers. Hashed: a look-up per row, prefetched ahead.
@@ -130,7 +130,7 @@ class RowMemory {
   std::shared_ptr<Arena> arena_;
   std::int64_t updates_ = 0;
   std::optional<IdIndex> index_;  // of a hashed variable: row number -> place
-  // What find() answers with, kept for its memory: of a hashed variable.
+  // find()'s answer for a hashed variable points into these, which keep their memory between calls.
   std::vector<std::int64_t> places_;
   std::vector<std::size_t> absent_;
 };

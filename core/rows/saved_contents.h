@@ -1,5 +1,5 @@
-// What a store takes in from elsewhere: rows of a variable with the slots beside them, as a
-// checkpoint has them.
+// Contents that a store takes in from elsewhere: rows of a variable with the slots beside them, as
+// a checkpoint has them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace cairn {
 
 // A block of rows as it was written: each row's parameters with its slots right behind them. Parts
-// of one variable may have been saved under different rules, so each block tells its own.
+// of one variable may have been saved under different rules, so each block names its own.
 struct SavedRows {
   RuleKind rule = RuleKind::kAssign;  // whose slots these are
   std::uint32_t slots = 0;

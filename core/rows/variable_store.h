@@ -1,5 +1,5 @@
-// What a step asks of the place where its variables live, whatever place that is: rows to read,
-// changes to make, and who asks.
+// The requests of a step to the place where its variables live, whatever place that is: rows to
+// read, changes to make, and the step that asks.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a dataset yields: an element is a flat, ordered set of named columns, at most one of which
-// is the label. An element may be one example, or, above batch(), a batch whose columns have a
-// leading dimension.
+// Elements, which a dataset yields: an element is a flat, ordered set of named columns, at most one
+// of which is the label. An element may be one example, or, above batch(), a batch whose columns
+// have a leading dimension.
 //   Thread  values without shared state; any.
 #pragma once
 #include <string>

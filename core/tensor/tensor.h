@@ -111,8 +111,8 @@ class Tensor {
   // Uninitialised memory, 64-byte aligned.
   //   Errors  ResourceExhausted: there is not enough memory.
   Tensor(DType dtype, Shape shape);
-  // Memory that somebody else owns and does not change while `owner` lives, such as a mapped file
-  // or a received message; an alignment of 8 bytes suffices.
+  // Memory that `owner` keeps valid and unchanged while it lives, such as a mapped file or a
+  // received message; an alignment of 8 bytes suffices.
   static Tensor borrowed(DType dtype, Shape shape, const void* data,
                          std::shared_ptr<const void> owner);
   // All elements 0, or false. Not for strings.
@@ -158,7 +158,7 @@ class Tensor {
   Tensor reshaped(Shape shape) const;
   // The half-open range [begin, end) of axis 0. Shares the buffer; strings are copied.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
-  // A buffer of its own with the same elements; strings, which nobody can change, stay shared.
+  // A copy of the elements in a buffer of its own; strings, which never change, stay shared.
   Tensor clone() const;
   // The type and the first `most` values, for messages: "float32[3]{1, 2, 3}".
   std::string to_string(int most = 8) const;

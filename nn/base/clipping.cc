@@ -14,7 +14,7 @@ void check_positive(const char* name, const std::optional<float>& value) {
     throw InvalidArgumentError(str(name, " must be above 0 and finite, got ", *value));
 }
 
-// What is clipped: the rows of a sparse gradient, or the dense array.
+// The values to clip: the rows of a sparse gradient, or the dense array.
 Array& values(VariableGradient& gradient) {
   return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense;
 }

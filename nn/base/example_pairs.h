@@ -1,4 +1,4 @@
-// What losses and metrics share: a prediction and a label that belong together, checked when they
+// Shared by losses and metrics: a prediction and a label that belong together, checked when they
 // are recorded. A label [b] must never broadcast against a prediction [b, 1] to [b, b].
 //   Errors  InvalidArgument, beginning with `what`: an array is missing, or the shapes do not fit.
 #pragma once

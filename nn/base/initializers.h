@@ -1,5 +1,5 @@
-// Initial values by name, as the reference has them: a rule that is told how many inputs and
-// outputs a unit has, and gives core's Initializer.
+// Initial values by name, as the reference has them: a rule takes a unit's numbers of inputs and
+// outputs, and gives core's Initializer.
 //   Sources  glorot: Glorot, Bengio, AISTATS 2010. he: He et al., ICCV 2015. lecun: LeCun et al.,
 //            "Efficient BackProp", 1998. orthogonal: Saxe et al., arXiv:1312.6120.
 #pragma once
@@ -48,7 +48,7 @@ class KernelInitializer {
       : rule_(initializer(name)) {}
 
   explicit operator bool() const { return static_cast<bool>(rule_); }
-  // What was asked for; if nothing was, Glorot uniform.
+  // Applies the rule that was chosen; if none was, Glorot uniform.
   Initializer resolve(std::int64_t fan_in, std::int64_t fan_out, std::uint64_t seed) const;
 
  private:

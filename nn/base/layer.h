@@ -1,6 +1,6 @@
-// What layers share: variables made at the first call, in whatever scope is open then. A strategy
-// opens a scope while it traces a function, so a layer makes its variables on the cluster without
-// knowing one.
+// The variables of layers: they are made at the first call, in whatever scope is open then. A
+// strategy opens a scope while it traces a function, so a layer makes its variables on the cluster
+// without knowing one.
 //
 // A layer of a program's own is anything that can be called with an Array. What it learns it keeps
 // in a LayerVariables:
@@ -29,8 +29,8 @@ namespace cairn::nn {
 
 // The variables of one layer, one set for each creator (strategy) that the layer is used with.
 // Copies of a layer hold the same object and so mean the same layer.
-//   Lifetime  sets are told apart by the creator's address: a layer used with a strategy that is
-//             gone must go too.
+//   Lifetime  Creators are distinguished by address: once a strategy is gone, the layers that were
+//             used with it must go too.
 //   Thread    one.
 class LayerVariables {
  public:

@@ -17,7 +17,7 @@ const std::string& LayerName::get() const {
 }
 
 // Models that were called before they became parts of this one may have given equal names. Their
-// variables exist by then, and the creator has told those apart.
+// variables exist by then, and the creator has given those different names.
 void LayerNames::take(const LayerName& layer) {
   const auto& state = layer.state_;
   if (state->name.empty()) return;

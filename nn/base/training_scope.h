@@ -1,5 +1,5 @@
-// TrainingScope: tells layers that behave differently in training, such as Dropout and
-// BatchNormalization, for what they are being recorded.
+// TrainingScope: says whether layers are recorded for training. Dropout, BatchNormalization and
+// others behave differently then.
 //
 //   Function step = strategy.function([&](Iterator input) {
 //     const nn::TrainingScope training;

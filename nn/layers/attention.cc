@@ -9,7 +9,7 @@
 namespace cairn::nn {
 namespace {
 
-// What a score that must not count becomes: low enough that its weight is 0 beside any other, and
+// In place of a score that must not count: low enough that its weight is 0 beside any other, and
 // finite, so that a query that sees nothing has no NaN.
 constexpr float kUnseen = -1e9f;
 

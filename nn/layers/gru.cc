@@ -57,8 +57,8 @@ Array GRU::next(const Array& state, const Array& inputs, const Array& recurrent)
   return keep * state + (Array(1.0f) - keep) * candidate;
 }
 
-// What the inputs contribute is one product for all time steps; only the recurrent part waits for
-// the step before.
+// The contribution of the inputs is one product for all time steps; only the recurrent part waits
+// for the step before.
 Array GRU::operator()(const Array& x, const Array& initial_state) const {
   check_input(x, initial_state);
   const std::int64_t time = x.shape()[1], inputs = x.shape()[2], width = 3 * options_.units;

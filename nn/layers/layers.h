@@ -18,7 +18,7 @@ namespace cairn::nn {
 
 class Layer;
 
-// What can be called as a layer is: from one array to one array. A class may say more:
+// Anything callable as a layer is: from one array to one array. A class may have further members:
 //   layer_name()  its LayerName, if a model may name it
 //   variables()   the variables of the scope that is open
 //   layers()      the layers that it is made of, for a model within a model

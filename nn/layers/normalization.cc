@@ -69,8 +69,8 @@ BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
         str("layer \"", name_.get(), "\": momentum must be in [0, 1], got ", options_.momentum));
 }
 
-// What the program itself assigns to a moving average in a replica is averaged, as in the
-// reference.
+// If the program itself assigns to a moving average in a replica, the replicas' values are
+// averaged, as in the reference.
 std::vector<Variable> BatchNormalization::make(VariableCreator& creator,
                                                std::int64_t channels) const {
   std::vector<Variable> made;

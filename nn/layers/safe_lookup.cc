@@ -5,7 +5,7 @@
 namespace cairn::nn {
 namespace {
 
-// What is asked of the table, and with which weight each row counts.
+// The ids to look up, and the weight with which each row counts.
 struct Asked {
   Array ids, weights, counts;
 };

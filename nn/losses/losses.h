@@ -2,8 +2,8 @@
 // the batch's.
 //
 // Predictions come first, labels second. "Logits" are unbounded scores; a loss with cross_entropy
-// in its name and an option `from_logits` takes probabilities unless told otherwise, as in the
-// reference. Prefer logits: their kernels are stable.
+// in its name and an option `from_logits` takes probabilities by default, as in the reference.
+// Prefer logits: their kernels are stable.
 //   Shapes  where an example has one number, [b] and [b, 1] are both taken, in any mixture -> [b].
 //   Labels  any numeric dtype; class ids int32, int64 or uint8. An id that is no class of the
 //           prediction ends the step with InvalidArgument. Other ranges are not looked at here;

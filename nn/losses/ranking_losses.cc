@@ -108,7 +108,7 @@ Grouped grouped(const char* loss, const Array& scores, const Array& relevance,
 
 Array grouped_bpr(const Array& scores, const Array& relevance, const Array& groups) {
   const Grouped all = grouped("grouped_bpr", scores, relevance, groups);
-  // What an example is compared with is in a column.
+  // Row i is an example; its columns are the examples that it is compared with.
   const Array worse = greater(expand_dims(all.relevance, 1), expand_dims(all.relevance, 0));
   const Array pairs = cast(logical_and(all.same_list, worse), DType::kFloat32);
   const Array losses = softplus(expand_dims(all.scores, 0) - expand_dims(all.scores, 1));

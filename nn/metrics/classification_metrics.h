@@ -54,8 +54,8 @@ class SparseTopKCategoricalAccuracy final : public MeanMetric {
 
 // ---- precision and recall at thresholds ----
 
-// What both have: for each threshold two sums, and their ratio. It is 0 where the second sum is 0,
-// as in the reference, and NaN while nothing was added.
+// The sums of both metrics: two for each threshold, and their ratio. The ratio is 0 where the
+// second sum is 0, as in the reference, and NaN while nothing was added.
 class ThresholdRatios {
  public:
   explicit ThresholdRatios(std::size_t thresholds) : above_(thresholds), below_(thresholds) {}

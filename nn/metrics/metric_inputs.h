@@ -1,4 +1,4 @@
-// What metrics share while they record a summary, and when they add one.
+// Shared by metrics while they record a summary, and when they add one.
 #pragma once
 #include <string>
 
@@ -28,7 +28,7 @@ struct FlatExamples {
 FlatExamples flat_examples(const std::string& metric, const Array& prediction, const Array& label,
                            const Array& weights);
 
-// What errors of a metric begin with.
+// The beginning of a metric's error messages.
 std::string metric_text(const std::string& metric);
 
 //   Errors  InvalidArgument: the summary is not float32 of this shape.

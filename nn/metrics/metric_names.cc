@@ -20,7 +20,7 @@ namespace {
 
 using MetricPointer = std::unique_ptr<Metric>;
 
-// What was asked for: the whole name, which the metric gets, and k, 0 if there is none.
+// The metric asked for: the whole name, which the metric gets, and k, 0 if there is none.
 struct AskedMetric {
   std::string name;
   std::int64_t k = 0;

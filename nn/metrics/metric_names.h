@@ -10,9 +10,9 @@
 
 namespace cairn::nn {
 
-// "accuracy" of any classifier, told by the shapes when the summary is recorded: of one prediction
-// per example, a probability, it is BinaryAccuracy; of c > 1, with a label of class ids ([b] or
-// [b, 1]), SparseCategoricalAccuracy; of c > 1, with a label of the same shape,
+// "accuracy" of any classifier. The shapes choose the metric when the summary is recorded: for one
+// prediction per example, a probability, BinaryAccuracy; for c > 1 with a label of class ids ([b]
+// or [b, 1]), SparseCategoricalAccuracy; for c > 1 with a label of the same shape,
 // CategoricalAccuracy.
 //   Errors  InvalidArgument: other shapes.
 class AnyAccuracy final : public MeanMetric {

@@ -32,7 +32,7 @@ namespace cairn::nn {
 
 // Which way a metric moves as a model gets better.
 enum class Direction : std::uint8_t {
-  kUnknown,  // neither way, as a ratio that is best at 1; or nobody has said
+  kUnknown,  // neither way, as a ratio that is best at 1; or the metric does not say
   kRises,
   kFalls,
 };
@@ -49,7 +49,7 @@ enum class MetricInput : std::uint8_t {
   kProbabilities,
 };
 
-// What a metric is to code that works with any of them, such as the evaluation of `cairn train`.
+// The interface of all metrics, for code that works with any, as the evaluation of `cairn train`.
 class Metric {
  public:
   virtual ~Metric() = default;

@@ -102,7 +102,7 @@ Array discounts(const Array& before, std::int64_t k) {
 }
 
 Array gains_of(const Items& items, Gain gain) {
-  Array relevance = relu(items.relevance);  // what is not there has none
+  Array relevance = relu(items.relevance);  // absent items have none
   return gain == Gain::kLinear ? relevance : expm1(relevance * std::log(2.0f));
 }
 

@@ -25,8 +25,8 @@
 
 namespace cairn::nn {
 
-// What the metrics below are, and a metric of one's own: the mean of a value for each list. Summary
-// [2].
+// The base of the metrics below, and of a program's own: the mean over the lists of one value each.
+// Summary [2].
 class ListMetric : public Metric {
  public:
   struct Values {

@@ -16,8 +16,8 @@ kj::Promise<PushResult> await_rows(std::shared_ptr<ShardHost> host, std::uint64_
     else
       (*ended)->fulfill(PushResult(outcome.pushed));
   });
-  // If the connection ends, the promise goes, and with it the wait: a request that nobody is
-  // answered for must not be applied later. After a wait that has ended this does nothing.
+  // If the connection ends, the promise goes, and with it the wait: a request that can no longer be
+  // answered must not be applied later. After a wait that has ended this does nothing.
   auto give_up = kj::defer([host = std::move(host), wait] { host->shard.give_up(wait); });
   return pair.promise.attach(kj::mv(give_up));
 }

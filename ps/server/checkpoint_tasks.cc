@@ -26,7 +26,7 @@ Batch take_batch(Shard& shard, std::uint64_t attempt) {
   return batch;
 }
 
-// What the disk's thread works on; the coroutine looks at it only between two pieces of work.
+// The disk's thread works on a SaveJob; the coroutine looks at it only between two pieces of work.
 struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
   SavedDatabase saved;
@@ -44,8 +44,8 @@ struct SaveJob {
   }
 };
 
-// However the save ends, by an error or with its connection too, the frozen tables thaw: a mark
-// that stayed would have every write copy blocks aside for nobody.
+// The frozen tables thaw however the save ends, also by an error or with its connection: if the
+// mark stayed, every write would copy blocks aside that no save reads.
 struct DropMark {
   ~DropMark() { shard.drop_mark(attempt); }
   Shard& shard;

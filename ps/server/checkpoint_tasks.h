@@ -1,5 +1,5 @@
-// Saving and restoring one shard: the shard's thread hands over or takes in a batch at a time, the
-// disk is somebody else's.
+// Saving and restoring one shard: the shard's thread hands over or takes in a batch at a time, and
+// another thread reads and writes the disk.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -59,8 +59,8 @@ struct PsServer::Impl {
     // alone touches the shard's rows, and no lock is needed for them.
     auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store,
                                             str("ps-", options.index, "-shard-", i));
-    // A shard learns of a new session on its own thread and tells the control's loop by mail. The
-    // pointer is weak: a letter that arrives after stop() finds nobody.
+    // A shard learns of a new session on its own thread and posts it to the control's loop. The
+    // pointer is weak: a post that arrives after stop() does nothing.
     host->on_session = [mailbox = reactor.mailbox(),
                         weak = std::weak_ptr(told)](std::uint64_t session) {
       mailbox->post([weak, session] {

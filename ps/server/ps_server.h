@@ -47,7 +47,7 @@ class PsServer {
   const ShardCounters& counters(std::size_t shard) const;  // of shard 0, 1, ...
   std::string status_json() const;
   std::vector<rpc::NamedLoop> loops() const;  // of the shards, where they have loops of their own
-  // Called once when somebody asked over the wire for this process to end.
+  // `handler` is called once, when a peer has asked over the wire that this process end.
   void on_shutdown(std::function<void(const std::string& reason)> handler);
   // Ends connections and threads. Idempotent.
   void stop();

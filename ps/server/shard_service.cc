@@ -153,9 +153,9 @@ class ShardService final : public wire::Shard::Server {
   }
 
  private:
-  // What the coordinator sent by a connection that it has given up may arrive after what it sent by
-  // the next one, or after its successor has begun: a late restore would take the rows from under
-  // those who work with them.
+  // A call on a connection that the coordinator has given up may arrive after calls on its next
+  // connection, or after another coordinator has begun. A late restore would then replace rows that
+  // lanes are working with.
   void take_charge() {
     verify_not_replaced();
     if (number_ == host_->in_charge) return;
@@ -196,8 +196,8 @@ class ShardService final : public wire::Shard::Server {
     return kj::mv(pair.promise);
   }
 
-  // What is attached to an answer must be on its way at once, so that the pull is answered here and
-  // not in its turn. Rows may have gone again since, so that it asks once more.
+  // Memory that is attached to an answer must be sent at once, so the pull is answered here and not
+  // in its turn. Rows may have gone again since that turn, so the loop asks once more.
   rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
     const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
     // `shared_` keeps the ids only until the next request of this connection.

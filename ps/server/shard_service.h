@@ -37,7 +37,7 @@ struct ShardHost {
   std::uint64_t connections = 0;  // so far
   // the number of the one that configured the shard last; 0: none has
   std::uint64_t in_charge = 0;
-  std::function<void(std::uint64_t session)> on_session;  // told of each new session
+  std::function<void(std::uint64_t session)> on_session;  // called for each new session
 };
 
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.

@@ -6,9 +6,9 @@
 
 namespace cairn::ps {
 
-// Below the watermark every closure is settled, so that what still arrives for it is a repetition,
-// or is late. Above it a closure that came from a checkpoint has kEveryPush in place of its pushes:
-// the cut held it whole, and nobody knows any more which pushes it had.
+// Below the watermark every closure is settled: a push that still arrives for one is repeated, or
+// late. Above the watermark a closure from a checkpoint has kEveryPush in place of its pushes: the
+// cut held the closure whole, and does not list which pushes it had.
 bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number,
                              std::uint32_t slice) const {
   if (closure < low_) return true;
@@ -69,8 +69,8 @@ void AppliedPushes::verify_announced(std::uint64_t closure) const {
             announced_, " to this shard; only a closure that it sent may push"));
 }
 
-// What lies below the watermark needs no entry of its own, and an ordered map gives the whole of it
-// up in one call.
+// Closures below the watermark need no entries of their own, and an ordered map erases all of these
+// entries in one call.
 void AppliedPushes::raise_watermark(std::uint64_t low) {
   if (low <= low_) return;
   low_ = low;

@@ -1,4 +1,4 @@
-// What a shard has done so far, readable from any thread while the shard works.
+// Counts of the work that a shard has done, readable from any thread while the shard works.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -24,7 +24,7 @@ class Lending {
     if (!loans_.empty()) end_loans_of(arena, places);
   }
   void before_write_all(Arena& arena);
-  // The rows have moved: what was lent is memory that nobody writes to any more.
+  // Call when the rows have moved: the lent memory is not written to any more.
   void forget() { loans_.clear(); }
 
  private:

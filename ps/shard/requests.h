@@ -1,4 +1,4 @@
-// What a shard is asked, in plain structs whose spans refer to the message they came in.
+// Requests to a shard, as plain structs whose spans refer to the message they came in.
 #pragma once
 #include <cstddef>
 #include <cstdint>

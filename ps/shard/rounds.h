@@ -45,8 +45,8 @@ class StagedRounds {
   // and the round waits for the sender.
   //   Errors  ResourceExhausted: too much waits.
   void keep(const PushRequest& push, std::span<const PushPiece> pieces);
-  // What the closure has pushed for the round, in the order of the slices. None: it has no rows
-  // here. Good until the next call that is not const.
+  // The closure's shares of the round, in the order of the slices; empty if the closure has no rows
+  // here. The pointers are valid until the next call that is not const.
   std::vector<const Share*> of(std::uint64_t round, std::uint64_t closure) const;
   // The round is over, and all before it: their shares go.
   void end(std::uint64_t round);

@@ -29,7 +29,7 @@ void RowClaims::remove(const WantedRows& wanted) {
     if (const auto at = table.rows.find(row); --at->second == 0) table.rows.erase(at);
 }
 
-// Asked for every request on a shard whose rows may be elsewhere: where nobody waits it costs one
+// Called for every request on a shard whose rows may be elsewhere. Without claims a call costs one
 // look.
 bool RowClaims::meet(const WantedRows& wanted) const {
   if (tables_.empty()) return false;
@@ -82,7 +82,7 @@ void RowWaits::on_end(Number number, WaitEnd end) {
     found->second.end = std::move(end);
 }
 
-// Taken out before anybody is told: what is told may have further requests join or leave.
+// A request is taken out before its callbacks run: they may have further requests join or leave.
 RowWaits::Waiter RowWaits::take(Number number) {
   const auto found = waiting_.find(number);
   Waiter waiter = std::move(found->second);
@@ -114,8 +114,8 @@ void RowWaits::give_up(Number number) {
 }
 
 void RowWaits::refuse(const std::function<std::exception_ptr(const StepContext&)>& verdict) {
-  // In three steps, because each outcome that is told may change the list: find who is refused,
-  // take them out, and tell them.
+  // In three steps, because each callback may change the list: find the requests that are refused,
+  // take them out, and call back.
   std::vector<std::pair<Number, std::exception_ptr>> refused;
   for (const auto& [number, waiter] : waiting_)
     if (std::exception_ptr error = verdict(waiter.step))
@@ -194,8 +194,8 @@ void RowWaits::fetch(Waiter& waiter, Table& table, const std::vector<std::int64_
 }
 
 // A fetch that was forgotten by reset() brings rows from before a restore, and is dropped. If the
-// fetch failed, all who wait for its rows are told; the rest, which may have waited only for one of
-// those, get a turn.
+// fetch failed, all requests that wait for its rows end with its error; the others, which may have
+// waited only for one of those, get a turn.
 void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& rows,
                        std::exception_ptr error) {
   const auto found = fetches_.find(number);

@@ -7,8 +7,8 @@
 //          answered with the rows as they are at their turn.
 //   Turn   In its turn a push is carried out at once, before anything else happens to the shard;
 //          until then nothing of it has. So whatever comes between (a mark, a fence, another
-//          session) sees it whole or not at all. A pull is only told: its caller reads when it can
-//          send the answer, and asks again before that.
+//          session) sees it whole or not at all. For a pull only `end` is called: its caller reads
+//          when it can send the answer, and asks again before that.
 //   Cost   Nothing without a source. With one: asking it, and a look-up of each row of a new
 //          request while updates wait; at each event a pass over the rows of those that wait.
 //   Thread the shard's own. Callbacks come from inside its calls.
@@ -82,7 +82,7 @@ class RowWaits {
   //   Errors  Unavailable: too many wait.
   Number wait(const StepContext& step, Access access, std::span<const WantedRows> wanted,
               std::size_t bytes, Turn turn);
-  // `end` is told how the wait ended, right after its turn. Nothing if it does not wait any more.
+  // `end` is called with the outcome, right after the turn. Does nothing if the wait has ended.
   void on_end(Number number, WaitEnd end);
   // The request is dropped, without a word. Nothing if it does not wait any more.
   void give_up(Number number);

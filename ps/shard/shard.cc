@@ -101,7 +101,7 @@ void Shard::verify_table(const TableConfig& config) const {
   }
 }
 
-// What is here and stays, and what is new. An old session's tables are not counted: they go.
+// Counts the tables that stay and those that are new. An old session's are not counted: they go.
 void Shard::verify_room(const Configuration& configuration) const {
   const bool stay = configuration.session == session_;
   std::size_t bytes = 0, parts = stay ? tables_.size() : 0;
@@ -121,8 +121,8 @@ void Shard::verify_room(const Configuration& configuration) const {
 
 void Shard::start_session(const Configuration& configuration) {
   // A new session begins from nothing: no mark, no restore, no request that waits, and no memory of
-  // pushes of the one before. Closed until it is opened, so that nobody reads initial values before
-  // rows are brought.
+  // the last session's pushes. The shard is closed until open(), so that no pull reads initial
+  // values before the rows are brought.
   clear_mark();
   forget_restore();
   session_ = configuration.session;
@@ -214,8 +214,8 @@ void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids,
 
 // ---- pull ----
 
-// All of the request is verified here, so that nobody need look again, and the answer is allocated
-// only once it is known to be possible.
+// All of the request is verified here, so that later steps need no checks, and the answer is
+// allocated only once it is known to be possible.
 VerifiedPull& Shard::pull(const PullRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);

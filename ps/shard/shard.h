@@ -73,7 +73,7 @@ struct MarkResult {
   AppliedSet applied;
 };
 
-// What a checkpoint has for one table, gathered by restore().
+// The outcome of a restore of this shard, gathered by restore(), returned by end_restore().
 struct RestoreReport {
   std::uint64_t rows = 0;
   // variables of this shard that the checkpoint does not have: they keep their initial values
@@ -135,8 +135,8 @@ class Shard {
   // The pull's rows are fetched. Returns the number of its wait.
   //   Errors  Unavailable: too much waits.
   std::uint64_t wait(const PullRequest& request);
-  // `end` is told, from inside a later call, that the wait is over: with the push's result, or why
-  // there is none.
+  // `end` is called from inside a later call, when the wait is over: with the push's result, or the
+  // error that ended the wait.
   void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
   // Drops the request, because its caller has gone: nothing of it is done.
   void give_up(std::uint64_t wait) { waits_.give_up(wait); }
@@ -151,8 +151,8 @@ class Shard {
   void fence(std::uint64_t session, LaneIncarnation newest, std::span<const LaneIncarnation> alive);
 
   // Freezes the state as of now. `attempt` numbers the cut: a checkpoint may take several, each
-  // with a mark of its own. The same one again: the first answer. A mark that nobody saves gives
-  // way to a newer one.
+  // with a mark of its own. The same number again returns the first answer. A mark that is not
+  // being saved gives way to a newer one.
   //   Errors  FailedPrecondition: another one is being saved.
   MarkResult mark(std::uint64_t attempt);
   void drop_mark(std::uint64_t attempt);  // nothing if it is not marked
@@ -200,7 +200,7 @@ class Shard {
   };
   struct Plan {
     std::vector<PlannedUpdate> updates;
-    std::vector<std::shared_ptr<const void>> joined;  // what some of them refer to
+    std::vector<std::shared_ptr<const void>> joined;  // memory that some of them use
   };
   using TableKey = std::uint64_t;
   static TableKey key(VariableId variable, std::uint32_t part) {
@@ -255,7 +255,7 @@ class Shard {
   std::uint64_t layout_version_ = 0;
   std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
   bool open_ = false;
-  bool was_open_ = false;  // somebody may have pulled from this incarnation
+  bool was_open_ = false;  // lanes may have pulled from this incarnation
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
   // the same, by variable and first row
   std::map<std::pair<std::string, std::int64_t>, Table*> named_;

@@ -74,7 +74,7 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       if (next_is_same()) {
         ++mark.table;
       } else {
-        // The last part of the variable has told its table record: back to its first part, for the
+        // This is the table record of the variable's last part: back to its first part, for the
         // rows.
         while (mark.table > 0 && mark.tables[mark.table - 1]->spec().name == name) --mark.table;
         mark.block = 0;
@@ -168,7 +168,7 @@ void Shard::restore(const storage::TableRecord& record) {
       table.set_updates(std::max(table.updates(), record.updates));
     else
       restore_.slots_reset.insert(record.variable);
-    // A block of rows tells its rule's kind alone.
+    // A block of rows holds no more of its rule than the kind.
     if (table.rule().kind == record.rule.kind && !same_slots(table.rule(), record.rule))
       restore_.other_slots.insert(record.variable);
   }

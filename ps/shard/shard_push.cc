@@ -37,7 +37,7 @@ bool Shard::applied_before(const PushRequest& request) {
                            request.pulled.incarnation, " of this shard, which is now ",
                            incarnation_, ": run the closure again"));
   }
-  // A push without a pull names no incarnation to compare. The layout by which it was sent tells as
+  // A push without a pull names no incarnation to compare. The layout by which it was sent shows as
   // well whether it was meant for a process that is gone.
   if (request.step.sent_layout < first_layout_) {
     ShardCounters::add(counters_.outdated, 1);
@@ -82,8 +82,8 @@ PushResult Shard::duplicate(const PushRequest& request) {
 
 PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   // From here on nothing is refused: plan() has verified every update, and the room for new rows.
-  // What was applied is noted in the same call, so that no cut and no repetition comes between the
-  // two.
+  // The push is noted as applied in the same call, so that no cut and no repetition comes between
+  // the two.
   for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;

@@ -22,7 +22,7 @@ void verify_has_a_sum(const UpdateHeader& header, const Table& table) {
 
 }  // namespace
 
-// What the shares add up to, in the order in which the first of them names tables.
+// The sum of the shares, in the order in which the first share names tables.
 struct Shard::RoundSum {
   // The second update of a table within a push is summed with the second ones of other members.
   struct OfUpdate {
@@ -39,7 +39,7 @@ struct Shard::RoundSum {
   std::vector<float> widened;
 };
 
-// Everything is verified now, while the sender can still be told.
+// Everything is verified now, while the sender can still be refused.
 PushResult Shard::keep_share(const PushRequest& request, std::span<const PushPiece> pieces) {
   if (request.step.push_number != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, ", push ",
@@ -69,8 +69,8 @@ bool Shard::verify_round(const RoundRequest& request) {
                                    request.members.size(),
                                    " members are applied on this shard, the others are not"));
   for (const RoundMember& member : request.members) {
-    // The same question that a push is asked. It tells a share that is lost from one that never
-    // was: a closure need not have rows on each shard.
+    // The same check as for a push. Without it a lost share would look like one that never was: a
+    // closure need not have rows on each shard.
     if (member.sent_layout < first_layout_ || rounds_.has_lost(request.round)) {
       ShardCounters::add(counters_.outdated, 1);
       throw AbortedError(str("round ", request.round, ": what its member, closure ", member.closure,

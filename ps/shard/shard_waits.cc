@@ -73,7 +73,7 @@ void Shard::put_fetched(Table& table, const storage::StoredRows& rows) {
   count_growth(table, held, bytes);
 }
 
-// Those that would be refused if they came now are told so at once.
+// Requests that would be refused if they came now are refused at once.
 void Shard::refuse_waiting() {
   if (waits_.always_here()) return;
   waits_.refuse([this](const StepContext& step) {

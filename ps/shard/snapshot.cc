@@ -13,7 +13,7 @@ Snapshot::Snapshot(const RowMemory& memory) : memory_(memory) {
   cut_blocks();
 }
 
-// ---- what the table tells ----
+// ---- called by the table ----
 
 // By the rows' size in a checkpoint, whose blocks these are.
 void Snapshot::cut_blocks() {
@@ -84,7 +84,7 @@ void Snapshot::before_new_layout() {
   all_aside_ = true;
 }
 
-// ---- what the checkpoint's writer asks for ----
+// ---- called for the checkpoint's writer ----
 
 void Snapshot::freeze() {
   thaw();
@@ -96,7 +96,7 @@ void Snapshot::freeze() {
   frozen_blocks_ = blocks_;
   frozen_held_ = memory_.held();
   // The rows of a hashed table lie in the order in which they were made. The checkpoint's keys have
-  // to ascend, so that its blocks are told in the order of their least row.
+  // to ascend, so the blocks are handed out in the order of their least row.
   if (memory_.hashed()) {
     frozen_order_.resize(static_cast<std::size_t>(blocks_));
     std::iota(frozen_order_.begin(), frozen_order_.end(), std::int64_t{0});

@@ -27,7 +27,7 @@ class Snapshot {
   // `memory` holds the table's rows and outlives the snapshot.
   explicit Snapshot(const RowMemory& memory);
 
-  // ---- what the table tells ----
+  // ---- called by the table ----
   // Before the rows at these places change, or all rows do.
   void before_write(std::span<const std::int64_t> places) {
     if (frozen_) copy_blocks_of(places);
@@ -46,12 +46,12 @@ class Snapshot {
   // Every row of a dense table has its initial value again.
   void forget_touched() { touched_.clear(); }
 
-  // ---- what the checkpoint's writer asks for ----
+  // ---- called for the checkpoint's writer ----
   // The state as of now; a second freeze replaces the first.
   void freeze();
   void thaw();
   bool frozen() const { return frozen_; }
-  // What the table was when it was frozen.
+  // The table's record as of the freeze.
   const storage::TableRecord& record() const;
   std::int64_t blocks() const { return frozen_blocks_; }  // of the frozen state
   // The rows of the `nth` block that were ever touched, or nothing; blocks are in the order of

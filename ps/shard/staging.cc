@@ -41,7 +41,7 @@ PushPiece keep(const PushRequest& piece) {
 }
 
 std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now) {
-  // At each piece and by no timer: pieces that wait harm nobody until another one wants their room.
+  // At each piece and by no timer: pieces that wait do no harm until another one wants their room.
   expire(now);
   if (piece.pieces > options_.pieces_max || piece.piece >= piece.pieces)
     throw InvalidArgumentError(str("piece ", piece.piece, " of ", piece.pieces,
@@ -54,7 +54,7 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
   const Key key{piece.step.closure, piece.step.push_number, piece.step.round,
                 piece.step.incarnation};
   // Part of this push was given up. If its later pieces were taken in, they would wait for ever, or
-  // be completed by pieces of a second attempt; the caller is told to send all of it anew, once.
+  // be completed by pieces of a second attempt. One error asks the caller to send all of it anew.
   if (let_go_.erase(key) != 0)
     throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
                                ": its earlier pieces were let go, for they waited too long or a "

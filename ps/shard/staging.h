@@ -23,8 +23,8 @@ struct StagingOptions {
   Duration patience = std::chrono::seconds(60);
 };
 
-// What a push says of some rows, with the rows. Spans refer to what the caller keeps, or to what
-// `kept` does.
+// Updates of some rows, with the rows' ids and values. The spans refer to memory that the caller
+// keeps, or that `kept` does.
 struct PushPiece {
   std::span<const UpdateHeader> headers;
   std::span<const std::int64_t> ids;
@@ -32,10 +32,10 @@ struct PushPiece {
   std::shared_ptr<const void> kept;
 };
 
-// What the push says, for as long as is wanted: a copy of headers and ids, and of the values unless
-// their memory can be kept (PushRequest::owner).
+// The push as a piece that may outlive its message: copies the headers and ids, and the values too
+// unless their memory can be kept (PushRequest::owner).
 PushPiece keep(const PushRequest& push);
-// What a push, or a piece of one, takes with its content, generously: empty ones are no gift.
+// Bytes that a push, or a piece of one, takes with its content; an empty one counts as 512 too.
 template <typename Piece>
 std::size_t bytes_of(const Piece& piece) {
   constexpr std::size_t kPlaceBytes = 512;
@@ -61,7 +61,7 @@ class PieceStaging {
   void forget(const StepContext& step);
   void forget_fenced(const Fence& fence);
   void expire(TimePoint now);
-  void let_go_of_all();  // their senders are told at the next piece
+  void let_go_of_all();  // the next piece of each push is refused
   void clear();
 
  private:
@@ -83,8 +83,8 @@ class PieceStaging {
 
   StagingOptions options_;
   std::map<Key, Waiting> waiting_;
-  // Pushes whose early pieces were let go. Their senders had answers for those pieces, and must be
-  // told that the push is not complete.
+  // Pushes whose early pieces were let go. Their senders had answers for those pieces, so the next
+  // piece must be refused.
   std::set<Key> let_go_;
   ShardCounters::Number& bytes_;
 };

@@ -20,9 +20,9 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
 }
 
 void Table::set_rule(const UpdateRule& rule) {
-  // Another rule has other slots, so that the rows move in memory. What a checkpoint's writer still
-  // wants is copied aside first, in the old layout. Loans go on reading the old memory, which
-  // nobody writes to any more.
+  // Another rule has other slots, so that the rows move in memory. Blocks that a checkpoint's
+  // writer still wants are copied aside first, in the old layout. Loans go on reading the old
+  // memory, which is not written to any more.
   const bool moves = !same_slots(rule, memory_.rule());
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
@@ -31,8 +31,8 @@ void Table::set_rule(const UpdateRule& rule) {
   lending_.forget();
 }
 
-// Everybody who was promised the rows as they are has to have them before they change: readers by
-// loan, and the writer of a checkpoint.
+// Readers by loan and a checkpoint's writer were promised the rows as they are. Before the rows
+// change, both must have them, or copies.
 void Table::before_write(std::span<const std::int64_t> places) {
   lending_.before_write(*memory_.arena(), places);
   snapshot_.before_write(places);

@@ -27,7 +27,7 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // What such a table takes, roughly, without making it; at most 2^62.
+  // The bytes that such a table would take, roughly; at most 2^62. Makes no table.
   static std::size_t bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range);
 
   const VariableSpec& spec() const { return memory_.spec(); }

@@ -12,8 +12,8 @@ namespace {
 const kj::MonotonicClock& kj_clock() { return kj::systemPreciseMonotonicClock(); }
 Duration to_std(kj::Duration duration) { return Duration(duration / kj::NANOSECONDS); }
 
-// KJ never polls I/O while events are queued unless it is told how many events may run between two
-// looks.
+// While events are queued, KJ polls I/O only if it has a bound on how many events may run between
+// two looks.
 constexpr kj::uint kEventsBetweenPolls = 256;
 
 // Asio keeps a signal that arrives while no wait is pending, so none is lost between two waits. The

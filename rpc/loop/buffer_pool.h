@@ -18,10 +18,10 @@ class BufferPool {
   // Keeps at most `keep_bytes` of unused memory. Buffers may outlive the pool.
   explicit BufferPool(std::size_t keep_bytes = std::size_t{512} << 20);
 
-  // What is allocated from now on is told to `registers`; what that returns goes when the memory is
-  // freed, with the last buffer at the latest.   Thread  as take().
+  // Calls `registers` with memory that is allocated from now on. The object it returns goes when
+  // that memory is freed, with the last buffer at the latest.   Thread  as take().
   void register_with(RegisterMemory registers);
-  bool registers() const;  // whether anybody is told
+  bool registers() const;  // whether there is such a function
 
   // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is
   // dropping the buffer.

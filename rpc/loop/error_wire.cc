@@ -44,7 +44,7 @@ bool take_number(std::string_view& text, T& value) {
   return true;
 }
 
-// What follows a mark; false: no prefix of ours.
+// Takes the prefix behind a mark; false: no prefix of ours.
 bool take_prefix(std::string_view text, ErrorParts& parts) {
   unsigned code = 0;
   std::size_t task_bytes = 0;
@@ -70,7 +70,7 @@ std::string_view without_decoration(std::string_view text) {
   return text;
 }
 
-// These failures have no type of their own in Cap'n Proto: only the text tells them from others.
+// These failures have no type of their own in Cap'n Proto: only the text distinguishes them.
 ErrorParts plain(const kj::Exception& error, std::string_view text) {
   if (text.find(kTooLarge) != text.npos || text.find(kTooLargeHere) != text.npos) {
     return {Code::kResourceExhausted,
@@ -119,7 +119,7 @@ ErrorParts from_kj(const kj::Exception& error) {
   // first.
   auto mark = text.find(kMark);
   if (mark == text.npos || !take_prefix(text.substr(mark), parts)) parts = plain(error, text);
-  // A connection tells who sits at its other end in the trace (connection.cc).
+  // The trace names the task at the other end of the connection (connection.cc).
   std::string_view trace(error.getRemoteTrace().begin(), error.getRemoteTrace().size());
   if (parts.task.empty() && trace.starts_with("/job:")) parts.task = std::string(trace);
   return parts;

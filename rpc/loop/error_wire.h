@@ -1,5 +1,5 @@
 // How a cairn::Error travels: Cap'n Proto carries a type and a text, so code and task go into a
-// prefix of the text that the other side takes off again. Nobody but these functions ever sees the
+// prefix of the text that the other side takes off again. No code but these functions ever sees the
 // prefix.
 #pragma once
 #include <kj/exception.h>

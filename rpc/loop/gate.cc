@@ -14,7 +14,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
     kj::Own<kj::PromiseFulfiller<Pass>> fulfiller;
   };
 
-  // Whoever finds nobody inside always fits, or a wish above the limit would wait forever.
+  // An empty gate admits any wish; otherwise one above the limit would wait forever.
   bool fits(std::size_t units, Company company) const {
     return inside == 0 || (company == Company::kShared && !alone && inside + units <= limit);
   }
@@ -25,7 +25,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
   }
   void give_back(std::size_t units) {
     inside -= units;
-    alone = false;  // whoever was alone is the one who left
+    alone = false;  // an entry that was alone is the one that left
     serve();
   }
   // Only the first one in the queue may go: to let a small wish overtake would starve a large one.

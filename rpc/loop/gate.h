@@ -5,7 +5,7 @@
 //   Gate::Pass pass = co_await at_work.enter();   // inside until `pass` is dropped
 //
 // For other waits of one loop: Signal ("look again"), worker::ComputeTurns (one after the other,
-// each after the loop is idle), worker::PushGate (hold everybody who has not begun).
+// each after the loop is idle), worker::PushGate (hold all that have not begun).
 #pragma once
 #include <kj/async.h>
 
@@ -16,7 +16,7 @@
 
 namespace cairn::rpc {
 
-enum class Company : std::uint8_t { kShared, kAlone };  // kAlone: nobody else is inside meanwhile
+enum class Company : std::uint8_t { kShared, kAlone };  // kAlone: no other is inside meanwhile
 
 // Thread  one loop's. Passes may outlive the gate.
 class Gate {
@@ -41,19 +41,19 @@ class Gate {
     std::size_t units_ = 0;
   };
 
-  // `closed` is what those who wait are told once the gate is closed.
+  // `closed` is the error's message for those that wait once the gate is closed.
   explicit Gate(std::size_t limit, std::string closed = "the gate was closed");
   ~Gate();  // as close()
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // Waits until the units fit beside those inside; more than the limit go when nobody is inside.
+  // Waits until the units fit beside those inside; more than the limit fit an empty gate.
   // Dropping the promise gives up the place in the queue.
   //   Errors  Unavailable: the gate is closed.
   kj::Promise<Pass> enter(std::size_t units = 1, Company company = Company::kShared);
-  // Lets more in at once, or, after a lower limit, nobody until enough have left.
+  // Lets more in at once; after a lower limit, lets none in until enough have left.
   void set_limit(std::size_t limit);
-  // Those who wait, and whoever comes later, fail. Those inside are not touched.
+  // Entries that wait, and all later ones, fail. Those inside are not touched.
   void close();
   std::size_t inside() const;  // units
   std::size_t waiting() const;

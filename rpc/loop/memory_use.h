@@ -1,4 +1,4 @@
-// What the transport of this process holds of memory. Thread: any.
+// The memory that the transport of this process holds. Thread: any.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace cairn::rpc {
 
-// Is told of memory that a pool is about to hand out for the first time, in whole pages. The pool
-// keeps what it returns for as long as it has that memory.
+// Called with memory that a pool is about to hand out for the first time, in whole pages. The pool
+// keeps the object it returns for as long as the pool has that memory.
 //   Thread  the pool's.
 using RegisterMemory = std::function<std::shared_ptr<void>(std::byte* begin, std::size_t bytes)>;
 

@@ -32,7 +32,7 @@ kj::Promise<void> on_offload(Reactor& reactor, Offload& offload, std::size_t lan
   reactor.keep(std::move(waiter));
   auto job = [work = std::move(work), weak, &reactor, mailbox = reactor.mailbox()]() mutable {
     const std::exception_ptr error = error_of(work);
-    work = nullptr;  // what it owns goes before the answer
+    work = nullptr;  // its objects end before the answer
     // The mailbox drops this once the reactor has gone, so `reactor` is valid wherever it runs.
     mailbox->post([weak, error, &reactor] {
       const std::shared_ptr<Waiter> kept = weak.lock();

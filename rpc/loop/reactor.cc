@@ -69,7 +69,7 @@ void Reactor::close() {
     auto last = std::move(kept_.back());
     kept_.pop_back();
   }
-  // What was cancelled lets go of its memory in the loop's next turns; it may not wait for anything
+  // Cancelled tasks let go of their memory in the loop's next turns; they may not wait for anything
   // any more.
   for (int i = 0; i < kClosingPolls; ++i) scope().poll();
 }

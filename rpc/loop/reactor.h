@@ -26,7 +26,7 @@ namespace cairn::rpc {
 using Work = std::function<void()>;
 class Reactor;
 
-// What other threads hold of a reactor: may outlive it.
+// The handle by which other threads reach a reactor: may outlive it.
 class Mailbox {
  public:
   // Runs `work` on the reactor's thread, in the order posted. False: the reactor is gone, `work`

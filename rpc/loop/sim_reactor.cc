@@ -109,8 +109,8 @@ kj::Promise<void> SimReactor::yield() {
   });
 }
 
-// What is runnable runs before time moves on, and after each event. At the end the clock goes to
-// the end of the period even if nothing happens there.
+// Runnable work runs before time moves on, and after each event. At the end the clock goes to the
+// end of the period even if nothing happens there.
 void SimReactor::advance(Duration duration) {
   auto end = port_->now() + duration;
   do scope_->poll();

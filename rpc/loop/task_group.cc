@@ -90,13 +90,13 @@ void TaskGroup::cancel_all() {
   tasks_ = kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this));
 }
 
-void TaskGroup::taskFailed(kj::Exception&& exception) {  // what a handler itself threw
+void TaskGroup::taskFailed(kj::Exception&& exception) {  // an error of a handler itself
   log_error("an error handler failed: ", describe(from_kj(exception)));
 }
 
 std::vector<WaitingTasks> TasksOfThread::collect() {
   const Duration now = coarse_now();
-  // Sorted by name, and stably by age below: equal ages are always told in the same order.
+  // Sorted by name, and stably by age below, so that equal ages always come in one order.
   std::map<std::string, WaitingTasks> by_name;
   for (const TaskGroup* group = here()->newest; group != nullptr; group = group->before_)
     for (const TaskGroup::Named* task = group->newest_; task != nullptr; task = task->older) {

@@ -1,4 +1,4 @@
-// TaskGroup: the owner of coroutines that nobody awaits. Every spawned task belongs to one.
+// TaskGroup: the owner of coroutines that no other coroutine awaits. Every spawned task is in one.
 #pragma once
 #include <kj/async.h>
 
@@ -15,8 +15,8 @@ namespace cairn::rpc {
 
 class TaskGroup final : private kj::TaskSet::ErrorHandler {
  public:
-  // Told what ended with which error, on the loop. The default logs it; Cancelled is never
-  // reported.
+  // Called on the loop with the name of a task that failed and its error. The default logs it;
+  // Cancelled is never reported.
   using OnError = std::function<void(const std::string& what, const ErrorParts& error)>;
 
   explicit TaskGroup(OnError on_error = {});

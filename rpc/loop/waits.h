@@ -1,4 +1,4 @@
-// What the loops of a process wait for, written to its log when somebody asks with SIGUSR1.
+// The tasks that the loops of a process wait for, written to its log on SIGUSR1.
 #pragma once
 #include <memory>
 #include <string>

@@ -16,12 +16,12 @@ namespace {
 
 using boost::system::error_code;
 
-// Between two looks at whether what was lent has been read. The kernel tells of no such event.
+// The pause between two looks at whether lent bytes were read: the kernel has no event for that.
 constexpr std::chrono::milliseconds kLingering{100};
 
-// Runs after the stream has gone, on what the core keeps alive. Once a socket is closed, nobody can
-// ask any more how much of it the peer has not read, and the lent pages could be overwritten under
-// the peer's eyes. So the socket stays open, shut down, until nothing of it is lent.
+// Runs after the stream has gone, on what the core keeps alive. A closed socket no longer says how
+// much the peer has not read, so the lent pages could be overwritten while the peer reads them. So
+// the socket stays open, shut down, until nothing of it is lent.
 void linger(const std::shared_ptr<SocketCore>& core) {
   error_code ignored;
   if (core->sender.release_all()) {
@@ -84,8 +84,8 @@ kj::Promise<void> AsioStream::write(kj::ArrayPtr<const kj::ArrayPtr<const kj::by
   return write(std::move(list));
 }
 
-// Goes past the writer, so the sender is told of the bytes: it finds out what the peer has read by
-// counting positions in the whole stream.
+// Goes past the writer, so sent_aside() counts the bytes: the sender finds out what the peer has
+// read by positions in the whole stream.
 void AsioStream::share(const std::shared_ptr<SharedMemory>& memory,
                        std::span<const std::uint8_t> bytes) {
   if (!send_with_descriptor(core_->socket.native_handle(), bytes, memory->descriptor()))
@@ -119,8 +119,8 @@ void AsioStream::abortRead() {
   core_->socket.shutdown(StreamSocket::shutdown_receive, ignored);
 }
 
-// The reader is told first: a pending read, when its wait is cancelled, then ends like one at the
-// end of the stream and keeps what it has.
+// The reader is aborted first: a pending read, when its wait is cancelled, then ends like one at
+// the end of the stream and keeps what it has.
 void AsioStream::abort() {
   reader_.abort();
   error_code ignored;

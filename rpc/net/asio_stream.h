@@ -18,8 +18,8 @@ class AsioStream final : public ByteStream {
   // `shares`: descriptors may travel too.
   AsioStream(StreamSocket socket, std::string peer_address, const StreamOptions& options,
              PieceSender::Lending lending, bool shares);
-  // What was lent may still be read by the peer, if only until it sees the end: then the socket
-  // stays, without its stream, until that is so.
+  // The peer may still read lent bytes, if only until it sees the end: then the socket stays,
+  // without its stream, until the peer has read them.
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override {

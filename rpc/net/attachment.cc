@@ -11,7 +11,7 @@
 namespace cairn::rpc {
 namespace {
 
-constexpr std::size_t kKeyBytes = 8;  // what Cap'n Proto wants external data to be aligned to
+constexpr std::size_t kKeyBytes = 8;  // the alignment of external data in Cap'n Proto
 constexpr std::size_t kKeysBytes = std::size_t{512} << 20;  // in which keys begin
 // An attachment that begins at the last key ends within the range too.
 constexpr std::size_t kRangeBytes = kKeysBytes + AttachmentKeys::kAttachmentBytesMax;

@@ -3,9 +3,9 @@
 //   auto orphanage = capnp::Orphanage::getForMessageContaining(results);
 //   results.adoptValues(connection.attach(orphanage, Attachment(data, bytes, owner)));
 //
-// Cap'n Proto must be told where external data lies, but it never reads them, and where they lie
-// may change until they leave. So it is told a key: an address of a range in which nothing can be
-// read or written. Whoever follows it by mistake faults at once instead of reading what happens to
+// Cap'n Proto needs to know where external data lies, but it never reads them, and they may move
+// until they leave. So it gets a key: an address in a range in which nothing can be read or
+// written. Code that follows a key by mistake faults at once instead of reading whatever happens to
 // be there.
 #pragma once
 #include <cstddef>

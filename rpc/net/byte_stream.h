@@ -47,7 +47,7 @@ class ByteStream : public kj::AsyncIoStream {
   };
   using AsyncIoStream::write;
   virtual kj::Promise<void> write(std::vector<Piece> pieces);
-  // What is there without a wait, at most `bytes`: 0 where nothing is, or no more will come.
+  // Takes what is there without a wait, at most `bytes`: 0 if nothing is, or no more will come.
   virtual std::size_t read_now(void*, std::size_t) { return 0; }
   virtual std::uint64_t bytes_in() const = 0;
   virtual std::uint64_t bytes_out() const = 0;
@@ -59,7 +59,7 @@ class ByteStream : public kj::AsyncIoStream {
   virtual bool can_share() const { return false; }
   virtual void share(const std::shared_ptr<SharedMemory>& memory,
                      std::span<const std::uint8_t> bytes);
-  // What came with what was read so far; null: nothing, or nothing that is safe to use.
+  // The memory that came with the bytes read so far; null: none, or none that is safe to use.
   virtual std::shared_ptr<SharedMemory> take_shared() { return nullptr; }
   // Gives the socket up, with no operation pending and nothing read ahead. The stream is dead
   // afterwards.

@@ -58,10 +58,10 @@ struct Connection::Rpc {
     });
   }
 
-  // An answer whose call was given up never leaves, and nobody would claim its attachment. Whatever
-  // is attached in this turn of the loop is handed to the network in it, so that at its end there
-  // are two cases. The network has nothing left to send: then no message will claim what is left.
-  // Or it has: then a message is being written, and when it is, this looks again.
+  // An answer whose call was given up never leaves, and no message would claim its attachment.
+  // Attachments go to the network in the turn of the loop that makes them, so two cases are left at
+  // its end. If the network has nothing to send, no message will claim what is left. If it has, a
+  // message is being written, and then this looks again.
   void drop_attachments_of_nobody() {
     if (dropping || !messages.has_attachments()) return;
     dropping = true;
@@ -130,7 +130,7 @@ void Connection::serve(capnp::Capability::Client bootstrap) {
 }
 
 void Connection::verify_reading(std::size_t kept) {
-  // What is attached is queued too, but for answers that will never leave: those count as well.
+  // Attachments are queued too, unless their answers will never leave: those count as well.
   const std::size_t queued = std::max(queued_bytes(), rpc_->messages.attached_bytes()) + kept;
   if (queued <= unread_bytes_max_) return;
   close();

@@ -36,7 +36,7 @@ struct ConnectionOptions {
   StreamOptions stream;
 };
 
-// The other side, as its hello told.
+// The other side, as its hello describes it.
 struct PeerInfo {
   Role role = Role::kTool;
   std::uint32_t task = 0;
@@ -71,18 +71,18 @@ class Connection {
              std::string self, const ConnectionOptions& options);
   ~Connection();
 
-  // What the other side serves on this connection.
+  // The capability that the other side serves on this connection.
   template <typename T>
   typename T::Client bootstrap() {
     return bootstrap_any().castAs<T>();
   }
   capnp::Capability::Client bootstrap_any();
-  // What this side serves; once, before the loop runs again.
+  // Serves `bootstrap` to the other side; call it once, before the loop runs again.
   void serve(capnp::Capability::Client bootstrap);
 
-  // What a server method returns: `return connection.guard(pull(context));`. A call still under way
-  // when the connection goes is dropped at the wait it is in; without this it would run on, in a
-  // room that its owner may have left.
+  // Wraps the result of a server method: `return connection.guard(pull(context));`. A call still
+  // under way when the connection goes is dropped at the wait it is in; without guard() it would
+  // run on, in a room that its owner may have left.
   kj::Promise<void> guard(Task<void> call);
 
   // For a server method, before it makes a large answer. A peer that asks on and on without reading
@@ -91,7 +91,7 @@ class Connection {
   //   Errors  ResourceExhausted: above unread_bytes_max.
   void verify_reading(std::size_t kept = 0);
 
-  // For a server method, `call`: only these may make it, as their hello told who they are.
+  // For a server method, `call`: returns if the peer's hello named one of these roles.
   //   Errors  PermissionDenied: another role, named.
   void allow(std::initializer_list<Role> roles, std::string_view call) const;
   // For a server method that belongs to a session: a coordinator that this one has replaced, or one

@@ -15,8 +15,8 @@ namespace cairn::rpc {
 // gone.
 bool send_with_descriptor(int socket, std::span<const std::uint8_t> bytes, int descriptor);
 
-// As recv(2), but tells of each descriptor that came along; `take` owns it. Any other way of
-// reading would lose them.
+// As recv(2), but calls `take` with each descriptor that came along; `take` owns it. Any other way
+// of reading would lose them.
 ssize_t receive_with_descriptors(int socket, void* to, std::size_t bytes,
                                  const std::function<void(int descriptor)>& take);
 

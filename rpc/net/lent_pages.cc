@@ -21,7 +21,7 @@ constexpr int kPipeBytes = 256 << 10;  // more at once is slower: the pages' rec
 
 // splice(2) raises SIGPIPE where the other side is gone, and has no flag against it. The signal
 // goes to the thread that called, where it stays pending while it is blocked and can be taken off.
-// One that was pending before is somebody else's and stays.
+// A signal that was pending before has another cause and stays.
 class WithoutSigpipe {
  public:
   WithoutSigpipe() {
@@ -68,7 +68,7 @@ bool LentPages::open() {
   return true;
 }
 
-// What stands in the pipe was not sent: the caller still has it.
+// Bytes in the pipe were not sent: the caller still has them.
 void LentPages::refuse() {
   works_ = false;
   in_pipe_ = 0;
@@ -104,7 +104,7 @@ std::size_t LentPages::send_some(const void* data, std::size_t size, error_code&
     }
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0 && errno == EPIPE) guard.raised();
-    if (sent > 0) return sent;  // what is wrong shows again
+    if (sent > 0) return sent;  // the next call meets the error again
     if (moved < 0 && errno == EAGAIN) {
       error = boost::asio::error::would_block;
     } else if (moved < 0 && !is_refusal(errno)) {

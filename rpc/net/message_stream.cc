@@ -10,7 +10,7 @@ namespace {
 // segments from this size on get a buffer of their own
 constexpr std::size_t kOwnBufferBytesMin = 4096;
 constexpr std::uint32_t kSegmentsMax = 512;  // Cap'n Proto's own bound
-constexpr int kStreamWindowBytes = 8 << 20;  // what `-> stream` calls may have unacknowledged
+constexpr int kStreamWindowBytes = 8 << 20;  // of `-> stream` calls, unacknowledged at most
 // Reading a field twice counts twice against the traversal limit, which guards against
 // amplification, not size.
 constexpr std::uint64_t kReadsOfAMessage = 1024;
@@ -131,8 +131,8 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(
   return read_on(kj::heap<Message>(roomy(options, message_words_max_), pool_, message_words_max_));
 }
 
-// What is there is taken without a promise, for each of them costs memory: most messages come
-// whole.
+// Bytes that are there are taken without a promise, since each promise costs memory: most messages
+// come whole.
 kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<Message> message) {
   while (message->next().bytes > 0) {
     const Message::Part part = message->next();
@@ -155,7 +155,7 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<
 const void* PooledMessageStream::attach(Attachment attachment) {
   const std::size_t bytes = attachment.bytes();
   // Keys repeat only after tens of millions, and an attachment lives for a message: one try
-  // suffices unless somebody never lets a message go.
+  // suffices unless a message is never let go.
   const void* key = keys_.next(bytes);
   while (attached_.contains(key)) key = keys_.next(bytes);
   attached_.emplace(key, std::move(attachment));

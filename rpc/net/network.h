@@ -35,8 +35,8 @@ struct Address {
 class Listener {
  public:
   virtual ~Listener() = default;
-  // The next stream that somebody opened. Errors of single streams are swallowed; Unavailable once
-  // the listener is gone.
+  // Resolves to the next stream that a peer opened. Errors of single streams are swallowed;
+  // Unavailable once the listener is gone.
   virtual kj::Promise<std::unique_ptr<Socket>> accept() = 0;
   virtual const Address& address() const = 0;  // as bound: the port is the real one
   // True when peers from other hosts can get here.
@@ -55,8 +55,8 @@ class Network {
   virtual kj::Promise<std::unique_ptr<Socket>> dial(Reactor& reactor, const Address& address) = 0;
 
   // Dials, greets and starts RPC on `reactor`.
-  //   Errors  Unavailable: nobody there, refused for now, or lost; repeat. DeadlineExceeded after
-  //           `deadline` in all. PermissionDenied, FailedPrecondition: the other side refused
+  //   Errors  Unavailable: no listener there, refused for now, or lost; repeat. DeadlineExceeded
+  //           after `deadline` in all. PermissionDenied, FailedPrecondition: the other side refused
   //           `hello` (its reason, both sides named).
   //   Thread  `reactor`'s.
   kj::Promise<std::unique_ptr<Connection>> connect(Reactor& reactor, const Address& address,

@@ -11,7 +11,7 @@
 
 namespace cairn::rpc {
 
-// What is being written: the pieces from `first` on. Of that one, what is left of it.
+// The pieces still to be written: from `first` on, of which the first one is cut to its rest.
 struct Outgoing {
   std::vector<ByteStream::Piece> pieces;
   std::size_t first = 0;

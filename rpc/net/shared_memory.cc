@@ -48,7 +48,7 @@ std::size_t size_class(std::size_t bytes) {
 
 std::size_t shared_bytes() { return bytes_handed_out.load(std::memory_order_relaxed); }
 
-// Without a reservation: the file is large, and pages that nobody touches cost nothing.
+// Maps without a reservation: the file is large, and pages that are not touched cost nothing.
 std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
   void* data =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
@@ -119,8 +119,8 @@ SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory, RegisterMemory regi
 
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
 
-// What was handed out once keeps its size class: new memory is cut off the end while there is some,
-// and neighbours are never joined again.
+// Memory that was handed out once keeps its size class: new memory is cut off the end while there
+// is some, and neighbours are never joined again.
 std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
   std::vector<std::size_t>& unused = state_->unused[size];

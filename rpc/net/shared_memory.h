@@ -22,8 +22,8 @@ class SharedMemory {
  public:
   // Null where the system has none to give.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
-  // What a peer handed over; closes `descriptor`. Null unless it is sealed, of ordinary pages and
-  // at most `bytes_max` large.
+  // Adopts memory that a peer handed over; closes `descriptor`. Null unless the memory is sealed,
+  // of ordinary pages and at most `bytes_max` large.
   static std::shared_ptr<SharedMemory> adopt(int descriptor, std::size_t bytes_max);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -51,8 +51,8 @@ class SharedMemory {
 // the pool.
 class SharedPool {
  public:
-  // `registers` is told of each buffer when it is first handed out, since the memory as a whole is
-  // more than is ever used; empty: nobody is.
+  // Calls `registers`, unless it is empty, with each buffer when that is first handed out, since
+  // the memory as a whole is more than is ever used.
   explicit SharedPool(std::shared_ptr<SharedMemory> memory, RegisterMemory registers = {});
   // At least `bytes` bytes, aligned to 4 KiB; null when there is no room.
   std::shared_ptr<std::uint8_t> take(std::size_t bytes);

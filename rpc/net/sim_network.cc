@@ -239,7 +239,7 @@ void SimNetwork::drop_next(const std::string& from, const std::string& to) {
   impl_->drops.insert({from, to});
 }
 
-// What had dialled and was not accepted yet ends with the door. The name is free at once.
+// Streams that were dialled and not yet accepted end with the door. The name is free at once.
 void SimNetwork::crash(const std::string& name) {
   for (auto& [address, door] : impl_->doors) {
     if (door->host != name) continue;

@@ -29,7 +29,7 @@ class SimNetwork {
 
   // Streams between `a` and `b` break, both ends see it; dialling is refused. Until heal().
   void cut(const std::string& a, const std::string& b);
-  // Bytes from `from` to `to` are held back and nobody is told. Until heal(), which delivers them.
+  // Holds back bytes from `from` to `to`; no end sees an error. Until heal(), which delivers them.
   void partition(const std::string& from, const std::string& to);
   void partition_both(const std::string& a, const std::string& b);
   void heal(const std::string& a, const std::string& b);

@@ -70,7 +70,7 @@ kj::Promise<size_t> SimEnd::read(void* to, size_t min, size_t max) {
 kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<SharedMemory> shared) {
   if (broken_ || finished_) return broken();
   if (bytes.empty()) return kj::READY_NOW;
-  // As seen from here the write has failed, and nobody can tell how far it came.
+  // As seen from here the write has failed, and how far it came is unknown.
   if (links_->take_drop(host_, peer_host_)) {
     break_now();
     return broken();
@@ -149,7 +149,7 @@ void SimEnd::break_now() {
 
 void SimEnd::die() {
   finish();
-  broken_ = true;  // what was sent before, held back or not, still arrives
+  broken_ = true;  // bytes sent before, held back or not, still arrive
   serve_reader();
 }
 

@@ -11,7 +11,7 @@
 
 namespace cairn::rpc {
 
-// What an end asks of the network it belongs to.
+// The network, as one end of a stream uses it.
 class SimLinks {
  public:
   virtual ~SimLinks() = default;

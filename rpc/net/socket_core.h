@@ -30,7 +30,7 @@ struct SocketCore {
   bool open = true;
 };
 
-// How RPC is told that a stream has failed: DISCONNECTED where the connection is gone.
+// The exception for RPC when a stream has failed: DISCONNECTED if the connection is gone.
 kj::Exception stream_error(const boost::system::error_code& error, const char* what);
 
 }  // namespace cairn::rpc

@@ -137,7 +137,7 @@ class SocketListener final : public Listener {
     // accepted (accept(2)), and the next one may be in order.
     bool out_of_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
     if (out_of_room) throw ResourceExhaustedError(str("no more connections: ", system_text(errno)));
-    return nullptr;  // nobody there, or gone again
+    return nullptr;  // no peer there, or gone again
   }
 
   Reactor& reactor_;
@@ -167,8 +167,8 @@ Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address
 }
 
 // A Unix connection to the second door of `address`; null: there is none, or another user's process
-// holds the name. Abstract names have no permissions, and anybody may take one: the kernel tells
-// who listens (SO_PEERCRED). A listener at a wildcard address has the door of that name.
+// holds the name. Abstract names have no permissions, so any process may take one: the kernel names
+// the listener (SO_PEERCRED). A listener at a wildcard address has the door of that name.
 std::unique_ptr<Socket> try_second_door(const SocketAddress& address, bool shares) {
   for (const auto& host : {numeric_host(address), std::string("*")}) {
     auto name = second_door(host, port_of(address));
@@ -249,7 +249,7 @@ class SocketNetwork final : public Network {
     listener->remove_at_end(address.host);
     return listener;
   }
-  // A socket file that nobody listens on any more, left by a killed process.
+  // Removes a socket file that a killed process has left: no process listens on it.
   static void remove_stale(const SocketAddress& name, const std::string& path) {
     int fd = open_socket(AF_UNIX);
     bool refused = ::connect(fd, name.get(), name.size) != 0 && errno == ECONNREFUSED;

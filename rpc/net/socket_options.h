@@ -1,4 +1,4 @@
-// What Cairn asks of its sockets; the benchmarks ask the same of the bare ones that they compare
+// The options of Cairn's sockets; the benchmarks set the same on the bare ones that they compare
 // with.
 #pragma once
 namespace cairn::rpc {
@@ -8,8 +8,8 @@ namespace cairn::rpc {
 inline constexpr int kUnixBufferBytes = 4 << 20;
 
 // Before it is connected, or as it was accepted. A TCP connection whose other host is silent for 25
-// seconds, not even acknowledging, is lost. TCP's buffers grow by themselves, and worse if
-// told how large to be.
+// seconds, not even acknowledging, is lost. TCP's buffers are left alone: they grow by themselves,
+// better than at a given size.
 void tune_socket(int descriptor, int family);
 
 // Sets the congestion control of a connected TCP socket whose peer is on this host to Reno, which

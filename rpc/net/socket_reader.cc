@@ -57,7 +57,7 @@ SocketReader::Read SocketReader::begin(void* buffer, size_t min, size_t max) {
   return read;
 }
 
-// What does not fit into the caller's buffer goes to the read-ahead buffer, in the same system
+// Bytes that do not fit into the caller's buffer go to the read-ahead buffer, in the same system
 // call.
 std::array<asio::mutable_buffer, 2> SocketReader::buffers(const Read& read) {
   return {asio::buffer(read.to + read.got, read.room()),

@@ -124,7 +124,7 @@ kj::Promise<void> SocketWriter::flush(std::vector<ByteStream::Piece> pieces) {
   });
 }
 
-// What was corked during the write goes first; whoever waits for room goes when nothing is left.
+// Bytes corked during the write go first; waiters for room go when nothing is left.
 kj::Promise<void> SocketWriter::written() {
   writing_ = false;
   if (!corked_.empty()) return flush({});

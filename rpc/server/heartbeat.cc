@@ -24,7 +24,7 @@ kj::Promise<void> observe(kj::Promise<void> ping, std::shared_ptr<Ping> state) {
                    });
 }
 
-// Resolves when the ping has shown that nobody is there; never otherwise.
+// Resolves when the ping has shown that the peer is gone; never otherwise.
 kj::Promise<void> when_lost(kj::ForkedPromise<void>& answer, std::shared_ptr<Ping> state) {
   return answer.addBranch().then([state]() -> kj::Promise<void> {
     if (state->lost.empty()) return kj::NEVER_DONE;

@@ -22,8 +22,8 @@ struct Silence {
 
 // Calls `ping` every interval, one at a time, and resolves when `who` counts as dead: missed_max
 // intervals in a row ended without an answer, or a ping failed with Unavailable or DeadlineExceeded
-// (at once). Other errors of `ping` count as an answer: somebody was there to raise them. A loop
-// that was itself held up reads its pending answers before it judges.
+// (at once). Other errors of `ping` count as an answer: a living peer raised them. A loop that was
+// itself held up reads its pending answers before it judges.
 Task<Silence> watch_heartbeat(Reactor& reactor, std::string who,
                               std::function<kj::Promise<void>()> ping,
                               HeartbeatOptions options = {});

@@ -17,8 +17,8 @@
 
 namespace cairn::rpc {
 
-// What one thread serves. `serve` runs on `reactor`'s thread for each connection; the Connection
-// lives until it ends, and what `serve` returns is dropped first.
+// The service of one thread. `serve` runs on `reactor`'s thread for each connection; the Connection
+// lives until it ends, and the capability from `serve` is dropped first.
 struct Endpoint {
   Reactor* reactor = nullptr;
   std::function<capnp::Capability::Client(const PeerInfo& peer, Connection& connection)> serve;
@@ -29,7 +29,7 @@ struct AcceptorOptions {
   Role role = Role::kTool;  // this process
   std::uint32_t task = 0;
   ProcessIncarnation incarnation;
-  std::uint64_t session = 0;  // told to diallers; 0: none
+  std::uint64_t session = 0;  // sent to diallers; 0: none
   std::string token;
   bool insecure = false;  // allow an exposed address without a token
   Duration hello_deadline = std::chrono::seconds(5);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr Duration kParentCheck = std::chrono::milliseconds(250);
 
-// A parent that was killed tells nobody; looking is certain where a death signal depends on which
-// thread forked.
+// A killed parent sends no notice. Looking is certain, where a death signal depends on which thread
+// forked.
 Task<void> watch_parent(Reactor& reactor, int pid) {
   const bool child = ::getppid() == pid;
   while (child ? ::getppid() == pid : ::kill(pid, 0) == 0) co_await reactor.sleep(kParentCheck);
@@ -23,7 +23,7 @@ Task<void> watch_parent(Reactor& reactor, int pid) {
   reactor.stop();
 }
 
-// What SIGUSR1 asks for.
+// Logs the waits of this process, for SIGUSR1.
 Task<void> tell_waits(Reactor& reactor, const RunningServer& server) {
   log_info("waits: this process is asked what it waits for; it stands at ", server.status_json());
   log_tasks_here("control");
@@ -35,7 +35,7 @@ Task<void> tell_waits(Reactor& reactor, const RunningServer& server) {
 // before the reactor, which has to outlive what belongs to it.
 int serve(const ServerProgram& program, const ServerFlags& flags) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGUSR1, SIG_IGN);  // until there is somebody to ask
+  ::signal(SIGUSR1, SIG_IGN);  // until a handler is set
   auto reactor = make_reactor();
   auto network = make_socket_network(flags.transport);
   {

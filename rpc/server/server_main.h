@@ -1,4 +1,4 @@
-// What cairn-ps and cairn-worker have in common as programs: flags, TF_CONFIG, the log, signals,
+// The common part of the programs cairn-ps and cairn-worker: flags, TF_CONFIG, the log, signals,
 // and ending with a parent.
 #pragma once
 #include <cstdint>
@@ -27,11 +27,11 @@ struct ServerFlags {
   bool insecure = false;
   std::string log_file;  // empty: standard error
   Transport transport = Transport::kAuto;
-  int parent_pid = 0;  // end when it does; 0: nobody's child
+  int parent_pid = 0;  // end when it does; 0: there is none
   std::uint32_t threads = 1;
   bool threads_chosen = false;       // by this program, and not by its flag
   std::string threads_why;           // why so many: "16 processors for 4 tasks of this host"
-  std::vector<TaskAddress> cluster;  // all of its tasks, where a TF_CONFIG tells
+  std::vector<TaskAddress> cluster;  // all of its tasks, if a TF_CONFIG lists them
 };
 
 // The server as server_main() sees it.

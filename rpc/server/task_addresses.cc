@@ -33,7 +33,7 @@ std::string plain_host(const Address& address) {
   return is_loopback(numeric.front()) ? "localhost" : numeric_host(numeric.front());
 }
 
-// Empty: an address that nobody else can have.
+// Empty: an address that no other task can have.
 std::string plain_address(const std::string& text) {
   std::optional<Address> address = parsed(text);
   if (!address) return text;

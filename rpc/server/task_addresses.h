@@ -13,7 +13,7 @@ struct TaskAddress {
 
 // Refuses a cluster that names one address for two tasks. Forms of one address are the same, as
 // "localhost:80", "127.0.0.1:80" and "tcp://127.0.0.1:80". Nothing is looked up: two names of one
-// host are found when the task behind them says who it is. Port 0, any port, is nobody's address.
+// host are found when the task behind them says which it is. Port 0, any port, never collides.
 //   Errors  InvalidArgument: two tasks share an address. Names the address and both tasks.
 void verify_distinct(const std::vector<TaskAddress>& tasks);
 

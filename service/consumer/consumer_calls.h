@@ -1,4 +1,4 @@
-// What a consumer asks of dispatcher and data workers, as values. For this room's .cc files.
+// A consumer's calls to dispatcher and data workers, as values. For this room's .cc files.
 #pragma once
 #include <string>
 #include <vector>

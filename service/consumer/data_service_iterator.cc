@@ -262,7 +262,7 @@ Task<void> DataServiceIterator::settle() {
                                                 "acknowledging what was handed out");
     co_await kj::mv(settled);
   } catch (const Error&) {
-    // What could not be acknowledged is handed out again, and counted as a duplicate.
+    // Elements that could not be acknowledged are handed out again, and counted as duplicates.
   }
 }
 

@@ -95,11 +95,11 @@ class DataServiceIterator {
   //           next_deadline. Else what the pipeline raised, on the data worker that is named.
   //           After an error the iterator has ended with it.
   rpc::Task<std::optional<Element>> next();
-  // The next element if it is here already, none else: next() then waits for one, and tells the end
-  // and what went wrong. Thread  any, one at a time with next().
+  // The next element if it is here already, else none: call next() then, which waits for it, and
+  // reports the end and errors. Thread  any, one at a time with next().
   std::optional<Element> take();
-  // Tells the data workers, within a second, which elements were handed out: before the iterator
-  // goes early, so that they are not handed out again. next() has done so at the end of the job.
+  // Acknowledges the elements handed out so far to the data workers, for at most a second. Call it
+  // before dropping an iterator early, or they may be handed out again. At the end next() does it.
   rpc::Task<void> settle();
   const ElementSpec& element_spec() const { return spec_; }
   DataServiceStatistics statistics() const;

@@ -19,7 +19,7 @@ std::exception_ptr cancelled() {
   return std::make_exception_ptr(CancelledError("reading through the data service was cancelled"));
 }
 
-// What was cancelled meanwhile has been answered.
+// A call that was cancelled meanwhile has been answered.
 rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answer>* waiting) {
   Given given;
   std::exception_ptr error;
@@ -49,7 +49,7 @@ rpc::Task<void> settle(DataServiceIterator* iterator, std::shared_ptr<std::promi
 struct DataServiceReader::Loop {
   struct OnThread {
     std::unique_ptr<DataServiceIterator> iterator;
-    std::shared_ptr<Answer> waiting;      // for an element; none: nobody does
+    std::shared_ptr<Answer> waiting;      // next()'s; null: it does not wait
     std::atomic<bool> cancelled = false;  // read by next() too
     rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};
   };
@@ -61,8 +61,8 @@ struct DataServiceReader::Loop {
     thread.stop();
   }
 
-  // What was handed out is not to come again because the reader goes early. One that was cancelled
-  // has no time for it.
+  // Elements that were handed out must not come again because the reader goes early. A reader that
+  // was cancelled does not wait for this.
   void settle_all() {
     auto done = std::make_shared<std::promise<void>>();
     thread.run([&] {

@@ -22,7 +22,7 @@ namespace cairn::service {
 
 class ElementBuffer {
  public:
-  // `on_demand` is called when a worker can send again or has something to be told: on the thread
+  // `on_demand` is called when a worker can send again or is owed an acknowledgement: on the thread
   // that took an element, with no lock held.
   explicit ElementBuffer(std::function<void()> on_demand) : on_demand_(std::move(on_demand)) {}
 

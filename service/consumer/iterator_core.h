@@ -1,5 +1,5 @@
-// What is behind a DataServiceIterator: its job, the data workers that it reads from, and what it
-// has ahead. For this room's .cc files.
+// The inside of a DataServiceIterator: its job, the data workers that it reads from, and the
+// elements that it has ahead. For this room's .cc files.
 #pragma once
 #include <deque>
 #include <exception>
@@ -28,7 +28,7 @@ struct DataServiceIterator::Source {
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
 };
 
-// What a consumer of a group has of rounds, and knows of their order.
+// The rounds that a consumer of a group has here, and their order as far as it knows.
 struct DataServiceIterator::Rounds {
   std::uint64_t group = 0, sequence = 0;
   std::uint64_t base = 0;                         // the place in the order of the first of `known`
@@ -105,7 +105,7 @@ struct DataServiceIterator::Core {
   Link dispatcher;
   std::uint64_t job = 0;
   bool finished = false, left = false;
-  bool resting = false;  // without sources, since nobody asks
+  bool resting = false;  // without sources, since the program takes nothing
   Demand demand;
   struct Told {
     std::vector<DataWorkerPlace> workers;  // by the dispatcher, last

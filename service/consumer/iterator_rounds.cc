@@ -32,7 +32,7 @@ void DataServiceIterator::Core::put(const DataWorkerPlace& worker, GotElement el
 
 // ---- the dispatcher ----
 
-// What comes is told at once, on a call of its own: the other one waits for the order to go on.
+// Rounds that come are reported at once, in a call of their own: the other waits for the order.
 void DataServiceIterator::Core::begin_rounds() {
   tasks.spawn("following the order of rounds", follow_rounds(true));
   tasks.spawn("telling which rounds are here", follow_rounds(false));

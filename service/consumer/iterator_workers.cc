@@ -12,10 +12,10 @@ using rpc::Task;
 
 constexpr std::size_t kAcknowledgedAtOnce = 1024;
 // A consumer of a group that has enough ahead asks for more after so long all the same: its worker
-// keeps a job that somebody asks for, and a round that never gets complete takes no room for good.
+// keeps a job only while it is asked, and a round that never gets complete takes no room for good.
 constexpr Duration kSignOfLife = std::chrono::seconds(10);
-// What is handed out meanwhile is acknowledged together: a call per element costs as much as the
-// element.
+// Elements that are handed out within this time are acknowledged together: a call per element costs
+// as much as the element.
 constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
 
 // Another process at the same address knows nothing of what this one sent. The dispatcher will soon
@@ -46,8 +46,8 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
       fail();
       co_return;
     }
-    // What this connection was sent and did not acknowledge comes again, once the connection has
-    // ended. Of a group's rounds it is known which came before.
+    // Once the connection has ended, elements that it did not acknowledge come again. Repeated
+    // rounds of a group are known by their numbers.
     source->link->close();
     if (!rounds) buffer.forget(source->place);
     if (source->trouble.empty()) {
@@ -125,7 +125,7 @@ Task<void> DataServiceIterator::Core::settle() {
   }
 }
 
-// What is handed out while one call is under way goes with the next one.
+// Elements that are handed out while one call is under way go with the next one.
 Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
   for (;;) {
     while (buffer.unacknowledged(source->place, 1).empty()) {

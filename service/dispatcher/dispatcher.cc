@@ -65,7 +65,7 @@ void Dispatcher::load() {
   book_.load(journal, reactor_.clock().now());
   for (const std::uint64_t id : used_datasets()) {
     auto bytes = std::make_shared<const std::vector<std::byte>>(journal_.load_dataset(id));
-    parse_dataset(*bytes);  // refuses what is damaged before anybody is sent it
+    parse_dataset(*bytes);  // refuses damaged ones before any are sent
     datasets_[id] = std::move(bytes);
   }
   options_.log(LogLevel::kInfo, str("goes on from its journal in ", options_.journal, " with ",
@@ -209,7 +209,7 @@ rpc::Task<NextTask> Dispatcher::next_task(std::uint64_t job, ProcessIncarnation 
 rpc::Task<void> Dispatcher::finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements) {
   auto self = shared_from_this();
   const bool first = book_.finish(job, task, elements);
-  // What is told to be done must stay so.
+  // A task that was answered as done must stay so.
   co_await journal_.commit();
   if (first) changed_.notify_all();
 }
@@ -223,7 +223,7 @@ rpc::Task<void> Dispatcher::look_after() {
   }
 }
 
-// A loop that was itself held up has not heard anybody, and waits another round.
+// A loop that was itself held up has missed the workers' reports, and waits another round.
 void Dispatcher::look() {
   const Duration since = reactor_.now() - looked_;
   looked_ = reactor_.now();

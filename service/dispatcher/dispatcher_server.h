@@ -20,7 +20,7 @@ struct AcceptorOptions;
 
 namespace cairn::service {
 
-// What every server of the data service is told about its place in the cluster.
+// Every data service server's options for its place in the cluster.
 struct Door {
   rpc::Address address;
   std::string cluster = "cairn";

@@ -9,7 +9,7 @@
 
 namespace cairn::service {
 
-// What `cairn-data` tells people about a dispatcher.
+// A dispatcher's status as `cairn-data` shows it: a JSON object.
 std::string status_json(const JobBook& book);
 
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.

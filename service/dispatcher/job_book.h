@@ -98,7 +98,7 @@ class JobBook {
   //   Errors  NotFound: the job. FailedPrecondition: the worker has not reported.
   std::optional<DealtTask> next_task(std::uint64_t job, ProcessIncarnation worker,
                                      const std::vector<std::uint64_t>& running);
-  // false: it was done before. Whoever did it: its elements have been delivered.
+  // Marks the task as done, by whichever worker. Returns false if it was done before.
   bool finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements);
   // Errors  NotFound: the job. ResourceExhausted: too many consumers.
   void heard(std::uint64_t job, std::uint64_t consumer, ConsumerRecord record, TimePoint now);

@@ -28,7 +28,7 @@ class Journal {
   Journal(rpc::Reactor& reactor, Offload& offload, Disk& disk, std::string folder,
           std::function<Json()> state);
 
-  // What was written last; null if nothing was. Blocks.
+  // The state that was written last; null if none was. Blocks.
   //   Errors  DataLoss: it is damaged.
   Json load() const;
   // Blocks. Errors  NotFound, DataLoss: with the path.

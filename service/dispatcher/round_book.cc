@@ -25,8 +25,8 @@ void RoundBook::begin_anew(std::uint64_t fresh) {
   for (Seat& seat : seats_) seat = {};
 }
 
-// A group is of those that began together: whoever begins on a place that is taken ends the group
-// of the one that had it.
+// The consumers of a group began together: if a consumer begins on a place that is taken, the group
+// of that place's last consumer ends.
 RoundBook::Seat& RoundBook::seat_of(const RoundReport& report, std::uint64_t fresh) {
   if (report.index >= seats_.size())
     throw InvalidArgumentError(str("consumer_index is ", report.index, ", and the group has ",
@@ -104,8 +104,8 @@ void RoundBook::trim() {
   for (; base_ < known; ++base_) order_.pop_front();
 }
 
-// Those without a round, where others have one. If nobody has any, the data workers have no room:
-// those whose programs have taken less.
+// Returns the consumers without a new round. If no consumer has one, the data workers have no room:
+// returns those whose programs have taken less.
 std::vector<std::uint32_t> RoundBook::behind() const {
   std::vector<std::uint32_t> without, slow;
   std::uint64_t most = 0;

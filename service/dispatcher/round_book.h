@@ -2,9 +2,9 @@
 // disk and clock.
 //
 // A round is as many consecutive elements of one data worker's pipeline as the group has consumers,
-// one for each. Consumers take them in from all data workers ahead of their programs, and tell
-// which they have. A round that all of them have is put into the order, and only then handed out:
-// so whoever is lost afterwards, all of the group are given the same rounds. Data workers take
+// one for each. Consumers read rounds from all data workers ahead of their programs, and report
+// which they have. A round that all consumers have is put into the order, and only then handed out:
+// so all of the group are given the same rounds, whatever is lost afterwards. Data workers take
 // turns, as far as they have a round that is complete.
 //
 // The order is kept for as long as one of the consumers may not know it. A book that begins empty,
@@ -29,7 +29,7 @@ struct Round {
   auto operator<=>(const Round&) const = default;
 };
 
-// What a consumer has and knows.
+// A consumer's report: the rounds it has, and its end of the order.
 struct RoundReport {
   std::uint32_t index = 0;     // its place in the group
   std::uint64_t consumer = 0;  // who it is
@@ -43,7 +43,7 @@ struct RoundReport {
 
 struct RoundOrder {
   std::uint64_t group = 0;
-  std::uint64_t base = 0;   // what is before it, all consumers know
+  std::uint64_t base = 0;   // all consumers know the order before it
   std::uint64_t begin = 0;  // where `rounds` begins
   std::vector<Round> rounds;
   // Consumers of the group that are not there; that the others wait for.
@@ -71,7 +71,7 @@ class RoundBook {
 
  private:
   struct Seat {
-    std::uint64_t consumer = 0;  // 0: nobody
+    std::uint64_t consumer = 0;  // 0: the place is free
     std::uint64_t sequence = 0;
     std::uint64_t known = 0;  // of the order
     std::set<Round> here;
@@ -87,14 +87,14 @@ class RoundBook {
   std::vector<std::uint32_t> behind() const;
 
   std::vector<Seat> seats_;
-  std::uint64_t group_ = 0;  // 0: nobody has joined
+  std::uint64_t group_ = 0;  // 0: no consumer has joined
   std::uint64_t base_ = 0;   // the place of the first of order_
   std::deque<Round> order_;
   std::map<DataWorkerPlace, std::uint64_t> last_;  // in the order, of each worker
   DataWorkerPlace turn_;                           // whose round came last
 };
 
-// What is asked of a consumer of a group, of which there are `consumers`; 0: of no group.
+// Verifies the options of a consumer in a group of `consumers`; 0: it is in no group.
 //   Errors  InvalidArgument: names the option.
 void verify_group(std::uint32_t consumers, std::uint32_t index, const std::string& job_name);
 // "consumer 1 of 3"; "consumers 0 and 2 of 3".

@@ -34,7 +34,7 @@ SpecPtr rebuilt(const SpecPtr& last, const std::function<SpecPtr(const SpecPtr&)
 
 bool is_repeat(const StageSpec& spec) { return std::holds_alternative<RepeatSpec>(spec.kind); }
 
-// What cannot be read split by split; nullptr: the stage can.
+// The name of a stage that cannot be read split by split; nullptr if this one can.
 const char* counts_over_all(const StageSpec& spec) {
   if (std::holds_alternative<TakeSpec>(spec.kind)) return "take()";
   if (std::holds_alternative<SkipSpec>(spec.kind)) return "skip()";
@@ -68,7 +68,7 @@ std::int64_t batched_by(const StageSpec& spec) {
   return 0;
 }
 
-// What a split of elements should be a multiple of, and not shorter than; both at most `size`.
+// A split's elements should be a multiple of `whole`, and `least` or more; both at most `size`.
 struct Grain {
   std::int64_t size, whole = 1, least = 1;
   std::vector<std::int64_t> scales{1};  // elements of the source in one of each level of batches
@@ -101,7 +101,7 @@ void count_passes(std::int64_t& passes, const StageSpec& spec) {
                  : passes * repeat->count;
 }
 
-// Where bad records are left out, only reading tells which one an element is.
+// Where bad records are left out, only reading shows which record an element is.
 std::int64_t elements_of(const SpecPtr& source) {
   const FileSource* const files = file_source_of(*source);
   const bool seekable = files != nullptr ? files->counts()

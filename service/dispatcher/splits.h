@@ -14,7 +14,7 @@
 
 namespace cairn::service {
 
-// What of a dataset a task reads.
+// The part of a dataset that a task reads.
 struct Piece {
   enum class Of : std::uint8_t {
     kAll,
@@ -25,7 +25,7 @@ struct Piece {
   Of of = Of::kAll;
   std::int64_t begin = 0, end = 0;
   std::int64_t workers = 1, worker = 0;
-  std::int64_t order = 0;  // tells apart the orders of shuffles: Dataset::for_pipeline()
+  std::int64_t order = 0;  // the shuffles' orders differ by it: Dataset::for_pipeline()
   bool operator==(const Piece&) const = default;
 };
 

@@ -12,7 +12,7 @@ namespace cairn::service {
 namespace {
 
 constexpr Duration kGetWithin = std::chrono::seconds(1);
-// An error is told for so long: every consumer that reads now asks within it.
+// An error is answered for so long: every consumer that reads now asks within that time.
 constexpr Duration kFailedFor = std::chrono::seconds(5);
 // Read per change of threads: enough that the change costs little, and so little that consumers do
 // not wait for it.
@@ -33,8 +33,8 @@ std::size_t bytes_of(const Element& element) {
 
 }  // namespace
 
-// What runs on the other thread, one piece of work at a time; shared with that work, which may end
-// later than the job.
+// The pipeline runs on the other thread, one piece of work at a time, and is shared with that work,
+// which may end later than the job.
 struct WorkerJob::Pipeline {
   Dataset dataset;
   std::optional<std::uint64_t> task;
@@ -74,7 +74,7 @@ kj::Promise<void> WorkerJob::change_before(Duration until) {
 }
 
 // After an error this job is read no further, since the same would fail again; all consumers that
-// ask are told. The cause may be mended later, so get() begins anew after kFailedFor.
+// ask get the error. The cause may be mended later, so get() begins anew after kFailedFor.
 rpc::Task<void> WorkerJob::produce() {
   try {
     for (;;) {

@@ -1,13 +1,13 @@
 // WorkerJob: one job at one data worker. It reads the tasks that it is dealt, element by element,
 // and keeps each element until a consumer has acknowledged it.
 //
-// An element is ready, or sent to a connection. What a connection was sent goes back to the ready
-// ones when it ends, in its old place. A task is done when it was read to its end and all of its
+// An element is ready, or sent to a connection. When a connection ends, the elements sent to it are
+// ready again, in their old places. A task is done when it was read to its end and all of its
 // elements are acknowledged.
 //
 // Elements come in rounds of as many as there are consumers in the job's group, of one task each;
-// an element is for the consumer of its place in the round. What is left at the end of a task and
-// fills no round is dropped. Without a group a round is one element, for anybody.
+// an element is for the consumer of its place in the round. Elements at the end of a task that fill
+// no round are dropped. Without a group a round is one element, for any consumer.
 //   Thread  the loop's; the pipeline runs on an Offload.
 #pragma once
 #include <functional>
@@ -39,7 +39,7 @@ struct WorkerJobOptions {
   Duration unasked = std::chrono::seconds(30);
 };
 
-// What a job needs of the process around it.
+// The process around a job, as far as the job needs it.
 struct WorkerJobHost {
   rpc::Reactor& reactor;
   Offload& offload;

@@ -24,7 +24,7 @@ struct AverageLossOptions {
 // float32 [batch, ...] -> []: the sum over this replica's examples, divided by the size of the
 // global batch; 0 if there are none at all.
 //   Errors  InvalidArgument: a scalar, or a global_batch_size below 0. FailedPrecondition: no
-//           global_batch_size, in cross-replica context, where nobody has a batch.
+//           global_batch_size, in cross-replica context, where there is no batch.
 Array compute_average_loss(const Array& per_example_loss, const AverageLossOptions& options = {});
 
 // The sum of its elements, divided by the number of replicas: each of them adds the same

@@ -9,7 +9,7 @@ namespace cairn {
 
 inline constexpr int kLogicalCpusMax = 64;
 
-// What a name says, whether or not there is such a device.
+// A device name, parsed; this machine may have no such device.
 struct DeviceName {
   enum class Kind : bool { kCpu, kGpu } kind = Kind::kCpu;
   int ordinal = 0;

@@ -37,7 +37,7 @@ enum class InputReplicationMode : std::uint8_t { kPerWorker, kPerReplica };
 // How often the workers of a cluster come to an element.
 enum class Visitation : std::uint8_t {
   kByPolicy,     // as the autoshard policy has it: under kOff each worker comes to it
-  kExactlyOnce,  // one closure takes it, whoever is lost; a fast worker takes more of them
+  kExactlyOnce,  // one closure takes it, whatever is lost; a fast worker takes more of them
 };
 
 struct InputOptions {
@@ -80,7 +80,7 @@ class DistributedDataset {
   std::default_sentinel_t end() const { return {}; }
 
   // ---- for strategies ----
-  // What was distributed, or what the function gave; undefined: the function is still to be called.
+  // The distributed dataset, or the function's result; undefined: the function was not called yet.
   const Dataset& dataset() const { return dataset_; }
   const DatasetFunction& function() const { return function_; }  // empty: of a dataset
   const InputOptions& options() const { return options_; }
@@ -94,7 +94,7 @@ class DistributedDataset {
   std::optional<ElementSpec> spec_;
 };
 
-// What the replicas of this process take in one step.
+// The elements that the replicas of this process take in one step, one for each.
 class DistributedElement {
  public:
   DistributedElement(std::shared_ptr<const ElementSpec> spec, std::vector<Element> of_replicas)

@@ -60,8 +60,8 @@ class PerReplica : public RunValue {
   bool is_per_replica() const { return !values_.empty(); }
   // How many values there are: 1, if it is bare.
   std::size_t size() const { return is_per_replica() ? values_.size() : 1; }
-  // What replica `replica` has: of a bare value that value.
-  //   Errors  InvalidArgument: it has one value per replica, and no such replica.
+  // The value of replica `replica`; a bare value is every replica's.
+  //   Errors  InvalidArgument: there is one value per replica, and no such replica.
   const Array& of_replica(std::size_t replica) const;
 
  private:

@@ -210,11 +210,11 @@ class CheckpointSource final : public VariableSource {
   std::string folder_;
   std::vector<std::string> databases_;
   SavedVariables saved_;
-  std::set<std::string> missing_;  // that were told
+  std::set<std::string> missing_;  // variables that were warned about
   bool partial_ = false;
 };
 
-// So that keep_last removes what this process saved, and nobody else's.
+// Names this process's checkpoints, so that keep_last removes them and no others.
 std::uint64_t session_of_this_process() {
   static const std::uint64_t session =
       random_key(static_cast<std::uint64_t>(system_clock().wall_microseconds()),

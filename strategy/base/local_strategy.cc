@@ -36,7 +36,7 @@ class LocalIterator final : public IteratorSource {
   const bool fetches_;
 };
 
-// What the next step of this kind will take from its datasets.
+// The elements that the next step of this kind will take from one iterator.
 struct NextElements {
   const LocalIterator& from;
   std::size_t count;
@@ -53,7 +53,7 @@ std::vector<Tensor> read_next(const std::vector<NextElements>& next) {
   return values;
 }
 
-// What the step of this kind so many steps after this one will take.
+// The elements for the step of this kind that comes `steps` steps after this one.
 std::vector<std::vector<Element>> read_later(const std::vector<NextElements>& next, int steps) {
   std::vector<std::vector<Element>> elements;
   for (const NextElements& one : next) {
@@ -127,8 +127,8 @@ std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::strin
   return saved;
 }
 
-// What was taken since this strategy itself saved the checkpoint is not taken again, as under
-// parameter servers.
+// If this strategy itself saved the checkpoint, elements taken since then are not taken again, as
+// under parameter servers.
 RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const RestoreOptions& options) {
   RestoreOptions own = options;
   own.new_data = options.new_data || state_->saved.contains(checkpoint);

@@ -77,7 +77,7 @@ class LocalStrategy : public Strategy {
   // asked for.
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
                                       int replicas, bool reduces_shares = false);
-  // What a run of a function that plan_of() knows is told of its step, which is counted.
+  // Counts a step, and returns its context for a run of `function`, which plan_of() knows.
   StepContext next_step(const ConcreteFunction& function);
   Offload& reader();  // the thread that reads ahead for iterators
   // The iterator, with its place in checkpoints. `cursor` is within it.

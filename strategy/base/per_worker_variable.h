@@ -1,4 +1,4 @@
-// What each worker has of its own: its number, and variables.
+// A worker's own state: its number, and variables that have a value for each worker.
 //
 //   PerWorkerVariable seen({.name = "seen", .dtype = DType::kInt64});        // in strategy.scope()
 //   Function step = strategy.function([&](Iterator batches) {
@@ -27,7 +27,7 @@ Array current_worker_index();
 // How many there are in the strategy whose scope is open.
 std::int64_t current_num_workers();
 
-// A value per worker, which nobody brings together: counters, sums that the program adds up, a
+// A value per worker, never combined with the others': counters, sums that the program adds up, a
 // cursor. It is not trained. Worker i's value is row i of one variable of the strategy, so that it
 // outlives its worker, closures that run again change it once, and checkpoints hold it; a
 // checkpoint of another number of workers does not match.

@@ -45,7 +45,7 @@ bool StrategyPlace::takes_elements() const {
 
 int ReplicaContext::num_replicas_in_sync() const { return strategy().num_replicas_in_sync(); }
 
-// The order of questions is the reference's: cross-replica context first, since there nobody's
+// The order of the checks is the reference's: cross-replica context first, since there no replica's
 // context is right.
 void ReplicaContext::require_here() const {
   if (in_cross_replica_context())

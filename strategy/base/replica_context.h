@@ -36,8 +36,8 @@ class StrategyPlace : public ScopePlace {
       : strategy_(strategy), replica_(replica), part_(part) {}
   Strategy& strategy() const { return strategy_; }
   const ReplicaContext* replica() const { return replica_; }
-  // Which replica runs what is recorded here: where several run one function in step, each has a
-  // graph of its own, of cross-replica code too. kNoPart: nobody in particular.
+  // The replica that runs the code recorded here: where several run one function in step, each has
+  // a graph of its own, for cross-replica code too. kNoPart: no particular replica.
   int part() const { return part_; }
   // On a replica, or where there is only one.
   bool takes_elements() const override;

@@ -130,9 +130,9 @@ Array ReplicaRecording::gathered(const Array& own, int axis) const {
   return cairn::all_reduce(ReduceOp::kSum, concat(parts, axis));
 }
 
-// What the reference does once for all replicas, each does here for itself: the arguments are
-// values per replica of which it has its own, so that a reduction of them is a meeting, and the
-// rest is computed alike everywhere.
+// The reference calls the body once for all replicas; here each replica calls it for itself. The
+// arguments are values per replica of which a replica has its own, so that reducing them is a
+// meeting, and the rest is computed alike everywhere.
 PerReplica ReplicaRecording::merged(const ReplicaContext& replica,
                                     const ReplicaContext::MergeBody& body,
                                     const std::vector<Array>& arguments) const {

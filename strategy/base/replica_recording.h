@@ -28,15 +28,15 @@ ContextHere context_here(const Strategy* strategy);
 // count it as often; the reference refuses it as well.
 int gradients_of(ContextHere context, int replicas);
 
-// What one of several replicas changes of a variable that they have between them, or in copies that
-// stay equal: a share of a change that is made by the variable's aggregation.
-//   Errors  InvalidArgument: there is none, or it is the mean of what is no float.
+// One replica's share of a change of a variable that several replicas share, or have equal copies
+// of. The variable's aggregation combines the shares.
+//   Errors  InvalidArgument: there is no aggregation, or it is the mean of other than float32.
 VariableChange shared_by_replicas(const VariableSpec& spec, VariableChange change, int replicas);
 
-// Variables that a function's body makes. It runs once for each replica while it is traced, and
-// what it makes, it makes as often: the first replica's variables are kept under the name that was
-// asked for, and the others are given the same in the same order. A layer's are made once in any
-// case: it remembers them.
+// Variables that a function's body makes. While it is traced, the body runs once for each replica,
+// and makes its variables as often: the first replica's are kept under the name that was asked for,
+// and the other replicas are given the same ones in the same order. A layer remembers its
+// variables, which are therefore made once in any case.
 class TracedVariables {
  public:
   // A function is about to be traced for each replica, the first of which is `first`.
@@ -69,8 +69,8 @@ class ReplicaRecording {
 
   // Cross-replica context, by whose graph is recorded: a place for each replica here.
   const std::deque<StrategyPlace>& cross_places() const { return cross_places_; }
-  // Whose graph is being recorded.
-  //   Errors  FailedPrecondition naming `what`: nobody's, as this function is not the strategy's.
+  // The replica whose graph is being recorded.
+  //   Errors  FailedPrecondition naming `what`: none, since this function is not the strategy's.
   int part_here(const char* what) const;
   // A value per replica of which this trace has one: the others record theirs.
   PerReplica spread(Array own, int part) const;

@@ -1,5 +1,5 @@
-// What Strategy::run takes and gives, in both of the places where it is called: on its own, where
-// values are at hand, and within a function that is being traced, where they are recorded.
+// Arguments and results of Strategy::run, in both of the places where it is called: on its own,
+// where values are at hand, and within a function that is being traced, where they are recorded.
 #pragma once
 #include <memory>
 #include <string>

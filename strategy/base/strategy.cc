@@ -160,8 +160,8 @@ void Strategy::require_own_trace(const std::string& what, const Function& functi
 }
 
 const ReplicaContext& Strategy::replica(int id) {
-  // Not in the constructor, where the number of replicas, which a derived class tells, is not yet
-  // known.
+  // Not in the constructor, where the number of replicas is not known yet: a virtual function of
+  // the derived class returns it.
   std::call_once(replicas_made_, [this] {
     for (int i = 0; i < num_replicas_in_sync(); ++i) replicas_.emplace_back(*this, i);
   });

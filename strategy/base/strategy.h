@@ -107,7 +107,7 @@ class Strategy : public VariableCreator {
 
   // One value of the values of all replicas, of the same shape each: their sum or their mean. The
   // mean of a bare value is that value; its sum with several replicas is refused (unless it is all
-  // zeros), since nobody can tell which sum was meant.
+  // zeros), since it is not clear which sum was meant.
   //   Errors  FailedPrecondition: called in replica context, or in another strategy's scope.
   //           InvalidArgument: shapes that differ, or a sum of a bare value.
   RunValue reduce(ReduceOp op, const PerReplica& value);
@@ -120,7 +120,7 @@ class Strategy : public VariableCreator {
   // size may differ.
   //   Errors  as of reduce(). InvalidArgument: a scalar, or no such axis.
   RunValue gather(const PerReplica& value, int axis);
-  // What the replicas of this process have, in their order; one element for a bare value.
+  // The values of this process's replicas, in their order; one element for a bare value.
   virtual std::vector<RunValue> experimental_local_results(const PerReplica& value) const;
   // A per-replica value of what `value_fn` returns for each replica of this process.
   PerReplica experimental_distribute_values_from_function(
@@ -131,8 +131,8 @@ class Strategy : public VariableCreator {
 
   // ---- data ----
 
-  // What a dataset of global batches is for this strategy's replicas
-  // (strategy/base/distributed_dataset.h). With one replica in sync it stays as it is.
+  // Distributes a dataset of global batches to this strategy's replicas
+  // (strategy/base/distributed_dataset.h). With one replica in sync the dataset stays as it is.
   //   Errors  InvalidArgument: several replicas, and elements that are single examples; options
   //           that contradict each other; those of auto_shard(). Unimplemented: kPerReplica.
   DistributedDataset experimental_distribute_dataset(const Dataset& dataset,
@@ -158,9 +158,9 @@ class Strategy : public VariableCreator {
 
   // ---- checkpoints ----
 
-  // What `Checkpoint` asks for: all variables with their slots, the step, and where what iterate()
-  // made stands in its data, below `policy.folder`; returns the checkpoint's own folder. One format
-  // for all strategies.
+  // Saves a checkpoint below `policy.folder`, as `Checkpoint` asks: all variables with their slots,
+  // the step, and the positions of iterate()'s iterators in their data. Returns the checkpoint's
+  // own folder. The format is the same for all strategies.
   //   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
   virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
   // Variables that are made later take their rows when they are made, and iterators their places;
@@ -174,8 +174,8 @@ class Strategy : public VariableCreator {
 
  protected:
   friend class DistributedIterator;
-  // How each pipeline of a dataset function is told which one it is; nothing where there are
-  // several here.
+  // The context with which this process calls a dataset function, for its pipeline; none where
+  // there are several pipelines here.
   virtual std::optional<InputContext> input_context() const;
   // The spec of what a replica gets: of a dataset of global batches; of the dataset that the
   // dataset function of this process gave.
@@ -183,10 +183,10 @@ class Strategy : public VariableCreator {
   virtual ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const;
   virtual ElementSpec in_turn_spec(const Dataset& dataset) const;
   virtual std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) = 0;
-  // What the replicas here take next.
-  //   Errors  OutOfRange: the data has ended. FailedPrecondition: only steps take it.
+  // Takes the next element of each replica here.
+  //   Errors  OutOfRange: the data has ended. FailedPrecondition: only steps take elements.
   virtual std::vector<Element> next_elements(const IteratorSource& source) = 0;
-  // What one run returned.
+  // The outputs of one run.
   struct StepOutputs {
     std::vector<Array> values;
     OutputNames names;
@@ -226,8 +226,8 @@ class Strategy : public VariableCreator {
     int count = 1;
   };
   virtual ReplicasHere replicas_of_process() const { return {0, num_replicas_in_sync()}; }
-  // What is at hand of a per-replica value, by replica: those of this process, but where each
-  // replica records its own part.
+  // The values of a per-replica value that are at hand: those of this process's replicas, or, where
+  // each replica records its own part, the recording replica's alone.
   virtual std::vector<Array> replicas_here(const PerReplica& value) const;
   // The place of a cross-replica scope that is opened here: that of the open one, if there is one.
   const ScopePlace* cross_place() const;
@@ -240,8 +240,8 @@ class Strategy : public VariableCreator {
   // The outputs of all replicas, each a per-replica value. InvalidArgument: their numbers differ.
   static RunResult regrouped(std::vector<StepOutputs> of_replicas);
 
-  // What StrategyExtended tells: the devices of this process's replicas, those that have variables,
-  // and who keeps these (nullptr: the strategy makes none).
+  // For StrategyExtended: the devices of this process's replicas, the devices that have variables,
+  // and the runtime that keeps these (nullptr: the strategy makes none).
   virtual std::vector<std::string> worker_devices() const { return {"cpu:0"}; }
   virtual std::vector<std::string> parameter_devices() const { return worker_devices(); }
   virtual const EagerRuntime* eager_runtime() const { return nullptr; }

@@ -86,8 +86,8 @@ class StrategyExtended {
 
   // ---- values: in cross-replica context, or without a scope ----
 
-  // What Strategy::reduce() gives; wherever it is to be, it is one value, which a host's memory
-  // holds once for all its devices.
+  // The same value as Strategy::reduce() returns. Whatever the destinations, it is one value, which
+  // a host's memory holds once for all its devices.
   //   Errors  those of reduce(). InvalidArgument: the destination is a variable of another
   //           strategy, or a device that there is not.
   RunValue reduce_to(ReduceOp op, const PerReplica& value, const Destinations& destinations) const;

@@ -9,8 +9,8 @@
 namespace cairn {
 namespace {
 
-// Within a traced function the value is recorded. Outside of one nobody would ever compute it, so
-// that it is computed now.
+// Within a traced function the value is recorded. Outside of one nothing would ever compute the
+// value, so it is computed now.
 RunValue at_hand(Array value) {
   if (TraceContext::current() != nullptr) return RunValue(std::move(value));
   return RunValue(Array(value.eval()));
@@ -88,7 +88,7 @@ Array Strategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) c
   return divided(added(values), Array(replicas));
 }
 
-// What the only replica of a process returns is bare, and yet every process has another one.
+// The value that a process's only replica returns is bare, and yet every process has another one.
 bool Strategy::bare_is_own_value() const {
   return replicas_of_process().count == 1 && num_replicas_in_sync() > 1 &&
          TraceContext::current() == nullptr;

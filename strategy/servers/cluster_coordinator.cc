@@ -11,7 +11,7 @@ namespace {
 
 Engine& engine_of(ParameterServerStrategy& strategy) { return strategy.host().engine(); }
 
-// The dataset function's own failure, told apart from a step's.
+// Calls the dataset function; its errors name the dataset, so that they do not look like a step's.
 Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
                   const InputContext& context, const std::string& name) {
   try {

@@ -95,7 +95,7 @@ class ClusterCoordinator {
   //           take from it. InvalidArgument: pipelines with other columns.
   PerWorkerDatasetHandle create_per_worker_dataset(
       const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
-  // The same dataset for each: everybody reads all of it, or, if it was distributed with another
+  // The same dataset for each: every worker reads all of it, or, if it was distributed with another
   // AutoShardPolicy than kAuto and kOff or with Visitation::kExactlyOnce, its part. A worker's
   // replicas share each batch.
   //   Errors  as of auto_shard(), with lanes for workers.
@@ -125,7 +125,7 @@ class ClusterCoordinator {
   // Saves into that folder go by this lock from now on (EngineOptions::folder_lock).
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
   // From a checkpoint's folder. Variables that are made later get their rows when they are made;
-  // the status tells what matches.
+  // the status lists what matches.
   //   Errors  FailedPrecondition: a variable made so far has another dtype or shape there.
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
 
@@ -136,7 +136,7 @@ class ClusterCoordinator {
   // As of now; each is consistent in itself, and two calls may differ by what happened in between.
   QueueCounts counts() const;
   EngineStats stats() const;
-  // What `cairn status` shows, as one JSON object; it is refreshed a few times a second.
+  // The status that `cairn status` shows, as one JSON object, refreshed a few times a second.
   std::string status_json() const;
   // A JSON value that the program says of itself: `program` in that status from now on, instead of
   // what it said before. `cairn status` shows the fields that docs/running.md lists.

@@ -14,8 +14,8 @@
 //             the program, and fetched by a worker that has no copy.
 // Which of the two a variable is follows from its first gradient, and stays so.
 //
-// What it asks of the program is what synchronous(0) asks (consistency.h): a step is a round with a
-// closure for each worker; gradients are added up, so scale a closure's loss by
+// The program must do as synchronous(0) asks (consistency.h): a step is a round with a closure for
+// each worker; gradients are added up, so scale a closure's loss by
 // 1 / (its batch * workers); a function pushes once; one that assigns runs alone. Rows of a table
 // are updated by each closure for itself, and not by the sum over the step. A worker reads the rows
 // of its next step while it computes, so that no update of a table is more than two steps late:

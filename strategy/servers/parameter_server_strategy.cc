@@ -26,8 +26,8 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   engine.variables = {options.partitioner, options.placement, options.seed,
                       options.engine.variables.check_replicas};
   engine.consistency = options.consistency;
-  // What the program sets goes before the environment, in which `cairn up` leaves the cluster's
-  // name and token.
+  // Options that the program sets go before the environment, in which `cairn up` leaves the
+  // cluster's name and token.
   if (engine.cluster_id == EngineOptions{}.cluster_id)
     if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) engine.cluster_id = id;
   if (engine.token.empty()) engine.token = rpc::token_of_environment();
@@ -157,8 +157,8 @@ RemoteValue ParameterServerStrategy::enqueue(std::shared_ptr<const ConcreteFunct
   return value;
 }
 
-// For who waits for one value: what it was cancelled for is raised, not that it was; and what is
-// raised here is told, and not raised again by what the program does next.
+// Waits for one closure's outputs. If the closure was cancelled, the cause is raised instead. An
+// error that is raised here is not raised again by the program's next call.
 std::vector<Tensor> ParameterServerStrategy::outputs_of(const RemoteValue& value) {
   try {
     return value.get_all();

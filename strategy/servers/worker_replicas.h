@@ -24,7 +24,7 @@ class WorkerReplicas {
   int count() const { return count_; }
   const ReplicaRecording& recording() const { return recording_; }
 
-  // What one replica is traced with.
+  // The scope and the arguments that one replica is traced with.
   struct Call {
     const ScopePlace* place = nullptr;
     std::vector<Argument> arguments;

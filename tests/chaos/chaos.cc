@@ -1,7 +1,7 @@
 // Runs a cluster of real processes and does them harm, by a seed:
 //
-//   --mode once|flights  until cairn-exerciser has counted: workers are killed, anybody is stopped,
-//                        connections are cut or partitioned
+//   --mode once|flights  until cairn-exerciser has counted: workers are killed, any process is
+//                        stopped, connections are cut or partitioned
 //   --mode saving        the coordinator, a ps, a worker or all of them are killed, again and
 //                        again, some twice in a row, while checkpoints are made; after each the
 //                        newest one must be sound, what the coordinator restores from it must be
@@ -149,7 +149,7 @@ class Chaos {
     ++done_[what];
     for (const auto& victim : victims) cluster_.kill(victim);
     const bool chief = std::find(victims.begin(), victims.end(), "chief") != victims.end();
-    // While nobody makes or prunes checkpoints.
+    // The check runs while no process makes or prunes checkpoints.
     if (!chief) cluster_.process("chief").send(SIGSTOP);
     const int sound = newest_is_sound();
     if (!chief) cluster_.process("chief").send(SIGCONT);

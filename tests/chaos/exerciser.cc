@@ -81,8 +81,8 @@ void run_all(Program& program, const Scenario& scenario) {
   judge(program, scenario, simulation::fresh_base(scenario), scenario.closures);
 }
 
-// What was acknowledged before the checkpoint was begun must be in it, but for what it says went
-// with a lost ps.
+// Updates that were acknowledged before the checkpoint was begun must be in it, except those that
+// its manifest lists as lost with a ps.
 simulation::Base resume(Program& program, const Scenario& scenario, const std::string& folder) {
   auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
   if (!newest) return simulation::fresh_base(scenario);

@@ -18,8 +18,8 @@ class Link {
 
   std::string address() const;  // "127.0.0.1:40123"
   void cut();                   // ends all connections; new ones may be made
-  // From now on nothing is passed on, and nobody is told: what is sent waits here until it is
-  // healed.
+  // From now on nothing is passed on that way, without an error: bytes that are sent wait here
+  // until heal().
   void partition(bool towards_upstream, bool from_upstream);
   void heal();
 

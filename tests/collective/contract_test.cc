@@ -1,4 +1,4 @@
-// What every Collective promises, whatever lies between its members.
+// The promises of every Collective, whatever lies between its members.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -10,7 +10,7 @@
 namespace cairn {
 
 void functions(Strategy& strategy) {
-  // What may be written.
+  // These calls compile.
   strategy.function(
       [](Array x, const Array& y, Iterator batches) { return x + y + batches.get_next().label; });
   strategy.function([](Array x) noexcept { return std::vector<Array>{x}; });

@@ -25,7 +25,7 @@ using Body = std::function<Arrays(const Arrays&)>;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// What is run on a device, twice: the second time with leading dimensions unknown when traced.
+// Runs functions on a device, twice: the second time with leading dimensions unknown when traced.
 class Runs {
  public:
   explicit Runs(Device& device) : device_(device) {}

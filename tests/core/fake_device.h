@@ -1,5 +1,5 @@
-// A second device: it computes on the CPU, in memory of its own that nobody can read or write
-// except its kernels and copies, and counts what it is asked.
+// A second device: it computes on the CPU, in memory of its own that only its kernels and copies
+// can read or write, and counts the work that it is given.
 //
 // Whatever reaches around the Device is caught: an access to its memory by the host ends the
 // process (the pages are inaccessible except within a call), and a kernel that is given a pointer

@@ -1,4 +1,4 @@
-// What the tests of the graph side share.
+// Shared by the tests of the graph side.
 #pragma once
 #include <algorithm>
 #include <memory>

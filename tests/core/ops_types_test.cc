@@ -1,4 +1,4 @@
-// What operations infer and what they refuse when they are recorded.
+// The types that operations infer, and the errors that they raise when they are recorded.
 #include <gmock/gmock.h>
 
 #include "tests/core/graph_testing.h"

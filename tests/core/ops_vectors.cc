@@ -207,7 +207,7 @@ void check_on_variable(const Json& test) {
 
 // ---- the file ----
 
-// What tracing refuses while leading dimensions are unknown: two that differ (infer::broadcast),
+// Tracing refuses these while leading dimensions are unknown: two that differ (infer::broadcast),
 // pieces of an unknown whole (split).
 bool wants_leading_dimension(const Json& test) {
   if (test.at("kind") == "split") {

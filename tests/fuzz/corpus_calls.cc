@@ -192,7 +192,7 @@ void replies() {
        }));
 }
 
-// What a client's calls put on the wire, written down by a listener that never answers.
+// The bytes that a client's calls put on the wire, recorded by a listener that never answers.
 template <typename Calls>
 std::string recorded(Calls calls) {
   rpc::SimReactor reactor;

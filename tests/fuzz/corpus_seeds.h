@@ -1,4 +1,4 @@
-// What the files that write seeds share: how a seed is written, and who writes which.
+// Shared by the files that write seeds: how a seed is written, and which file writes which.
 #pragma once
 #include <capnp/message.h>
 #include <capnp/serialize.h>

@@ -1,4 +1,4 @@
-// What the targets of file formats do with a dataset over one file.
+// Reads a dataset over one file, for the targets of file formats.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>

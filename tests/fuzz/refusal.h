@@ -1,4 +1,4 @@
-// What a target may end with, and the envelope of those that read Cap'n Proto structs.
+// The errors that a target may end with, and the envelope of those that read Cap'n Proto structs.
 #pragma once
 #include <capnp/message.h>
 #include <capnp/serialize.h>

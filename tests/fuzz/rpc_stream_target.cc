@@ -5,7 +5,7 @@
 
 namespace cairn::fuzz {
 
-// What comes after the hello, as bytes. Whatever it was, the ps goes on serving others.
+// The input is the bytes after the hello. Whatever they are, the ps goes on serving others.
 void rpc_stream(Bytes input) {
   set_log_level(LogLevel::kOff);
   ServedPs ps;

@@ -1,4 +1,4 @@
-// What a played peer says to lanes and to control services.
+// The calls of a played peer to lanes and to control services.
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
 #include "data/dataset/dataset.h"

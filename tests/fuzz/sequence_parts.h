@@ -1,5 +1,5 @@
-// What a played cluster consists of: its variables, functions and data, as an honest coordinator
-// would send them.
+// The parts of a played cluster: its variables, functions and data, as an honest coordinator would
+// send them.
 #pragma once
 #include <vector>
 

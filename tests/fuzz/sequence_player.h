@@ -2,8 +2,8 @@
 // of several connections, with which fields changed, which bytes on the wire changed, and where
 // calls and connections are dropped.
 //
-// It greets with the right token and can be anybody by role. A byte that changes nothing stands for
-// what an honest peer would say, so that most of a sequence gets far; an input that ends is honest
+// The player greets with the right token, in any role. A byte that changes nothing stands for an
+// honest peer's call, so that most of a sequence gets far; after its end an input counts as honest
 // from there on.
 #pragma once
 #include <cstdint>
@@ -51,7 +51,7 @@ class SequencePlayer {
   SequencePlayer(rpc::Reactor& reactor, rpc::Network& network, Attacked attacked, Bytes script);
   ~SequencePlayer();
 
-  // What an honest cluster does first: a session on the ps and the worker, with its tables and
+  // Begins as an honest cluster does: a session on the ps and the worker, with its tables and
   // functions.
   void begin();
   // One thing of the script. False: it has ended.
@@ -80,7 +80,7 @@ class SequencePlayer {
     calls_.push_back(ended.eagerlyEvaluate(nullptr));
   }
   void pass_time();
-  void settle();  // what was begun has its chance to end
+  void settle();  // calls that were begun have their chance to end
 
   void configure_shard(wire::Shard::Client shard, std::uint32_t index);
   void open_shard(wire::Shard::Client shard);

@@ -1,4 +1,4 @@
-// What a sequence says to a shard.
+// The calls of a sequence to a shard.
 #include "core/graph/wire/wire.h"
 #include "tests/core/some_rules.h"
 #include "tests/fuzz/sequence_parts.h"

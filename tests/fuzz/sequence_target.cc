@@ -59,8 +59,8 @@ EngineOptions engine_options() {
   return options;
 }
 
-// A program that saves and stops when it is asked to, with a ps and a worker that nobody else knows
-// of.
+// A program that saves and stops when it is asked to, with a ps and a worker whose addresses the
+// sequence does not have.
 struct Chief {
   Chief(rpc::SimReactor& reactor, rpc::SimNetwork& network, Offload& offload, Disk& disk,
         storage::RowStore& store)

@@ -51,7 +51,7 @@ struct ServedPs {
     reactor.wait(std::move(greeted));
     return stream;
   }
-  // True: the ps answers a call of somebody else.
+  // True: the ps answers a call of another peer.
   bool answers() {
     auto connection = reactor.wait(network.host("worker").connect(
         reactor, server.address(), hello_to_shard(rpc::Role::kCoordinator),

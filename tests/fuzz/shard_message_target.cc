@@ -52,7 +52,7 @@ struct World {
     if (!decoded.to.empty() && decoded.to.size() == rows.bytes()) rows.read(decoded.to.data());
     pull(decoded.request);
   }
-  // Whatever came before, a good peer's pull is served or told to wait.
+  // Whatever came before, a good peer's pull is served or has to wait.
   void pull_well() {
     const ps::ReadHeader header{0, 0, 0, true};
     ps::PullRequest request{{}, {&header, 1}, {}, {}};

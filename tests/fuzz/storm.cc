@@ -107,7 +107,7 @@ class Storm {
     attacked_.checkpoints = options_.folder + "/checkpoints";
   }
 
-  // What went wrong; empty: nothing.
+  // The trouble that was found; empty: none.
   std::string run() {
     meet_all();
     for (std::uint64_t i = 0; connections_ < options_.connections; ++i) {
@@ -152,7 +152,7 @@ class Storm {
     try {
       player.begin();
       while (player.step()) reactor_->wait(reactor_->yield());
-    } catch (const UnavailableError&) {  // told by trouble()
+    } catch (const UnavailableError&) {  // trouble() reports it
     } catch (const DeadlineExceededError&) {
     }
     connections_ += player.connections();

@@ -1,6 +1,6 @@
 // cairn-storm-chief: a program that goes on until it is asked to stop, for cairn-storm to attack: a
-// coordinator that listens at the given address, with a ps and a worker of its own, to which nobody
-// else is told the way.
+// coordinator that listens at the given address, with a ps and a worker of its own, whose addresses
+// are not given to others.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>

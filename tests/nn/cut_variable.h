@@ -56,7 +56,7 @@ class CutVariable {
     return all;
   }
 
-  // What a checkpoint would hold, after a way through its bytes.
+  // The records of a checkpoint, after a way through their bytes.
   std::vector<ps::Shard::FrozenRecord> saved() {
     std::vector<ps::Shard::FrozenRecord> records;
     for (const auto& shard : shards_) {

@@ -1,4 +1,4 @@
-// What layers are told: initializers and activations by name, regularizers.
+// The options of layers: initializers and activations by name, regularizers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@ struct Case {
   Tensor prediction, label, weights;
 };
 
-// What is a number in `one` is the result of the metric of its name, but for those of `settings`.
+// A number in `one` is the result of the metric of its name, unless it is one of `settings`.
 void expect_results(const Json& one, const Case& batch, const std::vector<std::string>& settings) {
   for (const auto& [name, value] : one.items()) {
     if (!value.is_number() || std::count(settings.begin(), settings.end(), name) > 0) continue;

@@ -1,4 +1,4 @@
-// What the cases of optimizers.json ask for, in our words: the optimizer, its schedule, the names
+// The demands of the cases of optimizers.json, in our words: the optimizer, its schedule, the names
 // of its slots.
 #pragma once
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ inline std::unique_ptr<Optimizer> ftrl_of(const Json& in) {
   return std::make_unique<Ftrl>(options);
 }
 
-// Throws what the optimizer throws; NotFound for one that nobody knows.
+// Throws what the optimizer throws; NotFound for an unknown one.
 inline std::unique_ptr<Optimizer> optimizer_of(const Json& in) {
   const std::string kind = in.at("optimizer");
   if (kind == "SGD") return sgd_of(in);

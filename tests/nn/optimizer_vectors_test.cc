@@ -64,7 +64,7 @@ void replay_locally(const Json& test) {
   expect_slots(test, optimizer->rule(), runtime.store().block(0));
 }
 
-// What a worker makes of a recorded gradient: clipped, then rows of equal ids summed.
+// The push of a worker for a recorded gradient: clipped, then rows of equal ids summed.
 Gradient pushed(const VariableGradient& gradient, std::int64_t dim) {
   Gradient made{{}, !gradient.is_sparse()};
   const Tensor values = (made.dense ? gradient.dense : gradient.sparse.rows).eval();

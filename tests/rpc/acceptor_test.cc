@@ -116,7 +116,7 @@ TEST(AcceptorHello, RubbishIsCutOffAndCostsNothingElse) {
 TEST(AcceptorHello, SilenceIsCutOffAtTheDeadline) {
   auto options = ps_options();
   options.hello_deadline = 30ms;
-  options.hellos_max = 1;  // and it holds nobody up for longer than that
+  options.hellos_max = 1;  // and it delays no other for longer than that
   EchoPair pair(Transport::kTcp, options);
   auto socket = pair.wait(pair.network->dial(*pair.reactor, pair.acceptor.address()));
   auto stream = socket->attach(*pair.reactor, kPlainStream);

@@ -228,7 +228,7 @@ TEST(Connection, BulkMemoryGoesBackToThePoolOnceSent) {
   EXPECT_LE(pair.reactor->buffers().unused_bytes(), std::size_t{2} << 20);
 }
 
-// A call and the word that nobody wants its answer, in one turn of the loop: the answer is made,
+// A call, and the word that its answer is not wanted, in one turn of the loop: the answer is made,
 // and never leaves.
 TEST(Connection, AnswersOfCallsThatWereGivenUpHoldNoMemory) {
   EchoPair pair;
@@ -290,7 +290,7 @@ TEST(BufferPool, TellsWhichBufferBytesFill) {
   BufferPool pool;
   auto first = pool.take(70'000), second = pool.take(10);  // 128 KiB and 64 KiB
   EXPECT_EQ(pool.buffer_of(first.get(), 70'000), first);
-  // to keep it for so little would hold much more than anybody counts
+  // to keep it for so little would hold much more memory than is counted
   EXPECT_EQ(pool.buffer_of(first.get(), 100), nullptr);
   EXPECT_EQ(pool.buffer_of(second.get() + 9, 40'000), second);
   const std::uint8_t* gone = first.get();

@@ -15,7 +15,7 @@ namespace cairn::rpc {
 
 using wire_test::Echo;
 
-// What the service did, visible to the test.
+// The service's record of its calls, for the test.
 struct EchoLog {
   int started_never = 0;
   int dropped_never = 0;

@@ -164,7 +164,7 @@ TEST(ByteStream, ACancelledReadLosesNothing) {
   EXPECT_EQ(byte, 'x');
 }
 
-// What may be either kind of socket.
+// Tests that run over either kind of socket.
 class Socketed : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(ByteStream, Socketed, testing::Values(AF_UNIX, AF_INET),
                          [](const auto& info) { return info.param == AF_UNIX ? "Unix" : "Tcp"; });
@@ -247,7 +247,7 @@ TEST(ByteStream, LentMemoryIsKeptUntilTheOtherSideHasReadItAndSaysSo) {
   EXPECT_FALSE(second.held());
 }
 
-// TCP's count of unread bytes tells what has come to the peer's socket, not what was read from it.
+// TCP's count of unread bytes says what has come to the peer's socket, not what was read from it.
 TEST(ByteStream, NothingIsLentOverTcp) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor, {}, AF_INET);

@@ -1,4 +1,4 @@
-// What a data service does when processes, connections or programs are away for a while.
+// The data service while processes, connections or programs are away for a while.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST(Losses, WhatADeadWorkerSentIsNotAcknowledgedToItsSuccessor) {
     const DataServiceOptions wanted{.job_name = "job", .mode = ProcessingMode::kDynamic};
     const auto first = service.read(service.consumer(dataset, wanted, "first"), 1ms);
     ASSERT_TRUE(service.run_until([&] { return first->elements.size() > 8; }));
-    // What it takes now it cannot acknowledge, nor is it told that the worker is another one.
+    // It cannot acknowledge the elements it takes now, nor learn that the worker is another one.
     service.network.partition_both("first", "dispatcher");
     service.network.cut("first", "worker0");
     service.reactor.advance(10ms);

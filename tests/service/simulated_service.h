@@ -25,7 +25,7 @@ struct SimulatedServiceOptions {
   Duration offload_delay_max = std::chrono::microseconds(300);
 };
 
-// What a consumer was given.
+// The elements that a consumer was given, and how its reading ended.
 struct Reading {
   std::vector<std::vector<std::int64_t>> elements;  // their values
   std::string error;                                // "Code: message"

@@ -51,7 +51,7 @@ class Training : public OverSockets {
         dataset,
         {.dispatcher = address().str(), .job_name = "train", .mode = ProcessingMode::kDynamic});
   }
-  // What so many closures read, each one element, by the worker that ran it.
+  // Runs `closures` closures, each of which reads one element; the elements by the worker's number.
   std::map<float, std::vector<std::int64_t>> read(const Dataset& dataset, int closures) {
     auto data = coordinator_->create_per_worker_dataset(dataset);
     auto lane = coordinator_->create_per_worker_values([](const InputContext& context) {

@@ -45,7 +45,7 @@ class CutJudge {
     return layout_.find(variable)->parts;
   }
 
-  // What every closure adds one to.
+  // Judges a number that every closure adds one to.
   void judge_number(const std::string& what, const Part& part, std::int64_t value) {
     const int ps = ps_of(part.shard, layout_);
     const std::int64_t lacks = updates_ - value;

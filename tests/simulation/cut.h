@@ -1,5 +1,5 @@
-// What a checkpoint promises, against what it restores to: the steps, the elements of the data and
-// the losses that its manifest tells, and the values, are of one moment.
+// Judges a checkpoint by the values that it restores to: the steps, the elements of the data and
+// the losses in its manifest, and the values, must be of one moment.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ namespace cairn::simulation {
 
 int ps_of(ShardId shard, const Layout& layout);
 
-// What the elements that the checkpoint counts as committed add to the tables.
+// The sums that the elements which the checkpoint counts as committed add to the tables.
 Due committed_at(const storage::Manifest& manifest, const Scenario& scenario);
 
 // How many that are: each is one closure's.

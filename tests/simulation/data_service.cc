@@ -188,7 +188,7 @@ void ServiceWorld::judge() {
   if (times.size() > static_cast<std::size_t>(scenario_.closures))
     complain("elements were handed out that the dataset has not");
   verdict_.retried = again;
-  // The consumer that ends last is told of all.
+  // The consumer that ends last learns of all that were counted.
   if (ended && counted != again)
     complain(str(again, " elements were handed out again, and ", counted, " were counted"));
   const auto harmless = [&](const Fault& fault) { return is_harmless(fault, scenario_.faults); };

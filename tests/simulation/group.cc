@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using rpc::Task;
 using Kind = Fault::Kind;
 
-constexpr Duration kNamedWithin = 1s;  // what collective/network/network_group.h promises
+constexpr Duration kNamedWithin = 1s;  // as collective/network/network_group.h promises
 // How long after a fault its effects may still be met: a heartbeat's silence and a second.
 constexpr Duration kAftermath = 2s;
 constexpr Duration kForming = 30s;  // more than faults last
@@ -65,8 +65,8 @@ void GroupWorld::start(int rank) {
   worker(rank).lives = keep(rank).start().eagerlyEvaluate(nullptr);
 }
 
-// What starts a process again, as `cairn up` does, unless others have done the job: then its last
-// checkpoint is there, and nobody to go on with.
+// Starts a process again, as `cairn up` does, unless others have done the job: then its last
+// checkpoint is there, and no other worker to go on with.
 Task<void> GroupWorld::keep(int rank) {
   Worker& own = worker(rank);
   for (;;) {
@@ -241,7 +241,7 @@ void GroupWorld::suspect(int rank, Duration from_now) {
 }
 
 // A group that forms may meet one that goes again, and form anew. One that stood ends only because
-// somebody was lost, and names him: not one who only heard of it sooner.
+// a worker was lost, and names that worker: not one that only heard of the loss sooner.
 void GroupWorld::ended_by(int rank, const ErrorParts& error) {
   const std::string told = str("worker ", rank, " ended with ", code_name(error.code), ": ",
                                error.message, " (raised by ", error.task, ")");

@@ -1,5 +1,5 @@
 // GroupWorld: one run of a scenario of workers in step, without ps or coordinator: the workers,
-// what starts them again, the faults, and the judge.
+// the loops that start them again, the faults, and the judge.
 //
 // A worker is a process of MultiWorkerMirroredStrategy in small: it joins its group, takes the
 // chief's newest checkpoint, and in each step has the others' shares added to its own and to its

@@ -1,5 +1,5 @@
-// What a coordinator's life promises, against the values at its end: what it began with, and each
-// closure since, less what is reported lost.
+// Judges a coordinator's life by the values at its end: they must be those it began with, and each
+// closure since, less the updates that are reported lost.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace cairn::simulation {
 
-// What a life began with: the values that it restored, and what their checkpoint counts as
-// committed.
+// The state that a life began with: the values that it restored, and the sums of the elements that
+// their checkpoint counts as committed.
 struct Base {
   Values values;
   Due due;

@@ -41,7 +41,7 @@ struct Program {
   Program(ParameterServerStrategy& strategy, const Scenario& scenario);
 };
 
-// What the closures for these elements of the data (by their places in it) add to the tables.
+// The sums that the closures for these elements of the data (by their places) add to the tables.
 struct Due {
   RowCounts rows, hashed;
 };

@@ -84,8 +84,8 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   return fault;
 }
 
-// What comes together where a machine room loses power, or where what killed a process is still
-// there when it is back.
+// Faults that come together where a machine room loses power, or where the cause that killed a
+// process is still there when it is back.
 std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
   Fault first{.kind = Kind::kKillChief, .at_closure = draw.between(0, scenario.closures - 1)};
   first.then = draw.time(microseconds(1), microseconds(5'000));
@@ -97,7 +97,7 @@ std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
     blow.back().a = a;
   };
   const int what = draw.index(4);
-  if (what == 0) {  // everybody
+  if (what == 0) {  // all processes
     for (int i = 0; i < scenario.ps; ++i) add(Kind::kKillPs, i);
     for (int i = 0; i < scenario.workers; ++i) add(Kind::kKillWorker, i);
   } else if (what == 1) {
@@ -121,16 +121,16 @@ void draw_program(Scenario& scenario, Mix mix) {
   scenario.updates = draw.index(2) == 0 ? Updates::kAssigned : Updates::kByRule;
   const bool wide = draw.index(2) == 0;
   if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
-  // what pulls nothing is never stale
+  // updates of closures that pull nothing are never stale
   if (mix == Mix::kBounded) scenario.updates = Updates::kByRule;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
-  // now and then what assigns, and so runs alone
+  // now and then closures that assign, and so run alone
   if (in_rounds(mix) && draw.index(4) != 0) scenario.updates = Updates::kByRule;
   // a closure has hundreds of rows anyway
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
 
-// Faults strike while there is so much left to do that nobody has ended yet: a worker that is
+// Faults strike while there is so much left to do that no worker has ended yet: a worker that is
 // started again when the others have ended would wait for them in vain.
 Scenario group_scenario(std::uint64_t seed) {
   Draw draw(seed, "scenario of a group");

@@ -17,7 +17,7 @@ struct Fault {
     kKillChief,  // `a`: which; it is started again after `lasts`
     // connections between hosts `from` and `to` end and cannot be made
     kCut,
-    kPartition,  // what `from` sends to `to` does not arrive
+    kPartition,  // messages from `from` to `to` do not arrive
     kPartitionBoth,
     // a request or its answer is lost, and the connection with it
     kDropNext,
@@ -28,7 +28,7 @@ struct Fault {
     // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send
     // there
     kZombie,
-    kSlow,  // what `from` sends and is sent takes `a` times as long
+    kSlow,  // messages to and from `from` take `a` times as long
   };
   Kind kind = Kind::kKillWorker;
   int a = 0;
@@ -90,7 +90,7 @@ struct Scenario {
   std::string str() const;  // a few lines for people
 };
 
-// What the numbers are drawn from.
+// The kind of scenarios that the numbers are drawn for.
 enum class Mix : std::uint8_t {
   kEverything,  // small jobs, every kind of fault
   // 10,000 closures on 4 workers at depth 1 (odd seeds) or 4, 1,000 rows over 2 ps; workers and

@@ -80,14 +80,14 @@ TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
     expect_good(Mix::kHybrid, "hybrid", seed);
 }
 
-// Somebody else took the lock on the tables between a restore's question whether it is free and its
-// own taking it.
+// In these seeds another coroutine took the lock on the tables after a restore had found it free,
+// and before the restore took it.
 TEST(Simulation, APsThatComesBackWhileACheckpointIsRestoredIsAttachedBeforeOrAfter) {
   expect_good(Mix::kEverything, "everything", 1'030'013'884);
   expect_good(Mix::kBounded, "bounded", 1'030'000'751);
 }
 
-// What the bound holds back is there to be held back: the same job without it is staler.
+// The bound has something to hold back: the same job without it is staler.
 TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
   set_log_level(LogLevel::kOff);
   Scenario scenario = make_scenario(3, Mix::kBounded);
@@ -108,7 +108,7 @@ TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
 TEST(Simulation, WorkersInStepNameWhoIsLostAndGoOnFromTheirCheckpoint) {
   for (std::uint64_t seed = 1; seed <= effort(20); ++seed)
     expect_good(Mix::kGroups, "groups", seed);
-  // One has all that it wants and leaves while another still tells it of a call.
+  // A worker has all that it wants and leaves while another still reports a call to it.
   expect_good(Mix::kGroups, "groups", 950000462);
 }
 

@@ -77,7 +77,7 @@ class World final : private ps::PushObserver {
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Base base_;                               // of this life
-  std::map<int, std::int64_t> base_lacks_;  // what each ps lacked in it
+  std::map<int, std::int64_t> base_lacks_;  // updates that each ps lacked in it
   std::string base_checkpoint_;
   int lives_ = 0, counted_life_ = 0;
   bool ended_ = false, chief_dies_ = false;

@@ -150,7 +150,7 @@ TEST(CheckpointFolder, PruningKeepsTheNewestAndTheirBases) {
   Manifest delta = write_checkpoint(disk, *store, folder.path(5), 5);
   delta.base = CheckpointFolder::name(3);
   commit(disk, folder.path(5), delta);
-  write_database(*store, folder.path(6) + "/ps-0-shard-0");  // what a failed save left
+  write_database(*store, folder.path(6) + "/ps-0-shard-0");  // the remains of a failed save
 
   EXPECT_THAT(folder.prune(2, {.session = delta.session, .ancestors = {}}),
               ElementsAre("c/ckpt-00000001", "c/ckpt-00000002", "c/ckpt-00000006"));

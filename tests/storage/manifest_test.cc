@@ -67,7 +67,7 @@ TEST(Manifest, EveryFlippedByteAndEveryCutIsDataLoss) {
   }
 }
 
-// What a program's manifest holds before its checksum, and the same with a right one.
+// The text of a program's manifest before its checksum, and the same with a right one.
 std::string body_of(const Manifest& manifest) {
   const std::string text = to_text(manifest);
   return text.substr(0, text.rfind(" \"crc32c\""));
@@ -105,7 +105,7 @@ TEST(Manifest, ListsWithinListsBeyondAllMeasureAreDataLoss) {
   EXPECT_THROW(parse_manifest(sealed(body), "MANIFEST.json"), DataLossError);
 }
 
-// Under a right checksum: somebody else's program wrote it.
+// Under a right checksum: another program wrote it.
 std::string with(const std::string& field, const std::string& value) {
   std::string body = body_of(full_manifest());
   const std::size_t at = body.find("\"" + field + "\": ") + field.size() + 4;

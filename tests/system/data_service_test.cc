@@ -30,7 +30,7 @@ class DataServiceProcesses : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   std::string address(const std::string& name) const { return "unix:" + folder_ + "/" + name; }
-  // Nobody waits until it listens: who calls it tries again.
+  // Does not wait until the process listens: its callers try again.
   void start(const std::string& name, std::vector<std::string> flags) {
     tools::Command command;
     command.arguments = {CAIRN_PROGRAMS "/cairn-data", "--listen", address(name)};
@@ -85,7 +85,7 @@ TEST_F(DataServiceProcesses, EveryElementComesThoughAWorkerAndTheDispatcherAreKi
   EXPECT_EQ(reader.statistics().duplicates(), elements - 1000);
 }
 
-// What several consumers of one job were handed, counted by value.
+// The elements that several consumers of one job were handed, counted by value.
 class Consumed {
  public:
   // On a thread of its own, to the end.
@@ -185,7 +185,7 @@ TEST_F(DataServiceProcesses, UpStartsThemShowsThemAndBringsThemBack) {
   EXPECT_NE(said.find("data_worker 0"), std::string::npos) << said;
 }
 
-// A job over four files, which is learnt by whoever reads them, on one ps and two workers.
+// A job over four files that a model can learn, on one ps and two workers.
 class JobsOverADataService : public DataServiceProcesses {
  protected:
   JobsOverADataService() {

@@ -60,7 +60,7 @@ struct FashionMnistUnder : FashionMnist, ::testing::WithParamInterface<const cha
 };
 
 // Three seeds of another library's program for the same network came to 0.8675, 0.8675 and 0.8682.
-// What it has learnt predicts the same bits of every test image in a process that knows no network.
+// The saved model predicts the same bits for every test image in a process without the network.
 TEST_P(FashionMnistUnder, IsToldApartAfterFiveEpochs) {
   const std::string model = folder_.path() + "/model", own = folder_.path() + "/own.csv";
   ChildProcess child = start(GetParam(), {"--model=" + model, "--predictions=" + own}, "output");

@@ -16,7 +16,7 @@ namespace {
 struct ShortProgram {
   std::string name;
   std::string figure;  // how its last line is read
-  double bar;          // what does not learn stays below it
+  double bar;          // a model that does not learn stays below it
 };
 
 class ShortPrograms : public ::testing::TestWithParam<ShortProgram> {

@@ -124,8 +124,8 @@ TEST_F(TrainStrategies, ACheckpointGoesOnUnderAnotherStrategyAndWithNothingLeftT
   EXPECT_NEAR(auc(), after, 1e-6);
   EXPECT_EQ(run("ckpt", {"verify", report()["checkpoint"].get<std::string>()}), 0) << output();
 
-  // What parameter servers save without a step is the whole model, too: twice, for the second run
-  // reads what the first one saved.
+  // Parameter servers save the whole model without a step, too: twice, since the second run reads
+  // the checkpoint that the first one saved.
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(train({"--steps", "80", "--resume", "latest", "--strategy", "parameter_server",
                      "--ps", "2", "--workers", "1"}),

@@ -20,7 +20,7 @@ OpTypes infer_cumsum(const OpInputs& in) {
   return {in.types[0]};
 }
 
-// What is added is bounded by itself, since no input as large stands behind it.
+// The padding alone is bounded here, since no input as large stands behind it.
 OpTypes infer_pad(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   infer::want_dtype(in, 1, {in.types[0].dtype});
@@ -50,7 +50,7 @@ Arrays grad_cumsum(const Array& y, const Array& dy) {
                  {told.get<bool>("exclusive"), !told.get<bool>("reverse")})};
 }
 
-// What was added is cut off, and what was cut off gets zeros.
+// The gradient loses the padding, and has zeros in place of elements that were cut off.
 Arrays grad_pad(const Array& y, const Array& dy) {
   const Attributes& told = y.node()->attributes;
   if (y.dtype() != DType::kFloat32) return {};

@@ -1,4 +1,4 @@
-// What the replicas of a step compute together.
+// Operations that the replicas of a step compute together.
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"

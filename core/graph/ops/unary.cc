@@ -70,8 +70,8 @@ bool is_float(DType dtype) {
 }
 
 using Arrays = std::vector<Array>;
-// Where the derivative can be told by the result y, it is: y is there already. For example y = e^x
-// has dy/dx = y, and y = x^(-1/2) has -y^3 / 2.
+// Where the result y gives the derivative, the gradient uses y, which is there already. For example
+// y = e^x has dy/dx = y, and y = x^(-1/2) has -y^3 / 2.
 Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
 Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(operand(y))}; }
 Arrays grad_exp(const Array& y, const Array& dy) { return {dy * y}; }
@@ -101,7 +101,7 @@ Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0
 // y = log(1 + e^x) has dy/dx = e^x / (1 + e^x), which is sigmoid(x).
 Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
 Arrays grad_passed_on(const Array&, const Array& dy) { return {dy}; }
-// What is learnt from a value that was checked depends on the check.
+// The gradient of a checked value depends on the check.
 Arrays grad_check_numerics(const Array& y, const Array& dy) { return {after(dy, y)}; }
 // Only between floating-point types: what is rounded to integers has no derivative.
 Arrays grad_cast(const Array& y, const Array& dy) {

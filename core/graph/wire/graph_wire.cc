@@ -171,7 +171,7 @@ namespace {
 
 // An upper bound of what the constants take, before memory is asked for.
 std::size_t constant_bytes(const Graph& graph) {
-  // Strings are left out, since they cannot be told from their number; the message is measured
+  // Strings are left out, since their number does not give their bytes; the message is measured
   // again when it is made.
   std::size_t bytes = 0;
   for (const Node& node : graph.nodes)
@@ -187,7 +187,7 @@ std::size_t constant_bytes(const Graph& graph) {
                                  ": pass large values as arguments or keep them in variables"));
 }
 
-// Bytes beyond the end read as zeros; the length, which is hashed too, tells such texts apart.
+// Bytes beyond the end read as zeros; the length is hashed too, so such texts still differ.
 std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t begin) {
   std::uint64_t word = 0;
   if (begin < bytes.size())

@@ -1,5 +1,5 @@
-// What a graph must satisfy before anybody plans or runs it. Graphs come over a wire: nothing in
-// them is taken on trust.
+// The conditions that a graph must meet before it is planned or run. Graphs come over a wire:
+// nothing in them is taken on trust.
 #include <unordered_set>
 
 #include "core/graph/graph.h"
@@ -70,7 +70,7 @@ void verify_node(const Graph& graph, std::size_t place) {
               found);
 }
 
-// What nodes refer to is verified before the nodes.
+// Verifies the declarations that nodes refer to; the nodes come after them.
 void verify_declarations(const Graph& graph) {
   if (graph.nodes.size() > kGraphNodesMax)
     infer::fail("the graph has ", graph.nodes.size(), " nodes; at most ", kGraphNodesMax);

@@ -22,7 +22,7 @@ std::size_t checked_bytes(const cairn::TensorType& type) {
       throw InvalidArgumentError(
           str("a value's shape ", type.shape.to_string(), " has an unknown dimension"));
     empty = empty || d == 0;
-    // the others are bounded all the same: somebody multiplies those of a row
+    // the others are bounded all the same: a row's dimensions are multiplied elsewhere
     if (d == 0) continue;
     if (d > kElementsMax / elements)
       throw InvalidArgumentError(str("the shape ", type.shape.to_string(), " is too large"));
@@ -48,8 +48,8 @@ Tensor read_strings(TensorData::Reader in, const cairn::TensorType& type) {
 void check_data(const cairn::TensorType& type, capnp::Data::Reader data) {
   if (checked_bytes(type) != data.size())
     throw InvalidArgumentError(str(data.size(), " bytes came for a tensor ", type.to_string()));
-  // To read a bool that is neither 0 nor 1 is undefined in C++, and the bytes may come from
-  // anybody.
+  // Reading a bool that is neither 0 nor 1 is undefined behaviour in C++, and the bytes may come
+  // from any peer.
   if (type.dtype == DType::kBool)
     for (kj::byte b : data)
       if (b > 1)

@@ -18,7 +18,7 @@ namespace cairn::wire {
 
 inline constexpr int kRankMax = 16;
 inline constexpr std::size_t kNameBytesMax = 4096;
-// of a variable: more is nobody's model
+// of a variable: no model needs more
 inline constexpr std::int64_t kElementsMax = std::int64_t{1} << 46;
 // of one tensor, by the encoding
 inline constexpr std::size_t kDataBytesMax = (std::size_t{1} << 29) - 1;

@@ -1,4 +1,4 @@
-// What the files of elementwise operations give each other.
+// Declarations that the files of elementwise operations share.
 #pragma once
 #include "core/kernels/cpu/elementwise.h"
 

@@ -39,8 +39,8 @@ KernelRun prepare_batch_matmul(const KernelTypes& types) {
 }
 
 // A product whose operands are rounded to bfloat16 at each run, into buffers that the plan keeps;
-// oneDNN sums the products in float32. Transposition costs nothing here: it is told by the strides
-// of the description.
+// oneDNN sums the products in float32. Transposition costs nothing here: the strides of the
+// description express it.
 class NarrowProduct {
  public:
   NarrowProduct(const Gemm& s, dnnl::matmul::primitive_desc plan, const dnnl::memory::desc& a,

@@ -16,7 +16,7 @@ using dnnl::memory;
 const auto kScaleAndShift =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-// What both kinds need: the forms of the table, of a vector beside its last axis, and of the
+// Needed by both kinds: the forms of the table, of a vector beside its last axis, and of the
 // statistics.
 struct Normalisation {
   memory::desc x, vector, statistic;

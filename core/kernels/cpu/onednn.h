@@ -1,4 +1,4 @@
-// What the kernels that go to oneDNN share: primitives on the calling thread whose buffers are made
+// Shared by the kernels that go to oneDNN: primitives on the calling thread whose buffers are made
 // when they are prepared.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>

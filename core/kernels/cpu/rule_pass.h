@@ -19,7 +19,7 @@
 
 namespace cairn {
 
-// What a pass works on: `count` rows with numbers[i] and gradients values[i * dim ...]. `numbers`
+// The rows of one pass: `count` rows with numbers[i] and gradients values[i * dim ...]. `numbers`
 // null: rows 0 .. count - 1 in order.
 struct Pass {
   float* base;

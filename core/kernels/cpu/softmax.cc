@@ -68,8 +68,8 @@ CAIRN_CLONES void cross_entropy(Rows s, const float* labels, const float* x, flo
   }
 }
 
-// Labels come from data, so a label that is no class is the user's error and is told by example; it
-// would read past the row otherwise.
+// Labels come from data, so a label that is no class is the user's error, and the message names the
+// example. Without the check the kernel would read past the row.
 template <typename Id>
 void sparse_cross_entropy(Rows s, const Id* labels, const float* x, float* y) {
   for (std::int64_t r = 0; r < s.rows; ++r, x += s.n) {

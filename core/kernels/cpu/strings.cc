@@ -27,7 +27,7 @@ KernelRun prepare_hash(const KernelTypes& types) {
   };
 }
 
-// Whoever sent the graph may not have sorted the keys: then a key may be missed, and the position
+// The sender of the graph may not have sorted the keys. Then a key may be missed, but the position
 // is within bounds all the same.
 template <typename Key>
 KernelRun find_key(std::int64_t n, std::int64_t sorted) {

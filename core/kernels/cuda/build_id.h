@@ -1,5 +1,5 @@
-// Tells builds apart whose programs and libraries cannot work together, because objects of C++ pass
-// between them.
+// Distinguishes builds whose programs and libraries cannot work together, because objects of C++
+// pass between them.
 #pragma once
 
 namespace cairn::cuda {

@@ -17,7 +17,7 @@ class CompiledKernels {
   explicit CompiledKernels(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   // For the device that this thread has chosen, of that compute capability. nullptr: there is no
-  // NVRTC, or CAIRN_NVRTC is 0, or the kernel could not be made, which standard error is told once.
+  // NVRTC, or CAIRN_NVRTC is 0, or the kernel could not be made, which stderr reports once.
   //   Errors  Internal: the device failed.
   //   Thread  any; one compiles at a time.
   std::shared_ptr<CompiledKernel> get(const KernelSource& source, int capability);

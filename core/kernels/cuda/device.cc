@@ -188,7 +188,7 @@ class QueueDevice final : public Device, public QueueOwner {
     std::unique_ptr<Recording> recording_;
   };
 
-  // The row kernels, where somebody looks at what the device does.
+  // The row kernels of a device whose operations are timed or named.
   class SeenRows final : public RowKernels {
    public:
     explicit SeenRows(QueueDevice& device) : device_(device) {}
@@ -237,7 +237,7 @@ class QueueDevice final : public Device, public QueueOwner {
     QueueDevice& device_;
   };
 
-  // Whether anybody looks at single operations: a profiler, a trace, or CAIRN_GPU_TIMES.
+  // Whether single operations are watched: by a profiler, a trace, or CAIRN_GPU_TIMES.
   bool looked_at() const { return times_ != nullptr || names_; }
 
   template <typename Enqueue>
@@ -256,8 +256,8 @@ class QueueDevice final : public Device, public QueueOwner {
     };
   }
 
-  // Tells the queue what each run writes, if products have copies of it, and the driver, if it
-  // watches, what the run reads as well.
+  // Announces the writes of each run to the queue, if products have copies of them; and its reads
+  // and writes to the driver, if it watches.
   KernelRun watched(KernelRun run, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs, Arithmetic products) {
     const bool announces = queue_.driver().watches();
@@ -279,7 +279,7 @@ class QueueDevice final : public Device, public QueueOwner {
   Queue queue_;
   Trees fusion_;
   std::unique_ptr<RowKernels> rows_;
-  std::unique_ptr<OperationTimes> times_;  // nullptr: nobody asked
+  std::unique_ptr<OperationTimes> times_;  // nullptr: not wanted
   const bool names_ = queue_.driver().wants_names();
   SeenRows seen_rows_{*this};
 };

@@ -14,7 +14,7 @@ class SpanSink;  // core/disk/trace.h
 namespace cairn::cuda {
 
 struct DeviceOptions {
-  SpanSink* trace = nullptr;  // told of each operation, if it wants that; null: nobody is
+  SpanSink* trace = nullptr;  // gets a span of each operation, if it wants them; null: none
   std::string model;          // for Device::figures()
   std::size_t memory_bytes = 0;
 };

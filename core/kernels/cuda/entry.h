@@ -1,6 +1,6 @@
 // How a process and libcairn_cuda.so meet: the process loads the library at run time and calls
-// these. Both are of one build, which build_id() tells; nothing else of the library is called
-// before.
+// these. Both must be of one build, so build_id() is compared before anything else of the library
+// is called.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -23,7 +23,7 @@ struct OpenedDevice {
   int compute_capability = 0;  // 90 for 9.0
 };
 
-// What this process has compiled so far: kernels of elementwise trees.
+// The kernels of elementwise trees that this process has compiled so far.
 struct CompiledFigures {
   std::string text;  // "by NVRTC 13.0", or why there are none and trees are interpreted
   int trees = 0;     // that were given a kernel
@@ -32,7 +32,7 @@ struct CompiledFigures {
   int failed = 0;    // could not be made
 };
 
-// What open_devices() found. `absent` says in words why there is none, or none more.
+// The devices that open_devices() found. `absent` says in words why there is none, or none more.
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
   std::string absent;

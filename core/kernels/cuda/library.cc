@@ -25,7 +25,7 @@ std::vector<std::filesystem::path> candidates() {
   return {folder / kFile, folder.parent_path() / "lib" / kFile};
 }
 
-// Tells a machine without a GPU from one whose GPU has no driver.
+// Distinguishes a machine without a GPU from one whose GPU has no driver.
 std::string no_driver_text() {
   const std::vector<std::string> found = gpus_on_bus();
   if (found.empty()) return "this machine has no NVIDIA driver (libcuda.so.1 is not found)";

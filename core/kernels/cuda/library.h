@@ -9,8 +9,8 @@
 
 namespace cairn {
 
-// The library lies beside the program, in ../lib of it, or where CAIRN_CUDA_LIBRARY says. A
-// program that is told CAIRN_CUDA_LIBRARY=none uses no GPU.
+// The library lies beside the program, in ../lib of it, or where CAIRN_CUDA_LIBRARY says. With
+// CAIRN_CUDA_LIBRARY=none the program uses no GPU.
 const cuda::OpenedDevices& gpus();
 
 // Where NVIDIA's GPUs are on this machine's PCI bus, as "0000:1b:00.0", in that order, whether it

@@ -35,7 +35,7 @@ TEST(ReduceAll, AddsInTheOrderOfTheRanksAndLeavesTheSameBitsEverywhere) {
   }
 }
 
-// What `order` says of element i of `all`, added one after another.
+// Element i of `all`, summed one value after another in the order that `order` fixes.
 float sum_of(SumOrder order, const std::vector<Tensor>& values, std::size_t i, std::size_t all) {
   std::vector<float> own;
   for (const Tensor& each : values) own.push_back(each.values<float>()[i]);

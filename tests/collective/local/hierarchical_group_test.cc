@@ -283,7 +283,7 @@ TEST(HierarchicalGroup, ALostProcessIsUnavailableNamingItsTaskOnAllReplicasOfThe
 
 // ---- overlap ----
 
-// What the processes are asked; the rest is a group of one.
+// Records the calls to the processes; the rest is a group of one.
 class Asked final : public Collective {
  public:
   int rank() const override { return one_->rank(); }

@@ -1,4 +1,4 @@
-// What the members of a group push, made one push.
+// The pushes of a group's members, made one push.
 #include "collective/local/shared_updates.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ Update rows(VariableId variable, std::vector<std::int64_t> ids, std::vector<floa
           .shares = shares};
 }
 
-// What each member gets for its list.
+// The result of each member for its list.
 Lists merged(Lists lists) {
   Members members = make_thread_group(static_cast<int>(lists.size()));
   Lists results(lists.size());

@@ -124,7 +124,7 @@ TEST(ThreadGroup, GatheredAndBroadcastTensorsAreTheMembersOwn) {
 }
 
 // The member leaves with an all-reduce that it has begun and that another computes: its memory goes
-// with it, so nobody may write there afterwards. (A sanitizer sees it if somebody does.)
+// with it, so no thread may write there afterwards. (A sanitizer sees such a write.)
 TEST(ThreadGroup, NothingIsWrittenToTheMemoryOfAMemberThatHasLeft) {
   for (int round = 0; round < 20; ++round) {
     Members members = make_thread_group(2);

@@ -51,7 +51,7 @@ class SimGroup {
   void start_all() {
     for (int rank = 0; rank < size(); ++rank) start(rank);
   }
-  // What each member's forming came to.
+  // The outcome of each member's forming.
   std::vector<std::string> form_all() {
     return all([](PeerGroup& member) { return outcome_of(member.form()); });
   }
@@ -59,7 +59,7 @@ class SimGroup {
     start_all();
     for (const auto& error : form_all()) ASSERT_EQ(error, "");
   }
-  // What the promise of each member that is there came to.
+  // The outcome of the promise of each member that is there.
   template <typename Ask>
   std::vector<std::string> all(Ask ask) {
     std::vector<kj::Promise<std::string>> asked;

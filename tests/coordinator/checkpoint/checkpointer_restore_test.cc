@@ -99,7 +99,7 @@ TEST_F(Restores, DuringWhichAPsIsLostEndOnceItIsRebuiltFromTheSameCheckpoint) {
   EXPECT_THAT(fake_ps(0).calls_of("restore"), ElementsAre("restore " + checkpoint));
 }
 
-// Its connection is sound, so that nobody would find it lost.
+// The ps's connection is sound, so that the coordinator does not find it lost by itself.
 TEST_F(Restores, GiveAPsItsRowsAgainThatCouldNotTakeThemAtFirst) {
   fake_ps(1).script.fail<UnavailableError>("restore", "the disk is away");
   auto restored = begin_restore(checkpoint);

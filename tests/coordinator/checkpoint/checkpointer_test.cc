@@ -103,7 +103,7 @@ TEST_F(Saves, DuringWhichAPsIsLostBeginAnewOnceItIsBack) {
   lose(1);
   run_for(seconds(1));
   EXPECT_FALSE(ended(saved));
-  EXPECT_FALSE(left_over(kFirst));  // what was written is swept
+  EXPECT_FALSE(left_over(kFirst));  // the checkpoint's files are swept
   EXPECT_THAT(fake_ps(0).calls_of("drop"), ElementsAre("drop 1"));
   EXPECT_FALSE(sources.writing);  // the ps is not to wait for this save, which waits for the ps
 

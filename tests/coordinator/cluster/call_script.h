@@ -1,5 +1,5 @@
-// What becomes of the calls that a fake task is asked: each is answered at once, unless the test
-// has it wait or fail.
+// CallScript: the outcome of calls to a fake task. Each is answered at once, unless the test has it
+// wait or fail.
 #pragma once
 #include <kj/async.h>
 

@@ -1,4 +1,4 @@
-// The far end of a lane, played by a test: it notes what it is sent, and answers when told to.
+// The far end of a lane, played by a test: notes the closures it is sent, and answers on request.
 #pragma once
 #include <gtest/gtest.h>
 

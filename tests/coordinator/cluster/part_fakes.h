@@ -34,7 +34,7 @@ class FakeProcess {
     acceptor_ = std::make_unique<rpc::Acceptor>(
         ground_.network.host(name_), rpc::Address::parse(address()), door, std::move(endpoints));
   }
-  // As after SIGKILL: its connections end, and nobody listens.
+  // As after SIGKILL: its connections end, and new ones are refused.
   void crash() {
     ground_.network.crash(name_);
     acceptor_.reset();
@@ -118,7 +118,7 @@ class FakePs {
   std::vector<std::string> calls;  // "configure", "restore /c/1", "fence", "open", "mark 3", ...
   std::vector<std::vector<VariableId>> tables;  // with which each call of configure came
   std::vector<Fence> fences;
-  AppliedClosures applied;  // what its shards tell a mark
+  AppliedClosures applied;  // its shards' answer to a mark
 
  private:
   static constexpr rpc::Role kRole = rpc::Role::kPs;
@@ -160,7 +160,7 @@ class FakePs {
       }
       return noted(str("mark ", context.getParams().getAttempt()));
     }
-    // A shard that is told to forget what it is saving stops at once.
+    // If a mark is dropped while its shard saves, the save stops at once.
     kj::Promise<void> dropMark(DropMarkContext context) override {
       ps.script.break_off<CancelledError>("save", "the mark was dropped while it was saved");
       return noted(str("drop ", context.getParams().getAttempt()));

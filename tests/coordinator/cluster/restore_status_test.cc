@@ -1,4 +1,4 @@
-// What a restore matches and what it does not: an error that lists it all, unless a partial restore
+// RestoreStatus: parts that do not match are an error that lists them all, unless a partial restore
 // is expected.
 #include "coordinator/cluster/restore_status.h"
 

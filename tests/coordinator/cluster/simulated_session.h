@@ -38,7 +38,7 @@ struct SimulatedSession {
   void run_for(Duration time) { reactor.advance(time); }
 };
 
-// A ps that is there and has no shard: whatever is told to all of its shards has been told.
+// A ps that is there and has no shard: a call to all of its shards is done at once.
 inline Ps& add_ps(ClusterMembers& members) {
   auto ps = std::make_unique<Ps>();
   ps->index = static_cast<std::uint32_t>(members.ps.size());

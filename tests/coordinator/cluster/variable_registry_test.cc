@@ -89,7 +89,7 @@ TEST(Registry, NothingLiesBesideWhatIsInPartsOrUnknown) {
   registry.create(variable("table", {4, 1}));
   EXPECT_THROW(registry.create(variable("v", {}), "table"), InvalidArgumentError);
   EXPECT_THROW(registry.create(variable("v", {}), "tabel"), NotFoundError);
-  EXPECT_EQ(registry.create(variable("v", {}))->name, "v");  // what was refused used up no name
+  EXPECT_EQ(registry.create(variable("v", {}))->name, "v");  // refused ones used up no name
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ Function step_of(Strategy& strategy, const Counters& counters) {
   });
 }
 
-// What the ps answers does not reach worker 1 for a while; the coordinator reaches all three.
+// The ps's answers do not reach worker 1 for a while; the coordinator reaches all three.
 TEST(BoundedStaleness, AClosureThatStandsStillIsNamedInTheStatus) {
   SimulatedCluster cluster(cluster_of(2, Consistency::bounded(2)));
   ClusterCoordinator coordinator(cluster.strategy());

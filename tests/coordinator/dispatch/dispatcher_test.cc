@@ -76,7 +76,7 @@ struct Dispatching : ::testing::Test {
     session.queue.put(closure);
     return closure;
   }
-  // What was scheduled is sent, and has arrived.
+  // On return the scheduled closures were sent, and have arrived.
   void send() {
     dispatcher.pump();
     settle();
@@ -339,7 +339,7 @@ TEST_F(Gate, LetsAClosureWithoutVariablesPass) {
 }
 
 TEST_F(Gate, HasNewTablesMadeForTheClosureThatNeedsThem) {
-  members.ps.front()->ready = false;  // nobody to make them
+  members.ps.front()->ready = false;  // no ps makes them
   auto closure = std::make_shared<Closure>();
   closure->function = function;
   closure->oldest_layout = tables.synced_version() + 1;

@@ -360,7 +360,7 @@ Duration time_with_a_slow_worker(Consistency consistency) {
     for (int i = 0; i < times; ++i) coordinator.schedule(train);
     coordinator.join(kPatience);
   };
-  update(40);  // everybody is connected, and has the function
+  update(40);  // all tasks are connected, and have the function
   const Duration from = cluster.reactor().now();
   update(400);
   EXPECT_EQ(coordinator.stats().updates, 440u);
@@ -374,7 +374,7 @@ TEST(SynchronousRounds, ASlowWorkerCostsLessWithABackupWorkerOrABoundOnStaleness
   const Duration all = time_with_a_slow_worker(Consistency::synchronous());
   const Duration without_the_slowest = time_with_a_slow_worker(Consistency::synchronous(1));
   const Duration bounded = time_with_a_slow_worker(Consistency::bounded(4));
-  // --gtest_output=xml tells them: shares of the time of rounds that wait for all, in thousandths.
+  // --gtest_output=xml has them: shares of the time of rounds that wait for all, in thousandths.
   RecordProperty("without_the_slowest", static_cast<int>(1000 * without_the_slowest / all));
   RecordProperty("bounded_by_4", static_cast<int>(1000 * bounded / all));
   EXPECT_LE(without_the_slowest, all / 2)

@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// What tests know of a lane beside its fake.
+// The incarnation of a lane on the engine's side, to compare with its fake's.
 inline std::uint64_t incarnation_of(const Lane& lane) { return lane.incarnation.number; }
 
 // A fixture with parts of its own calls stop() in its destructor, as Engine's does.
@@ -32,7 +32,7 @@ struct PartTest : ::testing::Test {
     for (Lane* lane : members.lanes) lane->tasks.reset();
   }
 
-  // ---- the cluster: "ps0", "worker0", ...; all connected, and nobody watches them yet ----
+  // ---- the cluster: "ps0", "worker0", ...; all connected, and not watched yet ----
   void start(std::size_t ps, std::size_t workers, std::uint32_t threads = 1) {
     while (members.ps.size() < ps) add_ps(threads);
     while (members.workers.size() < workers) add_worker(threads);
@@ -73,7 +73,7 @@ struct PartTest : ::testing::Test {
     session.queue.put(closure);
     return closure;
   }
-  // What was scheduled is sent, and has arrived.
+  // On return the scheduled closures were sent, and have arrived.
   void send() {
     dispatcher.pump();
     settle();
@@ -98,7 +98,7 @@ struct PartTest : ::testing::Test {
   bool ended(kj::Promise<T>& promise) {
     return promise.poll(ground.reactor.scope());
   }
-  // What it has come to, or its error.
+  // Waits for the promise: its result, or its error.
   template <typename T>
   T wait(kj::Promise<T>& promise) {
     return ground.reactor.wait(kj::mv(promise));

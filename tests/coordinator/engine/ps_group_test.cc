@@ -158,7 +158,7 @@ TEST_F(KeptPs, IsFencedAgainIfALaneIsLostBeforeItIsOpen) {
   EXPECT_THAT(fake_ps(0).fences, ElementsAre(FakePs::Fence{2, {2}}));
 }
 
-// Its rows are from an attempt that came to nothing: nobody knows which of them it has.
+// Its rows are from an attempt that came to nothing: it is not known which of them it has.
 TEST_F(KeptPs, AProcessThatIsLostAgainBeforeItServesIsRebuiltFromTheBeginning) {
   begin(2);
   have_checkpoint();

@@ -1,4 +1,4 @@
-// What a user may write for the memory that tables take on a device.
+// The texts by which a user sets the memory that tables take on a device.
 #include "core/base/device_cache.h"
 
 #include <gmock/gmock.h>

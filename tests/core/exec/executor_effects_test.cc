@@ -1,4 +1,4 @@
-// What a step reads and updates, in which order, and in how few calls.
+// The reads and updates of a step: which, in which order, and in how few calls.
 #include <gmock/gmock.h>
 
 #include "tests/core/executor_testing.h"

@@ -127,7 +127,7 @@ TEST(CustomRule, GoesOverTheWireAndComesBackAsTheSame) {
 }
 
 TEST(CustomRule, WithinTheOperationsOfAnotherIsRefused) {
-  const std::vector<std::byte> bytes = [] {  // of a rule that nobody holds any more
+  const std::vector<std::byte> bytes = [] {  // of a rule whose owners have gone
     Graph inner;
     Node node{find_op("update_variable"), {}, {{"variable", std::int64_t{0}}}, {}};
     node.attributes.set("rule", testing::own_adam());

@@ -35,7 +35,7 @@ TEST(ReducedShares, AreThoseOfDenseSumsAndTheUpdateGetsTheSumOfAll) {
   ASSERT_EQ(count_ops(graph, "all_reduce"), 1);
   const Node& update = update_of(graph);
   EXPECT_EQ(graph.nodes[static_cast<std::size_t>(update.inputs[0].node)].op->name, "all_reduce");
-  // What the function returns is still the replica's own.
+  // The function still returns the replica's own value.
   EXPECT_EQ(graph.nodes[static_cast<std::size_t>(graph.outputs[0].node)].op->name, "tanh");
 }
 

@@ -206,7 +206,7 @@ TEST_F(FakeDeviceDeathTest, ReadingItsMemoryWithoutACopyIsCaught) {
   EXPECT_THROW(device.copy(Device::Direction::kOut, memory.get(), bytes, 4), InternalError);
 }
 
-// What operations say of themselves, and what the CPU has kernels for.
+// The flags of operations agree with the kernels that the CPU has for them.
 TEST(CpuDevice, HasAKernelForEveryOperationThatIsComputed) {
   const DType floats[] = {DType::kFloat32, DType::kFloat32, DType::kFloat32};
   const DType bools[] = {DType::kBool, DType::kBool, DType::kBool};

@@ -30,7 +30,7 @@ using Ints = std::vector<Int>;
 constexpr Int kHuge = Int{1} << 62, kLeast = std::numeric_limits<Int>::min(),
               kMost = std::numeric_limits<Int>::max();
 
-// What the sample graph takes: images, filter, a table, rows for it, ids, row splits.
+// The arguments of the sample graph: images, filter, a table, rows for it, ids, row splits.
 std::vector<Tensor> sample_arguments() {
   Random random(5);
   auto floats = [&](Shape shape) {
@@ -133,7 +133,7 @@ Verdict judge(Graph graph) {
   return Verdict::kRan;
 }
 
-// What `value` could be instead, of its own type.
+// Other values of the same type that could stand in place of `value`.
 std::vector<AttributeValue> hostile_values(const AttributeValue& value) {
   std::vector<AttributeValue> all;
   const Ints numbers = {-2,           -1,    0,      1,    2, 3, 7, (Int{1} << 20) + 1,

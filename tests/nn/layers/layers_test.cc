@@ -13,7 +13,7 @@
 namespace cairn::nn {
 namespace {
 
-// What `body` gives for arguments of these types, traced with `creator` in scope.
+// The type of `body`'s result for these arguments, traced with `creator` in scope.
 template <typename F>
 TensorType traced_type(RecordingCreator& creator, const std::vector<TensorType>& arguments,
                        F body) {

@@ -60,7 +60,7 @@ TEST(InBatchSoftmax, LeavesOutNegativesThatAreTheRightItem) {
 TEST(InBatchSoftmax, PassesNoGradientToWhatIsLeftOut) {
   const Array scores = some_scores();
   Array loss = sum(in_batch_softmax(scores, {.ids = ids({3}, {7, 8, 7})}));
-  // What the higher of two scores that differ by 1 gets of the softmax.
+  // The softmax's share of the higher of two scores that differ by 1.
   const float share = 1 / (1 + std::exp(-1.0f));
   std::vector<float> gradient = numbers(grad(loss, {scores})[0]);
   ASSERT_EQ(gradient.size(), 9u);

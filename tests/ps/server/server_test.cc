@@ -55,7 +55,7 @@ TEST(ShardService, ErrorsKeepTheirCodeAndNameTheTask) {
   }
 }
 
-// What became of a call: "Code: message".
+// Sends the request. The error of the call, "Code: message".
 template <typename Request>
 std::string refusal(ShardClient& client, Request request) {
   try {

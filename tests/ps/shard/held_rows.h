@@ -23,7 +23,7 @@ class HeldRows final : public RowSource {
   void hold(const std::string& variable, std::int64_t row, float value) {
     held_[{variable, row}] = value;
   }
-  // What was asked for and not released yet.
+  // Fetches that were asked for and not released yet.
   std::vector<Fetching> fetching;
 
   // The first of these comes, in a block that says its rows' values.
@@ -40,7 +40,7 @@ class HeldRows final : public RowSource {
     while (!fetching.empty()) release();
   }
   void fail(std::exception_ptr error) { take_first().fetched({}, std::move(error)); }
-  // Those that were told to begin anew.
+  // The tables for which reset() was called.
   std::vector<std::string> resets;
 
   void find_elsewhere(const WantedRows& wanted, std::vector<std::int64_t>& elsewhere) override {

@@ -28,7 +28,7 @@ std::span<const float> floats_of(const Loan& loan) {
   return {reinterpret_cast<const float*>(loan.bytes().data()), loan.bytes().size() / sizeof(float)};
 }
 
-// By a reader that asks the loan, and by one that has somebody read who does not.
+// The parameter: whether the reader pins the loan, as for a thread that reads without asking it.
 class Loans : public testing::TestWithParam<bool> {
  protected:
   std::shared_ptr<Loan> lend(const Ids& rows) {
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, LoansOverSockets,
                            return info.param == rpc::Transport::kTcp ? "Tcp" : "Unix";
                          });
 
-// What another worker pushes while an answer is on its way is not in it.
+// A push of another worker while an answer is on its way does not change the answer.
 TEST_P(LoansOverSockets, AWorkerThatReadsLateReadsTheRowsAsTheyWere) {
   MemoryDisk disk;
   auto store = storage::make_memory_row_store(disk);

@@ -1,4 +1,4 @@
-// What happens to a shard while requests wait for rows: each is seen whole or not at all.
+// Events on a shard while requests wait for rows: each event sees a request whole or not at all.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -36,7 +36,7 @@ TEST_F(RowWaitsTest, AFenceRefusesWhatItsWorkerHasWaitingAndTheRetryElsewhereLan
   const auto lost = push(shard.step(1, 0, 1), {3, 5}, 1), other = push(shard.step(2, 0, 2), {5}, 2);
   shard.shard.fence(ShardHarness::kSession, 1, {});
   EXPECT_EQ(lost->code(), Code::kCancelled);
-  EXPECT_FALSE(other->waits());  // what it waited for has gone
+  EXPECT_FALSE(other->waits());  // the push it waited for has gone
   const auto retry = push(shard.step(1, 0, 2), {3, 5}, 1);
   source.release();
   EXPECT_FALSE(retry->pushed->duplicate);
@@ -49,7 +49,7 @@ TEST_F(RowWaitsTest, AnUpdateThatIsGivenUpFreesThoseBehindItButNotThoseBehindAno
   const auto first = push(shard.step(1), {3, 5}, 1), middle = push(shard.step(2), {5, 6}, 2),
              behind_middle = push(shard.step(3), {6}, 3), behind_both = push(shard.step(4), {5}, 4);
   shard.shard.give_up(middle->wait);
-  EXPECT_TRUE(middle->waits());  // nobody is told
+  EXPECT_TRUE(middle->waits());  // give_up() calls no callback
   EXPECT_FALSE(behind_middle->waits());
   EXPECT_TRUE(behind_both->waits());
   source.release();

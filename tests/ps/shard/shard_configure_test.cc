@@ -1,4 +1,4 @@
-// The tables that a shard is told to make, and sessions.
+// The tables that a shard is configured with, and sessions.
 #include <gmock/gmock.h>
 
 #include "tests/ps/shard/shard_fixture.h"

@@ -118,7 +118,7 @@ TEST(ShardPieces, WaitWhereTheyLieUntilThePushIsDoneOrLost) {
   const auto owner = std::make_shared<int>();
   push(1, 0, 0, owner);
   EXPECT_EQ(owner.use_count(), 2);
-  memory = {5, 5};  // as nobody may: it shows that there is no copy
+  memory = {5, 5};  // forbidden to callers: it shows that there is no copy
   push(1, 1, 1, nullptr);
   EXPECT_EQ(owner.use_count(), 1);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-5, -5, -5, -5, 0, 0, 0, 0));

@@ -1,4 +1,4 @@
-// What a pull answers, and which are refused.
+// The answers to pulls, and which pulls are refused.
 #include <gmock/gmock.h>
 
 #include "core/memory/arena.h"

@@ -36,7 +36,7 @@ TEST_F(ShardSlices, AreAppliedWhenTheyComeAndOnce) {
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, -1, 0, 0));
   EXPECT_TRUE(push(1, 2).duplicate);
   EXPECT_FALSE(push(1, 1).duplicate);
-  EXPECT_FALSE(push(1, 0).duplicate);  // what else there is of the push
+  EXPECT_FALSE(push(1, 0).duplicate);  // the rest of the push
   EXPECT_TRUE(push(1, 0).duplicate);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -1, 0, -1));
   EXPECT_EQ(shard.shard.counters().staged_bytes.load(), 0u);

@@ -34,7 +34,7 @@ class SnapshotOf {
     memory.update({RuleKind::kAssign, {}}, 1, places,
                   reinterpret_cast<const std::byte*>(values.data()));
   }
-  // What is taken of all blocks: the first parameter by row, in the order in which they come.
+  // Takes all blocks: each row with its first parameter, in the order in which they come.
   std::vector<std::pair<std::int64_t, float>> take_all() {
     std::vector<std::pair<std::int64_t, float>> rows;
     for (std::int64_t block = 0; block < snapshot.blocks(); ++block)

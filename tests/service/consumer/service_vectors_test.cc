@@ -10,7 +10,7 @@ namespace {
 using Values = std::vector<std::int64_t>;
 using ::testing::HasSubstr;
 
-// What no test knows may change what is asked.
+// A field that this test does not know may change the question, so that the test fails.
 bool knows(const Json& test, const std::set<std::string>& known) {
   for (const auto& [name, value] : test.at("in").items())
     if (!known.contains(name)) {

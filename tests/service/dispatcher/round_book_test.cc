@@ -82,7 +82,7 @@ TEST(RoundBook, ABookThatBeginsEmptyLearnsTheOrderFromTheGroup) {
   one.report(before);
   zero.here = one.here = {{kLeft, 0}, {kRight, 0}};
   zero.report(before);
-  EXPECT_EQ(one.report(before).rounds.size(), 2u);  // and zero was not told
+  EXPECT_EQ(one.report(before).rounds.size(), 2u);  // and zero has not learnt of them
 
   RoundBook after(2);
   EXPECT_THAT(zero.report(after).rounds, IsEmpty()) << "nobody knows yet what the others know";

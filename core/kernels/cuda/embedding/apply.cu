@@ -75,7 +75,7 @@ struct Job {
   __device__ const float* gradient(std::uint32_t source) const {
     return gradients + static_cast<std::int64_t>(source) * groups.source_floats;
   }
-  // What a row of the gradients is multiplied by.
+  // The factor of a gradient's row.
   __device__ float scale(std::uint32_t source) const {
     if (groups.bags == nullptr) return 1.0f;
     const std::int64_t length = __ldg(groups.bags + source + 1) - __ldg(groups.bags + source);

@@ -197,7 +197,7 @@ RowGroups::~RowGroups() = default;
 
 namespace {
 
-// What is the same for lookups of both kinds; `means` as GroupView::bags has it.
+// The common start of both kinds of lookups; `means` as GroupView::bags has it.
 void begin(RowGroups::Memory& m, std::int64_t count, const std::int64_t* means, int source_floats,
            Stream stream) {
   if (count < 0 || count > m.lookups_max)

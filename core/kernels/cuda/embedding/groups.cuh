@@ -1,4 +1,4 @@
-// What RowGroups holds: the occurrences of each row side by side, and the work that they make.
+// The contents of RowGroups: the occurrences of each row side by side, and the work that they make.
 #pragma once
 #include <cstddef>
 #include <cstdint>

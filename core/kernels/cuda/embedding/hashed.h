@@ -34,7 +34,7 @@ struct HashedOptions {
   std::int64_t filter_counters = 1 << 20;
 };
 
-// What a table's index holds.
+// The state of a table's index.
 struct IndexState {
   std::int64_t entries = 0;  // capacity
   std::int64_t ids = 0;      // entries in use

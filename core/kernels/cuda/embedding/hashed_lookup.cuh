@@ -4,11 +4,11 @@
 //   struct Initial { __device__ float operator()(std::int64_t table, std::int64_t id, int column)
 //                    const; };
 //
-// Entries only ever go from empty to claimed to numbered, within a launch. Whoever claims an entry
-// numbers it before it does anything else, and nobody waits inside of a loop iteration: a lane that
-// sees a claimed entry without a number looks again in its next iteration. So lanes of one warp may
-// have the same new id. Rows' contents are read by later launches alone, which is why relaxed
-// accesses suffice.
+// Entries only ever go from empty to claimed to numbered, within a launch. A lane that claims an
+// entry numbers it before it does anything else, and no lane waits inside of a loop iteration: a
+// lane that sees a claimed entry without a number looks again in its next iteration. So lanes of
+// one warp may have the same new id. Rows' contents are read by later launches alone, which is why
+// relaxed accesses suffice.
 #pragma once
 #include <cstdint>
 

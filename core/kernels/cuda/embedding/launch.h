@@ -1,4 +1,4 @@
-// What every launch here needs: CUDA's status as an Error, grid sizes, and device memory that ends.
+// Needed by every launch here: CUDA's status as an Error, grid sizes, and device memory that ends.
 #pragma once
 #include <cuda_runtime.h>
 

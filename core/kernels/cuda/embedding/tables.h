@@ -21,7 +21,7 @@
 
 #include "core/graph/rules/rule_def.h"
 
-struct CUstream_st;  // what a cudaStream_t points to
+struct CUstream_st;  // the target of a cudaStream_t
 
 namespace cairn::cuda {
 

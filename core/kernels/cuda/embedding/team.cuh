@@ -107,7 +107,7 @@ struct Row {
       part[v] = team.has(v) ? *reinterpret_cast<const float4*>(row + team.column(v))
                             : make_float4(0, 0, 0, 0);
   }
-  // For what nobody writes during the launch.
+  // For memory that no thread writes during the launch.
   __device__ void load_constant(const Team<S>& team, const float* row) {
 #pragma unroll
     for (int v = 0; v < S::kVectors; ++v)

@@ -45,7 +45,7 @@ KernelRun prepare_cumsum(Queue& queue, const KernelTypes& types) {
   }
 }
 
-// What an operation that only moves elements is prepared as, by their width.
+// Prepares an operation that only moves elements, by their width.
 template <template <typename> class Move, typename... Arguments>
 KernelRun by_width(DType dtype, Queue& queue, const Arguments&... arguments) {
   switch (dtype_bytes(dtype)) {

@@ -109,7 +109,7 @@ class Patches {
     constexpr std::int64_t kAlignment = 8;
     width_ = (p.taps() * channels + kAlignment - 1) / kAlignment * kAlignment;
     const std::int64_t bytes = width_ * static_cast<std::int64_t>(dtype_bytes(dtype()));
-    // What belongs to a part begins at a multiple of 16 bytes then.
+    // Each part's slices of the other values then begin at multiples of 16 bytes.
     part_ = std::max(kPatchBytes / std::max<std::int64_t>(bytes, 1) / 8 * 8, std::int64_t{8});
     part_ = std::min(part_, places_);
     memory_ = queue.shared_scratch(static_cast<std::size_t>(part_ * bytes));

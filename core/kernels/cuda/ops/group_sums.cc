@@ -60,7 +60,7 @@ class QueueMember final : public DeviceMember {
     begun_.pop_front();
   }
 
-  // What ends the stream's wait for a process that is lost is an abort, which is seen afterwards.
+  // If a process is lost, an abort ends the stream's wait; require_well() raises the error.
   void settle() override {
     if (reach_ == SumReach::kThisProcess) return;
     CAIRN_CHECK(begun_.empty(), "calls of the group are not finished");

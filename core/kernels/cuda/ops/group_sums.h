@@ -10,7 +10,7 @@
 
 namespace cairn::cuda {
 
-// What a CUDA device opens is one too.
+// An opened CUDA device is a QueueOwner too, which is how a member finds its queue.
 class QueueOwner {
  public:
   virtual Queue& queue() = 0;

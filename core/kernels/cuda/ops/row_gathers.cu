@@ -44,7 +44,7 @@ struct Lookups {
   }
 };
 
-// What becomes of a word on its way.
+// Copies a word unchanged.
 template <typename Word>
 struct Copied {
   using From = Word;
@@ -93,8 +93,8 @@ void gather_words(Queue& queue, const Lookups& set, const FaultSite& fault) {
 
 constexpr std::int64_t lowest_bit(std::int64_t of) { return of & -of; }
 
-// What all lookups of a set have in common. A narrow row would have all others copied in narrow
-// words.
+// The kind that all lookups of a set share. If a narrow row joined a set of wide ones, all would be
+// copied in narrow words.
 struct SetKind {
   DType table, ids, rows;
   std::int64_t word;  // elements that divide the rows, at most what a thread copies

@@ -31,7 +31,7 @@ template <typename T>
 using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                             std::type_identity<T>>::type;
 
-// What two values for one row come to.
+// Combines two values for one row.
 template <typename T>
 CAIRN_DEVICE T joined(EqualIds how, T a, T b) {
   switch (how) {

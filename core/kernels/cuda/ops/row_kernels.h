@@ -29,7 +29,7 @@ std::string id_text(std::string_view what, const TensorType& table, const Tensor
                     std::int64_t position, std::int64_t id);
 // All of a block's parameters, from the first row's to the last one's.
 Range range_of(const RowBlock& block);
-// Tells the driver, if it watches.
+// Passes the ranges to the driver, if it watches.
 void announce(Queue& queue, const std::vector<Range>& reads, const std::vector<Range>& writes);
 
 }  // namespace cairn::cuda

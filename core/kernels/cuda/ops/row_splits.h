@@ -26,7 +26,7 @@ CAIRN_DEVICE RowBounds rows_of(std::int64_t examples, std::int64_t rows, const s
   return {0, 0};
 }
 
-// What rows_of() reports to.
+// The site to which rows_of() reports.
 inline std::shared_ptr<const FaultSite> split_fault(Queue& queue, std::string_view op,
                                                     const KernelTypes& types, std::int64_t rows) {
   return queue.add_fault(

@@ -89,7 +89,7 @@ KernelRun prepare_cross_entropy(Queue& queue, const KernelTypes& types) {
   };
 }
 
-// A label that is no class is the data's error, and is told by example.
+// A label that is no class is the data's error; the message names the example.
 template <typename Id>
 KernelRun sparse_run(Queue& queue, const KernelTypes& types) {
   const Rows s = rows_of(types.inputs[1].shape);

@@ -120,8 +120,8 @@ class CudaCachedRows final : public CachedRows {
   std::size_t bytes() const override { return cache_ ? options_.bytes : 0; }
 
  private:
-  // What a row of the table takes on the device wherever it lies, and a place besides its row; see
-  // row_cache.h.
+  // Bytes on the device: of each row of the table, wherever it lies, and of each place, besides the
+  // row in it; see row_cache.h.
   static constexpr std::int64_t kBytesPerRow = 4, kBytesPerPlace = 16;
   // The bytes that a lookup of a batch takes: besides what the cache has for it, a candidate for a
   // victim in each of `lookahead` + 4 batches, and a copy of its id.
@@ -211,7 +211,7 @@ class CudaCachedRows final : public CachedRows {
   std::int64_t places_ = 0, lookups_max_ = 0;
   int lookahead_ = 0;
   std::deque<std::vector<Tensor>>
-      prepared_;  // their ids, which nobody else can then lie in place of
+      prepared_;  // their ids; held, so that no other tensor takes their address
   bool in_use_ = false;
   RowCache::Counts told_;
   std::optional<RowCache> cache_;

@@ -50,7 +50,7 @@ struct RowCache::Parts {
   Queue& queue;
   OrderedIds order;
   CacheView view{};
-  std::vector<std::shared_ptr<Memory>> memory;  // what `view` and `places` lead to
+  std::vector<std::shared_ptr<Memory>> memory;  // of `view` and `places`
   std::vector<Range> scratch;                   // of it, what no step reads
   // By batch, modulo lookahead + 1.
   std::vector<std::int32_t*> places;

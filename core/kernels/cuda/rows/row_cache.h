@@ -86,7 +86,7 @@ class RowCache {
   //           lie where those of the batch lookahead + 1 before did.
   //   Errors  FailedPrecondition: no batch is prepared, or one is in use.
   const std::int32_t* use();
-  // What the queue has been given so far is all that the batch in use does.
+  // Ends the use of a batch: all work that reads or changes its rows is on the queue by now.
   //   Errors  FailedPrecondition: none is in use.
   void release();
 
@@ -109,7 +109,7 @@ class RowCache {
   Queue& queue_;
   const RowBlock home_;
   const RowCacheOptions options_;
-  Queue ahead_;  // what prepares, beside the steps
+  Queue ahead_;  // of prepare(), beside the steps
   std::unique_ptr<Parts> parts_;
   std::shared_ptr<const FaultSite> no_room_, bad_id_;  // bad_id_ nullptr: no fault
   std::int32_t prepared_ = 0, released_ = 0;           // batches so far

@@ -32,7 +32,7 @@ CAIRN_DEVICE std::uint64_t dearness(const CacheEntry& entry, std::int64_t batch)
   return static_cast<std::uint64_t>(worth < 0 ? 0 : worth < kHighest ? worth : kHighest);
 }
 
-// Tells a driver that watches which places change, at the time when the kernels run.
+// Announces the places that change, when the kernels run, to a driver that watches.
 #ifdef __CUDACC__
 void announce_moves(Queue&, const CacheView&) {}
 #else

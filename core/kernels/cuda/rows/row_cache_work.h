@@ -8,7 +8,7 @@
 //      that the batches in flight and kSpareBatches more cannot fill it: there is always a victim,
 //      and a choice, and the work of a batch does not grow with the cache.
 //   3. Warps copy the victims' rows out, if they were changed, and the missing rows in.
-//   4. Every lookup is told its place.
+//   4. Every lookup gets its place.
 //
 // In flight are the batches that are prepared and not released. Batch b is prepared behind the
 // release of batch b - (lookahead + 1), so "last used after that one" is the same as "in flight":
@@ -28,7 +28,7 @@ struct alignas(16) CacheWord {
   std::uint64_t half[2];
 };
 
-// What lies in a place.
+// The state of a place.
 struct alignas(16) CacheEntry {
   static constexpr std::int64_t kEmpty = -1;
   std::int64_t row;
@@ -69,7 +69,7 @@ struct CacheVictims {
   std::int32_t *candidates, *places;
 };
 
-// What the kernels read and write: device memory, but for `home`.
+// The memory that the kernels read and write: the device's, but for `home`.
 struct CacheView {
   std::int64_t places, rows, words;       // of the cache, of the tables, of a row
   std::int64_t lookups, window, batches;  // of a batch; of places; in flight at most
@@ -93,12 +93,12 @@ struct CacheView {
 
 // Empties the cache.
 void clear_cache(Queue& queue, const CacheView& view);
-// Steps 1 to 4. `changes`: whether the batch's step may change its rows. `bad_id`, unless it has
-// no record, is told of ids that are out of range.
+// Steps 1 to 4. `changes`: whether the batch's step may change its rows. `bad_id`, unless it has no
+// record, gets the ids that are out of range.
 void find_requests(Queue& queue, const CacheView& view, OrderedIds& order, const Lookups& lookups,
                    std::int32_t batch, bool changes, const FaultSite& bad_id);
 void choose_victims(Queue& queue, const CacheView& view, std::int32_t batch);
-// `no_room` is told the number of requests for which there is no victim.
+// `no_room` gets the number of requests for which there is no victim.
 void exchange_rows(Queue& queue, const CacheView& view, std::int32_t batch, bool changes,
                    const FaultSite& no_room);
 void write_places(Queue& queue, const CacheView& view, std::int32_t* places);

@@ -242,8 +242,8 @@ class Update {
     walk.count = 1;
   }
 
-  // Where the driver watches, tells it what the update reads and writes: of each slot what lies
-  // between its first row and its last.
+  // If the driver watches, announces the memory that the update reads and writes: of each slot, all
+  // from its first row to its last.
   void announce(const RowBlock& block, const RuleRates* rates, const std::int64_t* numbers,
                 std::int64_t count, const std::byte* values) {
     if (!queue_.driver().watches()) return;

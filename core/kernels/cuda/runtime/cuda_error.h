@@ -11,7 +11,7 @@ namespace cairn::cuda {
 //   Errors  ResourceExhausted: no memory. Internal: everything else.
 inline void check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // an error that passes is not told twice
+  cudaGetLastError();  // clears the error, so that no later call reports it again
   const std::string text =
       str(what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
   if (status == cudaErrorMemoryAllocation) throw ResourceExhaustedError(text);

@@ -100,7 +100,7 @@ class SumMember {
   // Enqueues the member's part of the next call, the sums one after another. The owners of the
   // values stay the caller's.
   virtual void all_reduce(Stream stream, std::span<const DeviceSum> sums) = 0;
-  // All members have enqueued the oldest call of which this was not told yet.
+  // To be called once all members have enqueued the next call, in the order of the calls.
   //   Errors  Internal: a device or a link failed.
   virtual void all_have_begun() = 0;
   // Checks a group that spans processes. Call it after a stream has ended the group's calls.
@@ -119,8 +119,8 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // What this thread launches from now on is for this device. A thread may go from one device to
-  // another between steps.
+  // Makes this device the one on which this thread launches from now on. A thread may go from one
+  // device to another between steps.
   virtual void enter() {}
 
   // A group of the devices of different drivers of this one's kind, which is the first one here.
@@ -147,7 +147,7 @@ class Driver {
     std::atomic<std::uint64_t> found{0}, read{0};
   };
   CachedLookups& cached_lookups() { return cached_lookups_; }
-  // What of the host's memory was pinned for copies; kept by those who make them.
+  // The host's memory that is pinned for copies; each range stays so while add()'s result is kept.
   HostRanges& host_ranges() { return host_ranges_; }
   // How busy all processes kept the device in the last moments; nullopt: the driver does not say.
   virtual std::optional<int> busy_percent() { return std::nullopt; }
@@ -203,7 +203,7 @@ class Driver {
     return nullptr;
   }
 
-  // What `enqueue` puts on the stream is kept instead of run.
+  // Records the work that `enqueue` puts on the stream, instead of running it.
   virtual std::unique_ptr<Recording> record_work(Stream stream,
                                                  const std::function<void()>& enqueue) = 0;
 

@@ -17,7 +17,7 @@ struct FaultRecord {
   std::int64_t position, value;
 };
 
-// What a kernel reports through. Copied into kernels.
+// The place through which a kernel reports. Copied into kernels.
 struct FaultSite {
   FaultRecord* record = nullptr;  // in device memory
   int* any = nullptr;             // in pinned host memory: not 0 once there is a fault

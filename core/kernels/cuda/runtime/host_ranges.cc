@@ -27,7 +27,7 @@ void HostRanges::use(std::byte* begin, std::size_t bytes) {
   publish();
 }
 
-// Unpinned under the lock, so that nobody pins it again before.
+// Unpins under the lock, so that no other thread pins it again before.
 void HostRanges::remove(std::byte* begin) {
   const std::lock_guard hold(mutex_);
   Pinned& range = pinned_.at(begin);

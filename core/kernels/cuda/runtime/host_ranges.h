@@ -37,8 +37,8 @@ class HostRanges {
   std::shared_ptr<void> add(std::byte* begin, std::size_t bytes);
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
-  // What one thread knows of them. It looks at the list that all share only when that has changed,
-  // so that a copy takes no lock.
+  // One thread's view of the ranges. It looks at the list that all threads share only when that
+  // list has changed, so that a copy takes no lock.
   //   Thread  one at a time.
   class View {
    public:

@@ -1,4 +1,4 @@
-// What a process has allocated of a device's memory, by what it is for.
+// A process's allocations of a device's memory, by what they are for.
 #pragma once
 #include <array>
 #include <atomic>
@@ -29,9 +29,9 @@ class MemoryUse {
 
 // "79.6 GiB", "12.5 MiB", "128 bytes".
 std::string bytes_text(std::size_t bytes);
-// What a user is told who has run into the end of a device's memory: behind `missing`, which says
-// of which device and by how much, what this process has of it, what the bytes were for, and what
-// helps.
+// The message for a user whose device has no memory left: behind `missing`, which names the device
+// and the bytes it lacks, the message says how many bytes this process has of the device, what
+// these are for, and what helps.
 std::string exhausted_text(const std::string& missing, Use wanted, const MemoryUse& use);
 
 }  // namespace cairn::cuda

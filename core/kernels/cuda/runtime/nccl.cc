@@ -132,7 +132,7 @@ class Comms {
       std::this_thread::sleep_for(kPause);
     }
   }
-  // What is still on its way to other processes gets there first.
+  // Lets values that are on their way to other processes arrive first.
   void leave() noexcept {
     constexpr auto kPatience = std::chrono::seconds(5);
     try {
@@ -167,7 +167,7 @@ std::shared_ptr<Comms> connected_with_others(std::span<const int> ordinals,
   place.id.copy(id.bytes, sizeof id.bytes);
   const auto comms = std::make_shared<Comms>(ordinals.size(), place.timeout);
   NcclConfig config;
-  for (const int each : ordinals) choose(each);  // what fails does so before a group is open
+  for (const int each : ordinals) choose(each);  // an error here comes before a group is open
   check(nccl().group_start(), kWhat);
   int status = 0;
   for (std::size_t i = 0; i < ordinals.size() && has_begun(status); ++i) {

@@ -1,8 +1,8 @@
 // Nccl: NVIDIA's library for what several GPUs compute together, found at run time, since most
 // machines lack it and libcairn_cuda.so must not need it.
 //
-// What is declared of it here is the part of its interface that has been the same since its
-// version 2.10, and for groups of several processes since 2.14.
+// Declared here is only the part of its interface that has been the same since its version 2.10,
+// and for groups of several processes since 2.14.
 //   Source  NVIDIA Collective Communication Library, API reference.
 //   Thread  any.
 #pragma once
@@ -30,7 +30,7 @@ struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef, version = 21400;
   int blocking = 0;         // calls return kInProgress instead of waiting
-  int undefined = INT_MIN;  // what would be padding
+  int undefined = INT_MIN;  // in place of padding
 };
 
 // Its functions. 0 is success, and what they return else describe() says in words.
@@ -65,7 +65,7 @@ const Nccl& nccl();
 // process has one thread that looks at its environment.
 void connect_nccl_at_once();
 
-// What it can do between processes, as Driver has it.
+// NCCL's means to sum between processes, as Driver has them.
 DeviceSumMeans nccl_means(std::string chip);
 //   Errors  Internal: NCCL could not make one. It listens for members from now on.
 std::string new_nccl_id();

@@ -92,7 +92,7 @@ class Queue {
   void forget_copies() { copies_.clear(); }
 
   // Copies between the host and the device, in the order of the queue, through its pinned memory.
-  // What `from` names may change when copy_in() returns. A copy out is only begun: `to` has the
+  // The bytes at `from` may change when copy_in() returns. A copy out is only begun: `to` has the
   // bytes after wait(), and must stay until then or until drop_copies_out().
   //   `keeper`  keeps the host's bytes there, and unchanged. If they are pinned (host_ranges.h),
   //             they are copied straight from where they lie, or to there, and the queue has a

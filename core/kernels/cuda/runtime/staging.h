@@ -38,7 +38,7 @@ class Staging {
   // All streams that were given have been waited for: hands out what was fetched, and has all
   // blocks free.
   void deliver();
-  // What was fetched and not yet handed out is not wanted any more.
+  // Forgets the fetches that were not handed out yet.
   void drop() noexcept;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 // So many are read at the latest; a step that never gives the host a value would keep them all.
 constexpr std::size_t kPendingMax = 4096;
-// CUDA tells differences as a float: ten seconds apart, that is a microsecond exactly.
+// CUDA gives differences as a float: ten seconds apart, that is a microsecond exactly.
 constexpr double kAnchorMsMax = 10'000;
 
 }  // namespace
@@ -85,7 +85,7 @@ OperationTimes::~OperationTimes() {
     if (stream_ != nullptr) driver_.wait(stream_);
     collect();
   } catch (const Error&) {
-    // A device that has failed tells no times.
+    // A device that has failed reports no times.
   }
   for (const auto& [what, events] : pending_) free_.push_back(events);
   for (const auto& [first, second] : free_) {

@@ -48,7 +48,7 @@ class OperationTimes {
   std::vector<std::pair<Event, Event>> free_;
   std::vector<std::pair<std::string, std::pair<Event, Event>>> pending_;
   std::map<std::string, Total> totals_;
-  // An event, and when the host saw that it had been reached: the device's clock tells differences
+  // An event, and when the host saw that it had been reached: the device's clock gives differences
   // alone.
   Event anchor_ = nullptr;
   bool anchored_ = false;

@@ -8,7 +8,7 @@
 
 namespace cairn::cuda {
 
-// What is enqueued while it lives has a name. No driver: it has none.
+// Names the work that is enqueued while it lives. Without a driver it does nothing.
 class NamedRange {
  public:
   NamedRange(Driver* driver, const std::string& name) : driver_(driver) {

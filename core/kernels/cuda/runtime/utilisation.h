@@ -9,7 +9,7 @@ namespace cairn::cuda {
 class Utilisation {
  public:
   // Loads libnvidia-ml.so.1 if it is there; it stays for as long as the process. `bus`: the
-  // device's place on the PCI bus, as CUDA tells it.
+  // device's place on the PCI bus, as CUDA gives it.
   explicit Utilisation(const std::string& bus);
   // The utilisation by all processes in the driver's last sample, which is some tenths of a second
   // long. nullopt: there is no such library, or it does not say.

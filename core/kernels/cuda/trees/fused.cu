@@ -74,7 +74,7 @@ class Loaded {
   std::shared_ptr<const FaultSite> fault_;
 };
 
-// What of a tree the product itself computes, and what is left of the tree, over the product's
+// The part of a tree that the product itself computes, and the rest of the tree, over the product's
 // result.
 struct Absorbed {
   bool bias = false, relu = false;

@@ -129,7 +129,7 @@ CAIRN_DEVICE void store(std::byte* to, std::int64_t first, int count, std::uint8
     if (l < count) write_element(to, first + l, width, from[l]);
 }
 
-// What a program needs to run, beside the memory of its intermediate values.
+// Needed by a program to run, beside the memory of its intermediate values.
 struct ProgramRun {
   const ProgramStep* steps;
   const Leaf* leaves;

@@ -1,7 +1,7 @@
 // Nvrtc: NVIDIA's compiler of kernels at run time, found when it is first wanted, since many
 // machines lack it and libcairn_cuda.so must not need it.
 //
-// What is declared of it here is the part of its interface that has been the same since CUDA 11.1.
+// Declared here is only the part of its interface that has been the same since CUDA 11.1.
 //   Source  NVRTC, "NVIDIA Runtime Compilation Library".
 //   Thread  any.
 #pragma once

@@ -1,4 +1,4 @@
-// What the kernels that tree_source.h writes have in common: their parameter, how they read leaves
+// The common part of the kernels that tree_source.h writes: their parameter, how they read leaves
 // and write results, and how threads share the elements. NVRTC compiles it, which has no headers
 // but those that it is given (kernel_headers.h); tests compile it for the host.
 #pragma once
@@ -104,8 +104,8 @@ CAIRN_DEVICE void write(void* to, std::int64_t first, const Pack<Stored, kCount>
   *reinterpret_cast<Pack<Stored, kCount>*>(static_cast<Stored*>(to) + first) = made;
 }
 
-// What one of `threads` threads computes: packs, and one by one what is left of them, or everything
-// where the memory does not lie on the boundaries of packs.
+// Computes the share of one of `threads` threads: packs, then the elements behind the last pack one
+// by one; all one by one where the memory does not lie on the boundaries of packs.
 template <typename Tree>
 CAIRN_DEVICE void walk(const TreeArguments& arguments, std::int64_t thread, std::int64_t threads) {
   const Tree tree(arguments);

@@ -23,7 +23,7 @@ std::shared_ptr<const TreeRun> TreeRun::plan(Queue& queue, const Program& progra
   if (!source) return nullptr;
   auto kernel = queue.driver().compile(source->source);
   if (kernel == nullptr) return nullptr;
-  source->source = {};  // nobody reads the text again
+  source->source = {};  // the text is not read again
   return std::make_shared<const TreeRun>(queue, program.elements, std::move(*source),
                                          std::move(kernel));
 }

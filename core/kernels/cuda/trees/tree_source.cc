@@ -53,7 +53,7 @@ std::string_view cast_type(DType dtype) {
   }
 }
 
-// One that names files and functions; whoever trusts it for more compares the text itself.
+// For names of files and functions. Code that needs certainty compares the text itself.
 std::string hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, 64 bits
   for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 0x100000001b3u;
@@ -106,7 +106,7 @@ class Writer {
  private:
   static constexpr std::size_t kNameMax = 60;
 
-  // What is read of a leaf before the elements of a pack are computed; scalars once per thread.
+  // Writes the reads of a leaf that precede a pack's elements; scalars are read once per thread.
   bool write_leaf(std::size_t i, const Leaf& leaf) {
     const std::string_view type = stored_type(leaf.width);
     const std::string from = str("a.leaves[", i, "]");

@@ -15,8 +15,8 @@ using testing::floats;
 using testing::noise;
 using testing::trace_function;
 
-// What the driver was asked for by a step that has products of all kinds: alone, with a bias and a
-// relu, a batch of them, and the pairs of an interaction.
+// The driver's counts for a step that has products of all kinds: alone, with a bias and a relu, a
+// batch of them, and the pairs of an interaction.
 testing::FakeDriver::Counts products_of(PlanOptions options) {
   testing::FakeDriver driver;
   const auto device = cuda::make_device("gpu:0", driver, cpu_device());

@@ -119,7 +119,7 @@ class DlrmStep : public DeviceRowsTest {
   std::string prefix_;
 };
 
-// What is learnt on the device differs from what is on the host by a small part of itself.
+// Values learnt on the device differ from the host's by a small part of themselves.
 TEST_F(DlrmStep, TrainsAsOnTheHost) {
   for (const auto& [arithmetic, part] : kParts) {
     const std::size_t first = variables.size();

@@ -123,7 +123,7 @@ TEST_F(UpdatesTest, UpdatesOfWholeVariablesOfOneRuleGoTogether) {
   expect_pieces(3, pieces_of([&] { update(true); }));
 }
 
-// What is assigned lies in the other variable's own memory, which the same step updates.
+// The assigned value lies in the other variable's own memory, which the same step updates.
 TEST_F(UpdatesTest, AVariableThatIsGivenAnothersValueHasThatOfBeforeItsUpdate) {
   const Variable a = variable("a", noise({5, 3}, 1), kSgd),
                  b = variable("b", noise({5, 3}, 2), kSgd),

@@ -248,7 +248,7 @@ TEST_F(CachedRowsTest, ByDefaultTheLargestIsCachedWhereNotAllFit) {
     run(plan, *cached.workspace, cached.store, {}, {some_ids(50, i)}, {});
   }
   EXPECT_GT(cache_bytes(), std::size_t{1} << 20);
-  // What the other side has, and the small one.
+  // The variables of the other side, and the small one.
   EXPECT_EQ(gpu->figures()->variables_bytes,
             4u * kRows * 24 * sizeof(float) + 2u * kRows * 4 * sizeof(float));
   expect_equal_stores();

@@ -184,7 +184,7 @@ class RowCacheRun {
     cached_.update = kernels_->prepare_update(job_.rule, cached, &places);
     uncached_.update = kernels_->prepare_update(job_.rule, whole, &ids);
   }
-  // What the step's kernels do with rows of the cache.
+  // Announces the accesses of the step's kernels to rows of the cache.
   void announce(const std::int32_t* places, bool writes) {
     const std::size_t bytes = static_cast<std::size_t>(stride_) * sizeof(float);
     std::vector<cuda::Range> ranges;

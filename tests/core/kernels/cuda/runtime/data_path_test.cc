@@ -1,4 +1,4 @@
-// What goes between the host and a GPU in a step whose variables are elsewhere, as those of a
+// The traffic between the host and a GPU in a step whose variables are elsewhere, as those of a
 // worker are on ps: how often the host waits, and what it then finds.
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// What a fake driver was asked for.
+// The counts of a fake driver's calls.
 #pragma once
 #include <cstddef>
 

@@ -256,7 +256,7 @@ class FakeDriver final : public SummingDriver {
     range_pieces_.clear();
   }
 
-  // Work on this block is announced row by row, by whoever knows the rows: announcements of more
+  // Work on this block is announced row by row, by code that knows the rows: announcements of more
   // than `row_bytes` of it are left out.
   void watch_rows(const std::byte* block, std::size_t row_bytes) override {
     order_.watch_rows(block, row_bytes);
@@ -318,7 +318,7 @@ class FakeDriver final : public SummingDriver {
   }
 
   using Recorded = std::vector<std::function<void()>>;
-  // What this thread records; nullptr: it does what it is asked.
+  // The work that this thread records; nullptr: it runs work at once.
   Recorded* recorded() const {
     const auto found = recorded_.find(std::this_thread::get_id());
     return found == recorded_.end() ? nullptr : found->second;

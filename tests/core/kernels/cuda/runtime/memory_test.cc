@@ -1,4 +1,4 @@
-// What a device says of its memory: by what it is for, and to whoever runs out of it.
+// A device's account of its memory: by what it is for, and in the error when it runs out.
 #include <gmock/gmock.h>
 
 #include "core/kernels/cuda/device.h"
@@ -61,7 +61,7 @@ TEST_F(DeviceMemory, IsToldWithTheDeviceAndHowBusyItIs) {
   EXPECT_EQ(again.busy_percent, 93);
 }
 
-// Whoever reads it learns what the memory has gone into and what to do.
+// The message says where the memory has gone and what to do.
 TEST_F(DeviceMemory, ThatRunsOutIsAnErrorWithWhatItWentIntoAndTheCure) {
   Workspace workspace(*device);
   LocalStore store;

@@ -1,4 +1,4 @@
-// What NCCL is asked for when the GPUs of replicas sum values; it is a fake one.
+// The calls of NCCL when the GPUs of replicas sum values; it is a fake one.
 #include "core/kernels/cuda/runtime/nccl.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Rows that a store lays into memory which the device was told of, and gradients that it wants
-// there, as a worker's store of rows on a ps of its host does: they travel without a detour.
+// Rows that a store lays into memory registered with the device, and gradients that it wants there,
+// as a worker's store of rows on a ps of its host does: they travel without a detour.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -160,7 +160,7 @@ TEST_F(RegisteredMemory, WhichTheSystemDoesNotPinIsRefused) {
   EXPECT_EQ(driver.counts().bytes_straight, 0u);
 }
 
-// Many copies that nobody waits for: the queue does at some time, and lets go of what it keeps.
+// The host waits for none of many copies: the queue does at some time, and drops their keepers.
 TEST_F(RegisteredMemory, KeepersOfCopiesThatNobodyWaitsForAreBounded) {
   cuda::Queue queue(driver, cpu_device());
   const auto memory = queue.memory(64);

@@ -86,7 +86,7 @@ class StreamOrder {
     for (const Range& range : writes) access(clock, stream, now, range, true);
   }
 
-  // What is still here; empty: nothing.
+  // Names the blocks, streams and events that are still here; empty: none.
   std::string leaks() const {
     if (blocks_.empty() && streams_.empty() && events_.empty()) return {};
     return str(blocks_.size(), " blocks, ", streams_.size(), " streams, ", events_.size(),

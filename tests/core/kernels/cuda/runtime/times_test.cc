@@ -1,4 +1,4 @@
-// What is seen of the device's own work: a track of a trace, and names for a profiler.
+// Views of the device's own work: a track of a trace, and names for a profiler.
 #include "core/kernels/cuda/runtime/times.h"
 
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 
 namespace cairn::testing {
 
-// What one thread of several does.
+// Does the share of one thread of several.
 using HostKernel = void (*)(const cuda::TreeArguments& arguments, std::int64_t thread,
                             std::int64_t threads);
 struct CompiledTree {

@@ -60,7 +60,7 @@ struct Compiled : ::testing::Test, SomeGpu {
   };
 
   int made = 0;
-  bool packed = false;  // what the last launch was told
+  bool packed = false;  // as the last launch was given it
   int kernels() const { return made; }
   // A host forgives words that do not lie on their boundaries.
   void expect_packs(bool wanted) const { EXPECT_EQ(packed, wanted); }
@@ -125,7 +125,7 @@ void unify_nans(DType dtype, Bytes& values) {
   if (dtype == DType::kFloat16) unify(std::uint16_t{0x7c00});
 }
 
-// What a tree makes of values that lie `offset` bytes behind a boundary.
+// Runs a tree on values that lie `offset` bytes behind a boundary.
 class Prepared {
  public:
   Prepared(Device& device, const FusedTree& tree) : device_(device), tree_(tree) {

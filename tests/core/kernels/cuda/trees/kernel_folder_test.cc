@@ -76,7 +76,7 @@ TEST_F(KernelFolderTest, KeepsNothingWhereThereIsNoPlaceForIt) {
   EXPECT_EQ(nowhere.find("a source"), std::nullopt);
 }
 
-// What the environment says, put back at the end.
+// Sets a variable of the environment, and puts it back at the end.
 class Told {
  public:
   Told(const char* name, const char* value) : name_(name) {

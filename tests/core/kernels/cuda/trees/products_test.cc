@@ -81,7 +81,7 @@ TEST(CudaProducts, AChainOfThemIsRoundedNowhereUnderMixedBfloat16) {
   }
 }
 
-// What is left of two numbers that are nearly equal is rounded, and not the numbers before.
+// The difference of two nearly equal numbers is rounded, and not the numbers before.
 TEST(CudaProducts, OneThatSomethingIsTakenFromIsNotRoundedBeforeUnderMixedBfloat16) {
   const testing::SomeGpu on;
   const Tensor a = noise({6, 8}, 1), b = noise({8, 8}, 2);
