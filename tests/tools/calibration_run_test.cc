@@ -70,7 +70,7 @@ class Calibrated : public ::testing::Test {
   void calibrate(const std::string& method) {
     ASSERT_EQ(evaluate({"--calibrate", method}), 0) << said_;
   }
-  Json judged(std::vector<std::string> more) {
+  Json evaluated(std::vector<std::string> more) {
     more.push_back("--json");
     EXPECT_EQ(evaluate(more), 0) << said_;
     return parse_json(said_, "the evaluation");
@@ -109,9 +109,9 @@ TEST_F(Calibrated, ProbabilitiesAreToldKeptAndPredicted) {
   train();
   const std::vector<std::string> raw = predictions();
   EXPECT_EQ(raw.front(), "probability");
-  const double raw_logloss = judged({})["metrics"]["logloss"];
+  const double raw_logloss = evaluated({})["metrics"]["logloss"];
 
-  const Json told = judged({"--calibrate", "platt"});
+  const Json told = evaluated({"--calibrate", "platt"});
   const Json fitted = told["calibration"];
   EXPECT_EQ(told["metrics"]["logloss"], raw_logloss) << "metrics are of the model as it was";
   EXPECT_EQ(fitted["method"], "platt");
@@ -129,7 +129,7 @@ TEST_F(Calibrated, ProbabilitiesAreToldKeptAndPredicted) {
   for (std::size_t i = 1; i < raw.size(); ++i)
     ASSERT_EQ(now.at(i).substr(now[i].find(',') + 1), raw[i]) << i;
   EXPECT_NEAR(logloss_of(now), after, 1e-6);
-  EXPECT_NEAR(judged({})["metrics"]["logloss"].get<double>(), after, 1e-6);
+  EXPECT_NEAR(evaluated({})["metrics"]["logloss"].get<double>(), after, 1e-6);
 
   EXPECT_EQ(run({"model", "show", path("run")}), 0);
   EXPECT_THAT(said_, AllOf(HasSubstr("calibrated by platt on 600 examples"),

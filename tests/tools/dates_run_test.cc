@@ -1,5 +1,5 @@
 // Dates and embedded crosses by the command: trained with and without parameter servers and through
-// a data service, judged again and predicted with from the model on disk.
+// a data service, evaluated again and predicted with from the model on disk.
 #include "core/base/error.h"
 #include "data/feature/date_format.h"
 #include "tests/tools/job_run.h"

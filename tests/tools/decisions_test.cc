@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Clicks that grow likelier with x, in a.csv, and a job that is judged on all of them.
+// Clicks that grow likelier with x, in a.csv, and a job that is evaluated on all of them.
 class Decisions : public ::testing::TestWithParam<const char*> {
  protected:
   Decisions() {
@@ -78,7 +78,7 @@ TEST_P(DecisionsOnOneDevice, AreThoseOfTheBestModelWhereTheRunGoesBackToIt) {
   ASSERT_THAT(run_.output(), HasSubstr("went back to the best model"));
   const Json report = parse_json(run_.folder.read("report"), "the report");
   EXPECT_THAT(run_.predicted("50\n").front(), "probability,decision") << report.dump();
-  // All data judged the model that was saved.
+  // All data evaluated the model that was saved.
   EXPECT_NEAR(evaluated("logloss"), report["validation"]["logloss"].get<double>(), 1e-5);
 }
 

@@ -95,7 +95,7 @@ class FullDiskAtTheEnd : public ::testing::Test {
     options.checkpoint_folder = full();
     options.spare_folder = spare;
     options.line = &line;
-    options.teller = std::make_shared<RunTeller>([](const std::string&) {});
+    options.reporter = std::make_shared<RunReporter>([](const std::string&) {});
     OneDeviceStrategy strategy;
     FullDisk disk(strategy, full(), room);
     return Trainer(job_, fit_features(job_), disk, std::move(options)).run();

@@ -230,10 +230,10 @@ TEST_F(Split, HoldsBackAShareOfTheValuesWithAllOfTheirExamples) {
                          column + "'\nshare = 0.2\n" + kUsers);
     const FittedFeatures features = fit_features(read);
     const auto trained = users_of(train_source(read, features));
-    const auto judged = judged_sources(read, features);
-    ASSERT_EQ(judged.size(), 1u);
-    EXPECT_EQ(judged[0].name, "validation");
-    const auto held_back = users_of(judged[0].data);
+    const auto evaluated = eval_sources(read, features);
+    ASSERT_EQ(evaluated.size(), 1u);
+    EXPECT_EQ(evaluated[0].name, "validation");
+    const auto held_back = users_of(evaluated[0].data);
     EXPECT_NEAR(static_cast<double>(held_back.size()), 200, 40) << column;
     EXPECT_EQ(trained.size() + held_back.size(), 1000u);
     EXPECT_EQ(features.examples, static_cast<std::int64_t>(10 * trained.size()));
@@ -266,10 +266,10 @@ TEST_F(JobDataTest, ValidationDataIsJudgedBeforeTestData) {
   const Job read = job(std::string("[data]\ntrain = 'a.csv'\ntest = 'c.csv'\n[validation]\nfiles "
                                    "= 'b.csv'\n") +
                        kXy);
-  const auto judged = judged_sources(read, fit_features(read));
-  ASSERT_EQ(judged.size(), 2u);
-  EXPECT_EQ(judged[0].key, "validation.files");
-  EXPECT_EQ(judged[1].key, "data.test");
+  const auto evaluated = eval_sources(read, fit_features(read));
+  ASSERT_EQ(evaluated.size(), 2u);
+  EXPECT_EQ(evaluated[0].key, "validation.files");
+  EXPECT_EQ(evaluated[1].key, "data.test");
 }
 
 TEST_F(JobDataTest, WeightsAreAColumnThatIsNoFeature) {

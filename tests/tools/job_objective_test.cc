@@ -66,9 +66,9 @@ TEST_F(JobObjectiveTest, ConditionsDealTheRowsOfOneFileOut) {
   EXPECT_EQ(features.lines.filtered, 3);
   EXPECT_FLOAT_EQ(features.columns[0].numerics[0].mean, 10.0f / 3);
   EXPECT_THAT(column<float>(train_data(read), "day"), ElementsAre(1, 4, 5));
-  const std::vector<JudgedData> judged = judged_data(read);
-  EXPECT_THAT(column<float>(judged[0].data, "day"), ElementsAre(5));
-  EXPECT_THAT(column<float>(judged[1].data, "day"), ElementsAre(6));
+  const std::vector<EvaluationData> evaluated = eval_data(read);
+  EXPECT_THAT(column<float>(evaluated[0].data, "day"), ElementsAre(5));
+  EXPECT_THAT(column<float>(evaluated[1].data, "day"), ElementsAre(6));
 }
 
 TEST_F(JobObjectiveTest, ConditionsAddToWhatIsHeldBack) {
@@ -77,8 +77,8 @@ TEST_F(JobObjectiveTest, ConditionsAddToWhatIsHeldBack) {
   const Job read =
       job(days("where = 'day != 4'", label,
                "[validation]\nsplit_by = 'carrier'\nshare = 0.999\nwhere = 'day > 1'"));
-  const std::vector<JudgedData> judged = judged_data(read);
-  EXPECT_THAT(column<float>(judged[0].data, "day"), ElementsAre(5, 6));
+  const std::vector<EvaluationData> evaluated = eval_data(read);
+  EXPECT_THAT(column<float>(evaluated[0].data, "day"), ElementsAre(5, 6));
 }
 
 TEST_F(JobObjectiveTest, ConditionsAreReadOfExamplesToo) {
@@ -232,12 +232,12 @@ TEST_F(JobObjectiveTest, MetricsAndEarlyStoppingAreOfTheObjective) {
               HasSubstr("say with evaluation.every when"));
   EXPECT_THAT(error_of(days("", label, "[evaluation]\nevery = 5\n[early_stopping]")),
               HasSubstr("name data for them"));
-  const std::string judged = "[validation]\nfiles = 'a.csv'\n[evaluation]\nevery = 5\n";
-  EXPECT_THAT(error_of(days("", label, judged + "[early_stopping]\nmonitor = 'rmse'")),
+  const std::string evaluated = "[validation]\nfiles = 'a.csv'\n[evaluation]\nevery = 5\n";
+  EXPECT_THAT(error_of(days("", label, evaluated + "[early_stopping]\nmonitor = 'rmse'")),
               AllOf(HasSubstr("early_stopping.monitor"), HasSubstr("auc")));
-  EXPECT_THAT(error_of(days("", label, judged + "[early_stopping]\npatience = 0")),
+  EXPECT_THAT(error_of(days("", label, evaluated + "[early_stopping]\npatience = 0")),
               HasSubstr("early_stopping.patience is 0"));
-  EXPECT_THAT(error_of(days("", label, judged + "[early_stopping]\nmin_delta = -1.0")),
+  EXPECT_THAT(error_of(days("", label, evaluated + "[early_stopping]\nmin_delta = -1.0")),
               HasSubstr("early_stopping.min_delta is -1"));
 }
 

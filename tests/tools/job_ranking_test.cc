@@ -38,7 +38,7 @@ TEST_F(JobRanking, HasAGroupALossAndMetricsOfLists) {
   const Job read = job(text());
   EXPECT_EQ(read.data.group, "query");
   EXPECT_EQ(read.model.loss, "softmax");
-  EXPECT_THAT(judged_metrics(read),
+  EXPECT_THAT(eval_metrics(read),
               ElementsAre("ndcg@10", "grouped_auc", "hit_rate@10", "recall@10"));
   EXPECT_EQ(error_of(text()), "it was taken");
   EXPECT_EQ(error_of(text("group = 'query'\n", "objective = 'ranking'\nloss = 'bpr'\n",

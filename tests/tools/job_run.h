@@ -1,4 +1,4 @@
-// A job's life by the command: trained, judged again from the model on disk, and predicted with.
+// A job's life by the command: trained, evaluated again from the model on disk, and predicted with.
 // The job is job.toml and its data a.csv, in `folder`.
 #pragma once
 #include <gmock/gmock.h>
@@ -49,8 +49,8 @@ class JobRun {
   }
   void expect_judged_as(const Json& reported, double tolerance) {
     ASSERT_EQ(cairn({"evaluate", path("run"), "--data", path("a.csv"), "--json"}), 0) << output();
-    const Json judged = parse_json(output(), "the evaluation");
-    for (const auto& [name, value] : judged["metrics"].items())
+    const Json evaluated = parse_json(output(), "the evaluation");
+    for (const auto& [name, value] : evaluated["metrics"].items())
       EXPECT_NEAR(value.get<double>(), reported[name].get<double>(), tolerance) << name;
   }
   // The lines that are predicted for these; what comes first is the header.

@@ -1,5 +1,6 @@
 // JSON lines by the command: trained with and without parameter servers and through a data service,
-// from several files, plain and compressed; judged again and predicted with from the model on disk.
+// from several files, plain and compressed; evaluated again and predicted with from the model on
+// disk.
 #include "core/base/error.h"
 #include "tests/tools/job_run.h"
 

@@ -67,13 +67,13 @@ TEST_F(LabelTexts, ATextMayOccurInTheTestDataAlone) {
 TEST_F(LabelTexts, TestDataWithoutAPositiveRowIsWarnedOf) {
   folder_.write("a.csv", "yes,5\nno,6\n");
   folder_.write("b.csv", "NO,5\nYES,6\n");
-  const Job judged = job(", positive = ['yes']", "test = 'b.csv'");
-  EXPECT_EQ(refusal(judged), "");
-  EXPECT_THAT(no_positive_warnings(judged),
+  const Job evaluated = job(", positive = ['yes']", "test = 'b.csv'");
+  EXPECT_EQ(refusal(evaluated), "");
+  EXPECT_THAT(no_positive_warnings(evaluated),
               ElementsAre(AllOf(HasSubstr("data.test: every label counts as 0"),
                                 HasSubstr("\"NO\" (1 row), \"YES\" (1 row)"))));
   folder_.write("b.csv", "no,5\nyes,6\n");
-  EXPECT_THAT(no_positive_warnings(judged), IsEmpty());
+  EXPECT_THAT(no_positive_warnings(evaluated), IsEmpty());
 }
 
 TEST_F(LabelTexts, RowsThatAreLeftOutAreNoLabels) {

@@ -40,12 +40,12 @@ std::vector<std::string> ticks(const std::string& page, const std::string& ancho
   return all;
 }
 
-RunCurves run(const std::string& name, std::vector<Curve> curves) {
+RunCurves run(const std::string& name, std::vector<RunCurve> curves) {
   return {name, std::move(curves), {}};
 }
 
 TEST(PlotPage, HasADiagramForEachThingAndACurveForEachRun) {
-  const Curve loss{"loss", {{0, 1}, {100, 0.5}}}, auc{"auc, test data", {{100, 0.8}}};
+  const RunCurve loss{"loss", {{0, 1}, {100, 0.5}}}, auc{"auc, test data", {{100, 0.8}}};
   const std::string page = plot_page({run("a", {loss, {"staleness", {{0, 1}, {100, 2}}}}),
                                       run("b", {loss, {"examples/s", {{0, 9}, {9, 8}}}, auc})});
   EXPECT_THAT(page, StartsWith(kPlotBegins));
@@ -71,7 +71,7 @@ TEST(PlotPage, AGapBreaksTheCurveAndALonePointIsADot) {
 }
 
 TEST(PlotPage, ALongCurveIsThinnedAndKeepsItsPeak) {
-  Curve loss{"loss", {}};
+  RunCurve loss{"loss", {}};
   for (int i = 0; i < 100'000; ++i) loss.points.push_back({double(i), i == 54'321 ? 10.0 : 0.0});
   const std::string page = plot_page({run("a", {loss})});
   EXPECT_LT(page.size(), 50'000u);

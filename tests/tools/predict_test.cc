@@ -99,11 +99,11 @@ TEST_F(Predict, AnotherProcessReachesTheReportedAuc) {
   EXPECT_GT(report()["metrics"]["auc"].get<double>(), 0.8);
 
   ASSERT_EQ(run({"evaluate", path("run"), "--data", kAdultTest, "--json"}), 0) << said_;
-  const Json judged = parse_json(said_.substr(said_.rfind("{\n  \"examples\"")), "it");
-  EXPECT_EQ(judged["examples"], adult_lines().size());
+  const Json evaluated = parse_json(said_.substr(said_.rfind("{\n  \"examples\"")), "it");
+  EXPECT_EQ(evaluated["examples"], adult_lines().size());
   const Json reported = report()["metrics"];
   for (const auto& [name, value] : reported.items())
-    EXPECT_NEAR(judged["metrics"][name].get<double>(), value.get<double>(), 1e-6) << name;
+    EXPECT_NEAR(evaluated["metrics"][name].get<double>(), value.get<double>(), 1e-6) << name;
 
   // the label is neither needed nor looked at
   std::string unlabelled, odd;
@@ -310,7 +310,7 @@ TEST_F(PredictFrom, APipe) {
   EXPECT_THAT(said_, HasSubstr("/dev/stdin:1: a short row"));
 }
 
-// The name of the training data told its form, and the name of what it is judged on does not.
+// The name of the training data told its form, and the name of what it is evaluated on does not.
 TEST_F(PredictFrom, AnEvaluationReadsTheFormThatWasTrainedOn) {
   std::string rows;
   for (int i = 0; i < 100; ++i) rows += str(i % 10, "\t", i % 10 > 4 ? 1 : 0, "\n");
@@ -320,14 +320,14 @@ TEST_F(PredictFrom, AnEvaluationReadsTheFormThatWasTrainedOn) {
       "[data]\ntrain = 'train.tsv'\nbatch = 10\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\n"
       "label = {column = 'y'}\n[features]\nnumeric = 'x'\n[model]\nkind = 'deep'\nhidden = []\n");
   ASSERT_EQ(run({"evaluate", path("run"), "--data", path("train.tsv")}), 0) << said_;
-  const std::string judged = said_.substr(said_.rfind("100 examples:"));
+  const std::string evaluated = said_.substr(said_.rfind("100 examples:"));
   ASSERT_EQ(run({"evaluate", path("run"), "--data", path("other.csv")}), 0) << said_;
-  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), judged);
+  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), evaluated);
   ASSERT_EQ(shell("gzip -c " + path("train.tsv") + " | " + CAIRN_PROGRAM + " evaluate " +
                   path("run") + " --data -"),
             0)
       << said_;
-  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), judged);
+  EXPECT_EQ(said_.substr(said_.rfind("100 examples:")), evaluated);
 }
 
 // The model is trained on small numbers, the standardised labels; it predicts in the label's unit.

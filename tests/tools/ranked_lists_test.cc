@@ -43,18 +43,18 @@ TEST(RankedLists, AreJudgedWhereverTheirExamplesLie) {
   EXPECT_EQ(lists.examples(), 6);
   EXPECT_EQ(lists.lists(), 3);
   // The first list's relevant example is second, the second list's first.
-  const auto judged = lists.judge(std::vector<float>{0.5f, 0, 1, 2, 0, 0}, all_metrics());
-  EXPECT_EQ(judged[0].first, "ndcg");
-  EXPECT_NEAR(judged[0].second, (1 / std::log2(3.0) + 1 + 1) / 3, 1e-6);
-  EXPECT_NEAR(judged[1].second, (0.5 + 1) / 2, 1e-6);  // of one class, the third does not count
-  EXPECT_NEAR(judged[2].second, (0.0 + 1 + 1) / 3, 1e-6);
+  const auto evaluated = lists.evaluate(std::vector<float>{0.5f, 0, 1, 2, 0, 0}, all_metrics());
+  EXPECT_EQ(evaluated[0].first, "ndcg");
+  EXPECT_NEAR(evaluated[0].second, (1 / std::log2(3.0) + 1 + 1) / 3, 1e-6);
+  EXPECT_NEAR(evaluated[1].second, (0.5 + 1) / 2, 1e-6);  // of one class, the third does not count
+  EXPECT_NEAR(evaluated[2].second, (0.0 + 1 + 1) / 3, 1e-6);
 }
 
 TEST(RankedLists, EachJudgementBeginsAnew) {
   const RankedLists lists = three_lists();
   const auto metrics = all_metrics();
-  lists.judge(std::vector<float>{0, 1, 1, 0, 1, 0}, metrics);
-  EXPECT_NEAR(lists.judge(std::vector<float>{1, 0, 0, 1, 0, 1}, metrics)[1].second, 1, 1e-6);
+  lists.evaluate(std::vector<float>{0, 1, 1, 0, 1, 0}, metrics);
+  EXPECT_NEAR(lists.evaluate(std::vector<float>{1, 0, 0, 1, 0, 1}, metrics)[1].second, 1, 1e-6);
 }
 
 TEST(RankedLists, AListHasTheMeanWeightOfItsExamples) {
@@ -62,8 +62,8 @@ TEST(RankedLists, AListHasTheMeanWeightOfItsExamples) {
   lists.add(std::vector<std::int64_t>{1, 1, 2, 2}, std::vector<float>{1, 0, 1, 0},
             std::vector<float>{2, 4, 1, 1});
   lists.finish();
-  const auto judged = lists.judge(std::vector<float>{1, 0, 0, 1}, all_metrics());
-  EXPECT_NEAR(judged[1].second, 3.0 / 4, 1e-6);
+  const auto evaluated = lists.evaluate(std::vector<float>{1, 0, 0, 1}, all_metrics());
+  EXPECT_NEAR(evaluated[1].second, 3.0 / 4, 1e-6);
 }
 
 TEST(RankedLists, ManyListsAreJudgedInParts) {
@@ -77,7 +77,7 @@ TEST(RankedLists, ManyListsAreJudgedInParts) {
     }
   }
   lists.finish();
-  EXPECT_NEAR(lists.judge(scores, all_metrics())[1].second, 0.5, 1e-6);
+  EXPECT_NEAR(lists.evaluate(scores, all_metrics())[1].second, 0.5, 1e-6);
 }
 
 TEST(RankedLists, LabelsAndLengthsThatCannotBeJudgedAreNamed) {

@@ -1,5 +1,5 @@
-// Rankings by the command: trained under every kind of strategy, judged list by list, evaluated and
-// predicted from the model on disk.
+// Rankings by the command: trained under every kind of strategy, evaluated list by list, evaluated
+// and predicted from the model on disk.
 #include <map>
 
 #include "core/base/error.h"

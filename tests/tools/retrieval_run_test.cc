@@ -1,4 +1,4 @@
-// Two towers by the command: trained under every kind of strategy, judged over all candidates,
+// Two towers by the command: trained under every kind of strategy, evaluated over all candidates,
 // evaluated and predicted from the model on disk.
 #include "core/base/error.h"
 #include "tests/tools/job_run.h"

@@ -35,16 +35,16 @@ TEST(Retrieval, RanksAllCandidatesForEachQuery) {
                                       3, 1,  0, 1,   // 9, 7, 8
                                       1, 1,  1, 1,   // 9 first
                                       0, 1,  5, 5};  // ties of 8 and 9, then 7, as it was first
-  const auto judged = retrieval.judge(vectors, recall_and_mrr());
-  EXPECT_NEAR(judged[0].second, 2.0 / 4, 1e-6);
-  EXPECT_NEAR(judged[1].second, (1 + 1.0 / 3 + 1 + 1.0 / 3) / 4, 1e-6);
+  const auto evaluated = retrieval.evaluate(vectors, recall_and_mrr());
+  EXPECT_NEAR(evaluated[0].second, 2.0 / 4, 1e-6);
+  EXPECT_NEAR(evaluated[1].second, (1 + 1.0 / 3 + 1 + 1.0 / 3) / 4, 1e-6);
 }
 
 TEST(Retrieval, ExamplesCountByTheirWeights) {
   Retrieval retrieval;
   retrieval.add(std::vector<std::int64_t>{1, 2}, std::vector<float>{3, 1});
-  const auto judged = retrieval.judge(std::vector<float>{1, 1, 1, -1}, recall_and_mrr());
-  EXPECT_NEAR(judged[0].second, 3.0 / 4, 1e-6);
+  const auto evaluated = retrieval.evaluate(std::vector<float>{1, 1, 1, -1}, recall_and_mrr());
+  EXPECT_NEAR(evaluated[0].second, 3.0 / 4, 1e-6);
 }
 
 class JobRetrieval : public JobFixture {
@@ -69,7 +69,7 @@ TEST_F(JobRetrieval, HasTwoTowersAndNoLabel) {
   folder_.write("a.csv", "u,f,1\nu,g,1\nv,f,2\nw,f,3\n");
   const Job read = job(text(kFilm, kTowers + "temperature = 0.5\n"));
   EXPECT_EQ(read.model.kind, "two_tower");
-  EXPECT_EQ(judged_metrics(read).front(), "recall@10");
+  EXPECT_EQ(eval_metrics(read).front(), "recall@10");
   const FittedFeatures features = fit_features(read);
   ASSERT_NE(features.shares, nullptr);
   EXPECT_EQ(features.shares->candidates.shape()[0], 2);

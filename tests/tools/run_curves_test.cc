@@ -18,9 +18,9 @@ using ::testing::IsEmpty;
 // "what: step=value ...", a text per curve.
 std::vector<std::string> texts_of(const RunCurves& run) {
   std::vector<std::string> texts;
-  for (const Curve& curve : run.curves) {
+  for (const RunCurve& curve : run.curves) {
     std::string text = curve.what + ":";
-    for (const Curve::Point& point : curve.points)
+    for (const RunCurve::Point& point : curve.points)
       text += std::isnan(point.value) ? str(" ", point.step, "=?")
                                       : str(" ", point.step, "=", point.value);
     texts.push_back(text);

@@ -70,7 +70,7 @@ TEST_F(TrainSources, SmsSpamIsTextsOfWhichAFifthIsHeldBack) {
   EXPECT_EQ(report["validation"]["auc"], report["metrics"]["auc"]);
 }
 
-// Every example is visited once: one whose weight is 0 is not learnt from, and not judged.
+// Every example is visited once: one whose weight is 0 is not learnt from, and not evaluated.
 TEST_F(TrainSources, WeightsAndOneStreamUnderParameterServers) {
   std::string rows;
   for (int i = 0; i < 2000; ++i) {

@@ -48,7 +48,7 @@ void say_form(const SavedModel& model, toml::table& data) {
 }
 
 // The job that trained the model, with these files as its test data: it says what a label means,
-// which rows count, and which metrics judge the model.
+// which rows count, and which metrics evaluate the model.
 Job job_over(const SavedModel& model, const EvaluateRequest& request) {
   const Json metadata = parse_json(model.metadata, "the model's metadata");
   const auto text = metadata.find("toml");
@@ -76,8 +76,8 @@ Job job_over(const SavedModel& model, const EvaluateRequest& request) {
 }
 
 // What the model's features make of the job's test data, whose label and weights stay.
-Dataset judged_examples(const Job& job, const SavedModel& model) {
-  const Dataset raw = judged_data(job).back().data;
+Dataset eval_examples(const Job& job, const SavedModel& model) {
+  const Dataset raw = eval_data(job).back().data;
   const auto* features = std::get_if<FeaturesSpec>(&model.examples.last()->kind);
   if (features == nullptr) return raw;
   std::vector<FeatureColumn> columns = features->columns;
@@ -93,12 +93,12 @@ Dataset judged_examples(const Job& job, const SavedModel& model) {
 }
 
 // The metrics' results, and how many examples there were.
-struct Judged {
+struct EvaluatedFiles {
   std::int64_t examples = 0;
   RankedLists::Metrics metrics;
 };
 
-// One batch: what the model gives for it, and the columns that judge that.
+// One batch: what the model gives for it, and the columns that evaluate that.
 struct PredictedBatch {
   std::vector<Array> outputs;
   Array truth, weights, groups;  // undefined: the job has none
@@ -153,7 +153,7 @@ class Ranks final : public Collector {
   }
   RankedLists::Metrics result() override {
     if constexpr (std::is_same_v<Lists, RankedLists>) lists_.finish();
-    return lists_.judge(values_, metrics_);
+    return lists_.evaluate(values_, metrics_);
   }
 
  private:
@@ -218,22 +218,22 @@ std::unique_ptr<Collector> collector_of(const Job& job) {
 }
 
 // `calibration` takes every batch, too, if there is one.
-Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met,
-             ModelCalibration* calibration) {
+EvaluatedFiles evaluate(LoadedModel& model, const Job& job, const EvaluateRequest& request,
+                        LinesRead& met, ModelCalibration* calibration) {
   const Objective objective(job);
   std::unique_ptr<Collector> collector = collector_of(job);
   const auto& outputs = model.about().outputs;
   const auto decision = std::ranges::find(outputs, "decision", &ColumnSpec::name);
   const bool decides = decision != outputs.end() && job.model.objective == "binary";
   if (decides) collector = std::make_unique<Decisions>(std::move(collector));
-  const Dataset batches = judged_examples(job, model.about()).batch(request.batch);
+  const Dataset batches = eval_examples(job, model.about()).batch(request.batch);
   const ElementSpec spec = batches.element_spec();
   const std::string group = job.data.identity().empty() || !job.data.has_columns()
                                 ? job.data.group
                                 : group_column(job).name;
   const auto elements =
       open(batches, {}, {.line_events = events_into(met), .pipes = Pipes::kReadOnce});
-  Judged judged;
+  EvaluatedFiles evaluated;
   while (const auto batch = elements->next()) {
     const auto column = [&](const std::string& name) { return (*batch)[spec.find(name)]; };
     Element taken;
@@ -250,11 +250,11 @@ Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
     collector->add(predicted);
     if (calibration != nullptr)
       calibration->add(predicted.outputs, predicted.truth, predicted.weights);
-    judged.examples += predicted.outputs.front().shape()[0];
+    evaluated.examples += predicted.outputs.front().shape()[0];
   }
   met.skipped = elements->skipped();
-  if (judged.examples > 0) judged.metrics = collector->result();
-  return judged;
+  if (evaluated.examples > 0) evaluated.metrics = collector->result();
+  return evaluated;
 }
 
 // A pipe cannot be read once more for its labels.
@@ -286,7 +286,7 @@ int evaluate(const EvaluateRequest& request) {
   std::optional<ModelCalibration> calibration = calibration_for(model.about(), job, request);
   LinesRead met;
   const auto [examples, metrics] =
-      judge(model, job, request, met, calibration ? &*calibration : nullptr);
+      evaluate(model, job, request, met, calibration ? &*calibration : nullptr);
   if (const std::string text = no_positive_text(job, request); !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);

@@ -1,4 +1,4 @@
-// `cairn evaluate MODEL --data FILE...`: a saved model judged on examples in files.
+// `cairn evaluate MODEL --data FILE...`: a saved model evaluated on examples in files.
 #pragma once
 namespace CLI {
 class App;

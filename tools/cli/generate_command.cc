@@ -1,5 +1,5 @@
 // Made-up data for benchmarks and trials: as large as wanted, and with an upper bound on what a
-// model can learn from it, which is printed so that a trained model's AUC can be judged.
+// model can learn from it, which is printed so that a trained model's AUC can be evaluated.
 #include "tools/cli/generate_command.h"
 
 #include <CLI/CLI.hpp>

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "tools/cli/run_address.h"
-#include "tools/job/run/newest_told.h"
+#include "tools/job/run/latest_progress.h"
 #include "tools/launch/gpu_figures.h"
 #include "tools/launch/kill_plan.h"
 #include "tools/launch/memory_text.h"

@@ -295,10 +295,10 @@ Dataset train_source(const Job& job, const FittedFeatures& features, const Input
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
-std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features) {
-  std::vector<JudgedData> all = judged_data(job);
+std::vector<EvaluationData> eval_sources(const Job& job, const FittedFeatures& features) {
+  std::vector<EvaluationData> all = eval_data(job);
   if (features.columns.empty()) return all;
-  for (JudgedData& each : all) each.data = each.data.features(features.columns);
+  for (EvaluationData& each : all) each.data = each.data.features(features.columns);
   return all;
 }
 

@@ -72,10 +72,10 @@ FittedFeatures fit_features(const Job& job);
 std::vector<FeatureColumn> columns_of_model(const FittedFeatures& features);
 
 // The part of an input pipeline in the training data with its features, before shuffling and
-// batching; and the data that the model is judged on, validation data first.
+// batching; and the data that the model is evaluated on, validation data first.
 Dataset train_source(const Job& job, const FittedFeatures& features,
                      const InputContext& context = {});
-std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features);
+std::vector<EvaluationData> eval_sources(const Job& job, const FittedFeatures& features);
 
 // How examples are read and prepared for the trained model: data_to_predict() with its features.
 Dataset examples_to_predict(const Job& job, const FittedFeatures& features);

@@ -29,7 +29,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
   if (job.model.kind == "two_tower") {
-    towers_ = std::make_shared<JobTowers>(job, features);
+    towers_ = std::make_shared<RetrievalNetwork>(job, features);
     deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
   }
   if (deep_on_) {

@@ -2,7 +2,7 @@
 // the network over them.
 //
 // The order of a run is: fit_features(), which reads the data once; train_source() and
-// judged_sources(), which describe datasets with those features; JobNetwork, which is called within
+// eval_sources(), which describe datasets with those features; JobNetwork, which is called within
 // a traced function.
 #pragma once
 #include <memory>
@@ -17,8 +17,8 @@
 #include "nn/optimizers/optimizer.h"
 #include "tools/job/build/deep_input.h"
 #include "tools/job/build/fitted_features.h"
-#include "tools/job/build/job_towers.h"
 #include "tools/job/build/learning_rates.h"
+#include "tools/job/build/retrieval_network.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_objective.h"
 
@@ -32,7 +32,7 @@ class JobNetwork {
   // One per example, [b].
   Array losses(const Batch& batch) const;
   // For two towers, which have no logits: they give each example's query and candidate vectors.
-  const JobTowers& towers() const { return *towers_; }
+  const RetrievalNetwork& towers() const { return *towers_; }
   const Objective& objective() const { return objective_; }
   // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
@@ -48,7 +48,7 @@ class JobNetwork {
   std::vector<IdFeature> embedded_;
   Objective objective_;
   std::shared_ptr<nn::ClickModel> click_;
-  std::shared_ptr<JobTowers> towers_;
+  std::shared_ptr<RetrievalNetwork> towers_;
   std::optional<DeepInput> deep_input_;
   std::shared_ptr<nn::Mlp> tower_;
   std::vector<std::shared_ptr<nn::Wide>> wide_;  // one per output

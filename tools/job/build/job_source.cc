@@ -51,9 +51,9 @@ Dataset train_data(const Job& job, const InputContext& context) {
   return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
 }
 
-std::vector<JudgedData> judged_data(const Job& job) {
+std::vector<EvaluationData> eval_data(const Job& job) {
   const JobValidation& validation = job.validation;
-  std::vector<JudgedData> all;
+  std::vector<EvaluationData> all;
   if (!validation.files.empty())
     all.push_back({kValidation, "validation.files",
                    job.data.form().source(job, validation.files, validation.where)});

@@ -14,15 +14,15 @@ namespace cairn::tools {
 //           can be split by.
 Dataset train_data(const Job& job, const InputContext& context = {});
 
-// Data that models are judged on.
+// Data that models are evaluated on.
 inline constexpr const char* kValidation = "validation";
-struct JudgedData {
+struct EvaluationData {
   std::string name;  // kValidation or "test"
   std::string key;   // of the job file, for messages
   Dataset data;      // as the files have it
 };
 // The validation data and the test data, as far as the job names them.
-std::vector<JudgedData> judged_data(const Job& job);
+std::vector<EvaluationData> eval_data(const Job& job);
 
 // The data as a trained model reads it to predict. Where the format has columns that can be left
 // out, it has neither label nor weight, which new files may lack. Records and libsvm lines keep

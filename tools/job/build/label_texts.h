@@ -10,7 +10,7 @@
 namespace cairn::tools {
 
 // Looks for each text that the job names, positive, negative or a class, among the labels of the
-// training data, and then of the data that the model is judged on.
+// training data, and then of the data that the model is evaluated on.
 //   Errors  InvalidArgument, with the texts that there are: one is in neither; or the training data
 //           has none of the positive texts, or none of the negative ones.
 //   Cost  reads as far as all texts have been seen, which is mostly not far.
@@ -19,7 +19,7 @@ void verify_label_texts(const Job& job);
 // that there are. Empty: they have one, or the job tells its labels otherwise.
 std::string no_positive_warning(const Job& job, const std::vector<std::string>& files,
                                 const std::vector<std::string>& where, const std::string& key);
-// The same of all data that the job's model is judged on.
+// The same of all data that the job's model is evaluated on.
 std::vector<std::string> no_positive_warnings(const Job& job);
 
 }  // namespace cairn::tools

@@ -47,7 +47,7 @@ void RankedLists::finish() {
 }
 
 // Lists of about the same length at once, each filled up to the longest.
-RankedLists::Metrics RankedLists::judge(
+RankedLists::Metrics RankedLists::evaluate(
     std::span<const float> scores, const std::vector<std::unique_ptr<nn::Metric>>& metrics) const {
   for (const auto& metric : metrics) metric->reset();
   for (std::size_t begin = 0; begin < by_length_.size();) {
@@ -57,7 +57,7 @@ RankedLists::Metrics RankedLists::judge(
       return n * n * static_cast<std::int64_t>(last + 1 - begin);
     };
     while (end < by_length_.size() && pairs_with(end) <= kPairsMax) ++end;
-    judge_some(scores, std::span(by_length_).subspan(begin, end - begin), metrics);
+    evaluate_some(scores, std::span(by_length_).subspan(begin, end - begin), metrics);
     begin = end;
   }
   Metrics results;
@@ -65,8 +65,8 @@ RankedLists::Metrics RankedLists::judge(
   return results;
 }
 
-void RankedLists::judge_some(std::span<const float> scores, std::span<const std::size_t> some,
-                             const std::vector<std::unique_ptr<nn::Metric>>& metrics) const {
+void RankedLists::evaluate_some(std::span<const float> scores, std::span<const std::size_t> some,
+                                const std::vector<std::unique_ptr<nn::Metric>>& metrics) const {
   // One item would be read as the place of the relevant one.
   const std::int64_t n = std::max<std::int64_t>(length(some.back()), 2);
   const auto lists = static_cast<std::int64_t>(some.size());

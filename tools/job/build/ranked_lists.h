@@ -37,13 +37,13 @@ class RankedLists {
   std::int64_t lists() const { return static_cast<std::int64_t>(begins_.size()) - 1; }
   // The results of these metrics of lists for a score per example, in the order of the data. Lists
   // whose rows are all alike count as the metric says.
-  Metrics judge(std::span<const float> scores,
-                const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
+  Metrics evaluate(std::span<const float> scores,
+                   const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
 
  private:
   std::int64_t length(std::size_t list) const { return begins_[list + 1] - begins_[list]; }
-  void judge_some(std::span<const float> scores, std::span<const std::size_t> some,
-                  const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
+  void evaluate_some(std::span<const float> scores, std::span<const std::size_t> some,
+                     const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
 
   std::string data_;
   std::vector<std::int64_t> list_of_;

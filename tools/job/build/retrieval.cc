@@ -21,8 +21,8 @@ void Retrieval::add(std::span<const std::int64_t> candidates, std::span<const fl
   weights_.insert(weights_.end(), weights.begin(), weights.end());
 }
 
-Retrieval::Metrics Retrieval::judge(std::span<const float> vectors,
-                                    const std::vector<std::unique_ptr<nn::Metric>>& metrics) const {
+Retrieval::Metrics Retrieval::evaluate(
+    std::span<const float> vectors, const std::vector<std::unique_ptr<nn::Metric>>& metrics) const {
   for (const auto& metric : metrics) metric->reset();
   const std::size_t width = vectors.size() / std::max<std::size_t>(place_of_.size(), 1) / 2;
   const auto of_example = [&](std::size_t example, std::size_t which) {

@@ -29,8 +29,8 @@ class Retrieval {
   // the candidate's, of one width, one behind the other; a candidate has the vector of its first
   // example. The metrics are of lists with one relevant item (nn/metrics/ranking_metrics.h).
   //   Cost  examples · candidates · width.
-  Metrics judge(std::span<const float> vectors,
-                const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
+  Metrics evaluate(std::span<const float> vectors,
+                   const std::vector<std::unique_ptr<nn::Metric>>& metrics) const;
 
  private:
   std::unordered_map<std::int64_t, std::int64_t> places_;  // of candidates by id

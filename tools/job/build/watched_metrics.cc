@@ -32,7 +32,7 @@ SeenLabels labels_of(const Job& job, const Dataset& examples, nn::NeededLabels n
 }  // namespace
 
 std::string watched_metric(const Job& job, const std::string& monitor) {
-  return monitor.empty() ? judged_metrics(job).front() : monitor;
+  return monitor.empty() ? eval_metrics(job).front() : monitor;
 }
 
 double value_of(const MetricResults& results, const std::string& metric) {
@@ -76,7 +76,7 @@ void verify_watched_metrics(const Job& job, const FittedFeatures& features) {
     const std::string metric = watched_metric(job, monitor);
     const nn::NeededLabels needed = needed_labels(job, metric);
     if (needed == nn::NeededLabels::kAny) continue;
-    const std::vector<JudgedData> sources = judged_sources(job, features);
+    const std::vector<EvaluationData> sources = eval_sources(job, features);
     if (sources.empty()) continue;
     const SeenLabels seen = labels_of(job, sources.front().data, needed);
     if (!seen.have(needed))

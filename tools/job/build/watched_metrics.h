@@ -24,7 +24,7 @@ std::optional<Monitor> stopping_monitor(const Job& job);
 Json memory_json(const Monitor& monitor);
 void restore_memory(Monitor& monitor, const Json& saved);
 
-// Reads labels of the data that the model is judged on, until there are those without which a
+// Reads labels of the data that the model is evaluated on, until there are those without which a
 // watched metric is never a number: mostly one batch.
 //   Errors  InvalidArgument, with job, key and data: they are all of one class.
 void verify_watched_metrics(const Job& job, const FittedFeatures& features);

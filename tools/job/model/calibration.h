@@ -1,5 +1,5 @@
 // `cairn evaluate --calibrate`: fits the probabilities of a saved binary model to the examples that
-// it is judged on, and keeps what was fitted in the model (model/saved/replace_outputs.h).
+// it is evaluated on, and keeps what was fitted in the model (model/saved/replace_outputs.h).
 //
 // Afterwards the output "probability" is the calibrated one, and an output more, the last, is the
 // network's own, "raw_probability": each fit begins with it, so that a calibration replaces the one

@@ -22,25 +22,26 @@ std::string four_digits(double value) {
 }  // namespace
 
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
-                         const JobNetwork& network, const std::optional<JudgedData>& judged)
-    : job_(job), runner_(runner), judge_(make_judge(job, features, judged)) {
+                         const JobNetwork& network, const std::optional<EvaluationData>& evaluated)
+    : job_(job), runner_(runner), evaluator_(make_judge(job, features, evaluated)) {
   make_function(network);
   const std::string watched = watched_metric(job, job.early_stopping.monitor);
   if (const nn::Direction way = direction_of(job, watched); way != nn::Direction::kUnknown)
     best_.emplace(watched, MonitorMode::kAuto).begin(way, "evaluation");
-  if (!judged) return;
-  name_ = judged->name;
+  if (!evaluated) return;
+  name_ = evaluated->name;
   const std::int64_t batch = job.evaluation.batch;
-  batches_ = (cardinality(judged->data, &lines_) + batch - 1) / batch;
+  batches_ = (cardinality(evaluated->data, &lines_) + batch - 1) / batch;
   if (batches_ == 0)
-    throw InvalidArgumentError(str("the ", name_, " data, of ", judged->key,
-                                   ", holds no examples. ", passed_over_text(lines_, judged->key)));
-  data_ = runner_.test_data(judge_->batches(judged->data).repeat(), name_);
+    throw InvalidArgumentError(str("the ", name_, " data, of ", evaluated->key,
+                                   ", holds no examples. ",
+                                   passed_over_text(lines_, evaluated->key)));
+  data_ = runner_.test_data(evaluator_->batches(evaluated->data).repeat(), name_);
 }
 
 void Evaluations::make_function(const JobNetwork& network) {
   function_ = runner_.strategy().function(
-      [this, &network](Iterator input) { return judge_->summaries(network, input.get_next()); },
+      [this, &network](Iterator input) { return evaluator_->summaries(network, input.get_next()); },
       "evaluate");
 }
 
@@ -91,9 +92,9 @@ std::optional<std::string> Evaluations::next_ended(bool wait) {
 }
 
 std::string Evaluations::finish(const Scheduled& evaluation) {
-  judge_->reset();
-  for (const StepResult& part : evaluation.parts) judge_->add(part.get_all());
-  newest_ = judge_->result();
+  evaluator_->reset();
+  for (const StepResult& part : evaluation.parts) evaluator_->add(part.get_all());
+  newest_ = evaluator_->result();
   newest_step_ = evaluation.step;
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
   for (const auto& [name, value] : newest_) text += str("  ", name, " ", four_digits(value));

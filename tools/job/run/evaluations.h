@@ -1,6 +1,6 @@
-// Evaluations: the job's model judged while it trains, on data that it is not trained on. Each is a
-// run per batch of that data, scheduled at once and collected when all of them have ended, so that
-// training on a cluster goes on beside it.
+// Evaluations: the job's model evaluated while it trains, on data that it is not trained on. Each
+// is a run per batch of that data, scheduled at once and collected when all of them have ended, so
+// that training on a cluster goes on beside it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@
 #include "model/monitor.h"
 #include "model/steps/step_runner.h"
 #include "tools/job/build/job_model.h"
-#include "tools/job/run/judge.h"
+#include "tools/job/run/evaluator.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_metrics.h"
 
@@ -24,16 +24,16 @@ class Evaluations {
  public:
   using Metrics = MetricResults;
 
-  // All references outlive it. `judged`: with the job's features; empty: there is none.
+  // All references outlive it. `evaluated`: with the job's features; empty: there is none.
   //   Errors  InvalidArgument: the data holds no example; make_judge()'s; those of the files.
   Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
-              const JobNetwork& network, const std::optional<JudgedData>& judged);
+              const JobNetwork& network, const std::optional<EvaluationData>& evaluated);
 
   bool have_data() const { return batches_ > 0; }
   bool under_way() const { return !scheduled_.empty(); }
   // Evaluates at the first multiple of `every` above `step`, and so on; 0: never by steps.
   void begin(std::int64_t step, std::int64_t every);
-  // An earlier run, with which this one goes on, has judged the model up to this step.
+  // An earlier run, with which this one goes on, has evaluated the model up to this step.
   void go_on_behind(std::int64_t step) { newest_step_ = step; }
   // Schedules one if `step`, the last that was scheduled, has reached the next multiple.
   void schedule_if_due(std::int64_t step);
@@ -71,7 +71,7 @@ class Evaluations {
 
   const Job& job_;
   StepRunner& runner_;
-  std::unique_ptr<Judge> judge_;
+  std::unique_ptr<Evaluator> evaluator_;
   Function function_;
   StepRunner::Data data_;
   std::string name_;

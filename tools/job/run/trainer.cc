@@ -44,13 +44,13 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
   make_dataset(0);
   make_evaluations();
   make_function();
-  options_.teller->add("what `cairn status` shows of it", status_listener(runner_));
+  options_.reporter->add("what `cairn status` shows of it", status_listener(runner_));
 }
 
 void Trainer::make_evaluations() {
-  for (const JudgedData& judged : judged_sources(job_, features_)) {
-    evaluations_.emplace_back(job_, features_, runner_, network_, judged);
-    if (judged.name == "test") outcome_.test_lines = evaluations_.back().lines();
+  for (const EvaluationData& evaluated : eval_sources(job_, features_)) {
+    evaluations_.emplace_back(job_, features_, runner_, network_, evaluated);
+    if (evaluated.name == "test") outcome_.test_lines = evaluations_.back().lines();
   }
   if (evaluations_.empty())
     evaluations_.emplace_back(job_, features_, runner_, network_, std::nullopt);
@@ -179,15 +179,15 @@ void Trainer::begin() {
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());
-  options_.teller->start(first_step_);
+  options_.reporter->start(first_step_);
   const std::int64_t every = steps_in(job_.evaluation.every, own_steps);
   evaluations_.front().begin(first_step_, every);
   if (lacks_evaluation(every)) evaluations_.front().schedule(first_step_);
 }
 
 // A job that stops early waits for its evaluations: what is saved as the best model is then what
-// was judged, and no step is begun that should not be taken. So does one whose learning rate falls,
-// of which no step is to be taken with the old one.
+// was evaluated, and no step is begun that should not be taken. So does one whose learning rate
+// falls, of which no step is to be taken with the old one.
 void Trainer::train() {
   started_ = system_clock().now();
   loop_.run(
@@ -225,9 +225,9 @@ void Trainer::take_loss(std::int64_t steps, float loss) {
 
 void Trainer::turn() {
   collect_evaluations();
-  tell_progress();
+  report_progress();
   if (line_.due()) show(false);
-  if (options_.teller->due()) tell(false);
+  if (options_.reporter->due()) tell(false);
   if (!out_of_patience()) evaluations_.front().schedule_if_time(loop_.begun());
 }
 
@@ -245,14 +245,14 @@ void Trainer::evaluate_at_end() {
   try {
     const auto under_way = [](const Evaluations& each) { return each.under_way(); };
     raising_the_cause(runner_, [&] {
-      const bool judged = judge_last();
+      const bool evaluated = evaluate_last();
       go_back_to_best();
       const std::int64_t step = goes_back() ? outcome_.best->step : loop_.begun();
       for (Evaluations& each : evaluations_)
-        if (!judged || goes_back() || &each != &evaluations_.front()) each.schedule(step);
+        if (!evaluated || goes_back() || &each != &evaluations_.front()) each.schedule(step);
       while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
         collect_evaluations();
-        tell_progress();
+        report_progress();
         look_for_interrupt();
       }
     });
@@ -273,13 +273,13 @@ void Trainer::raise_with_checkpoint() const {
   throw_error(parts);
 }
 
-void Trainer::tell_failed_saves(const EngineStats& stats) {
+void Trainer::report_failed_saves(const EngineStats& stats) {
   if (stats.checkpoints_failed == failed_saves_told_) return;
   failed_saves_told_ = stats.checkpoints_failed;
   line_.say(str("a checkpoint failed, the run goes on and tries again: ", stats.checkpoint_error));
 }
 
-void Trainer::tell_progress() const {
+void Trainer::report_progress() const {
   if (options_.on_progress)
     options_.on_progress(static_cast<double>(loop_.ended()) / static_cast<double>(total_steps_));
 }
@@ -301,7 +301,7 @@ void Trainer::collect_evaluations() {
   for (Evaluations& each : evaluations_) {
     each.collect(wait, [&](const std::string& text) {
       line_.say(text);
-      options_.teller->evaluation(each.newest_step(), each.name(), each.newest());
+      options_.reporter->evaluation(each.newest_step(), each.name(), each.newest());
       consider(each);
       lower_rates(each);
       if (goes_by_evaluations()) runner_.set_save_metadata(metadata());
@@ -324,7 +324,7 @@ void Trainer::tell(bool at_end) {
     const Scope open = runner_.strategy().scope();
     rates = network_.learning_rates().at(loop_.ended());
   }
-  options_.teller->step(step, std::move(rates));
+  options_.reporter->step(step, std::move(rates));
 }
 
 void Trainer::show(bool at_end) {
@@ -359,7 +359,7 @@ void Trainer::show(bool at_end) {
     progress.gpus = gpus_text(gpus);
   }
   line_.show(progress);
-  tell_failed_saves(stats);
+  report_failed_saves(stats);
 }
 
 }  // namespace cairn::tools

@@ -16,7 +16,7 @@
 #include "tools/job/build/job_model.h"
 #include "tools/job/run/evaluations.h"
 #include "tools/job/run/progress_line.h"
-#include "tools/job/run/run_teller.h"
+#include "tools/job/run/run_reporter.h"
 #include "tools/job/spec/job.h"
 #include "tools/launch/gpu_figures.h"
 
@@ -40,13 +40,13 @@ struct TrainerOptions {
   // The GPUs of the run as they are now; empty: the run has none.
   std::function<std::vector<GpuSeen>()> gpus;
   // Passes how the run is doing on to its listeners; never null.
-  std::shared_ptr<RunTeller> teller = nullptr;
+  std::shared_ptr<RunReporter> reporter = nullptr;
 };
 
 // The best model of a run that stops early, as the report has it.
 struct BestModel {
   std::string checkpoint;  // empty: none was saved
-  std::int64_t step = 0;   // as of which it was judged
+  std::int64_t step = 0;   // as of which it was evaluated
   std::string monitor;     // the metric that is watched
   double value = 0;
 };
@@ -104,15 +104,15 @@ class Trainer {
   std::string out_of_patience_text() const;
   // Whether training waits for evaluations, since they decide how it goes on.
   bool goes_by_evaluations() const;
-  void consider(const Evaluations& judged);
+  void consider(const Evaluations& evaluated);
   Json watched() const;
   void restore_watched(const Json& metadata);
   void find_best(const std::string& checkpoint);
   BestModel best_model(const std::string& checkpoint) const;
   bool lacks_evaluation(std::int64_t every) const;
-  void lower_rates(const Evaluations& judged);
+  void lower_rates(const Evaluations& evaluated);
   void save_best();
-  bool judge_last();
+  bool evaluate_last();
   void save_checkpoint();
   std::optional<ErrorParts> save_into(const CheckpointPolicy& policy);
   bool remove_older();
@@ -123,9 +123,9 @@ class Trainer {
   void go_back_to_best();
   void evaluate_at_end();
   void look_for_interrupt();
-  void tell_failed_saves(const EngineStats& stats);
+  void report_failed_saves(const EngineStats& stats);
   [[noreturn]] void raise_with_checkpoint() const;
-  void tell_progress() const;
+  void report_progress() const;
   void resume();
   void compare_with_restored();
   void abandon_the_rest();
@@ -145,8 +145,9 @@ class Trainer {
   std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0;
   StepLoop loop_;
   std::optional<RestoreStatus> restored_;  // until the variables are there to be compared
-  // One for each data that the model is judged on, made after the training dataset; at least one.
-  // The first evaluates on the way, and all do at the end. A deque, since none of them may move.
+  // One for each data that the model is evaluated on, made after the training dataset; at least
+  // one. The first evaluates on the way, and all do at the end. A deque, since none of them may
+  // move.
   std::deque<Evaluations> evaluations_;
   std::optional<Monitor> stopping_;  // by what the first finds; empty: the run takes all its steps
   CheckpointPolicy policy_;

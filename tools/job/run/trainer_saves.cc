@@ -94,10 +94,10 @@ std::optional<float> Trainer::threshold(std::int64_t step) {
   const JobThreshold& wanted = job_.model.threshold;
   if (wanted.fixed) return static_cast<float>(*wanted.fixed);
   if (wanted.rule.empty()) return std::nullopt;
-  const Evaluations& judged = evaluations_.front();
-  const auto& found = judged.newest();
+  const Evaluations& evaluated = evaluations_.front();
+  const auto& found = evaluated.newest();
   const auto at = std::ranges::find(found, kThreshold, &Evaluations::Metrics::value_type::first);
-  const bool of_this_model = at != found.end() && judged.newest_step() == step;
+  const bool of_this_model = at != found.end() && evaluated.newest_step() == step;
   if (of_this_model && std::isfinite(at->second)) return static_cast<float>(at->second);
   line_.say(str("warning: the model decides nothing, since model.threshold = \"", wanted.rule,
                 of_this_model ? "\" is reached by no probability on the validation data"

@@ -17,11 +17,11 @@ namespace cairn::tools {
 bool Trainer::goes_by_evaluations() const { return stopping_ || job_.callbacks.plateau.given; }
 
 // Called for each evaluation of any data.
-void Trainer::consider(const Evaluations& judged) {
-  if (!stopping_ || &judged != &evaluations_.front()) return;
+void Trainer::consider(const Evaluations& evaluated) {
+  if (!stopping_ || &evaluated != &evaluations_.front()) return;
   const bool had_patience = !out_of_patience();
-  const double value = value_of(judged.newest(), stopping_->name());
-  const Monitor::Verdict verdict = stopping_->take(value, judged.newest_step());
+  const double value = value_of(evaluated.newest(), stopping_->name());
+  const Monitor::Verdict verdict = stopping_->take(value, evaluated.newest_step());
   if (!stopping_->complaint().empty()) line_.say("warning: " + stopping_->complaint());
   if (verdict == Monitor::Verdict::kBetter) return save_best();
   if (!had_patience || !out_of_patience() || loop_.ended() >= total_steps_) return;
@@ -34,12 +34,12 @@ std::string Trainer::out_of_patience_text() const {
              stopping_->name(), " no better than ", stopping_->best());
 }
 
-// By evaluations on the way, of the data that is judged there. Where several processes train
+// By evaluations on the way, of the data that is evaluated there. Where several processes train
 // together, all have the same metrics and lower their rates behind the same step.
-void Trainer::lower_rates(const Evaluations& judged) {
-  if (&judged != &evaluations_.front() || loop_.ended() >= total_steps_) return;
+void Trainer::lower_rates(const Evaluations& evaluated) {
+  if (&evaluated != &evaluations_.front() || loop_.ended() >= total_steps_) return;
   const Scope open = runner_.strategy().scope();
-  const std::string said = network_.learning_rates().consider(judged.newest());
+  const std::string said = network_.learning_rates().consider(evaluated.newest());
   if (!said.empty()) line_.say(said);
 }
 
@@ -69,7 +69,7 @@ Json Trainer::watched() const {
   return all;
 }
 
-// New data is judged anew. A run that was killed may have found a better model behind the
+// New data is evaluated anew. A run that was killed may have found a better model behind the
 // checkpoint, which took the place of the one that the checkpoint knows: the best that is there is
 // then that one.
 void Trainer::restore_watched(const Json& metadata) {
@@ -89,7 +89,7 @@ void Trainer::restore_watched(const Json& metadata) {
   line_.say(out_of_patience_text() + ", before the run was resumed");
 }
 
-// The run before ended, at a step that is to be judged, before it was.
+// The run before ended, at a step that is to be evaluated, before it was.
 bool Trainer::lacks_evaluation(std::int64_t every) const {
   const bool resumed = !options_.resume.empty() && !options_.new_data;
   return resumed && goes_by_evaluations() && every > 0 && first_step_ % every == 0 &&
@@ -114,8 +114,8 @@ void Trainer::find_best(const std::string& checkpoint) {
   outcome_.best = best;
 }
 
-// The last model may be better than all that were judged on the way. False: it was not asked.
-bool Trainer::judge_last() {
+// The last model may be better than all that were evaluated on the way. False: it was not asked.
+bool Trainer::evaluate_last() {
   if (!stopping_ || out_of_patience()) return false;
   evaluations_.front().schedule(loop_.begun());
   while (evaluations_.front().under_way() && outcome_.interrupted == 0) {

@@ -119,8 +119,8 @@ struct JobCheckpoint {
   std::size_t keep_last = 5;
 };
 
-// [evaluation]: how often to judge the model, besides at the end: on the validation data if there
-// is some, otherwise on the test data.
+// [evaluation]: how often to evaluate the model, besides at the end: on the validation data if
+// there is some, otherwise on the test data.
 struct JobEvaluation {
   Every every;
   std::int64_t batch = 2048;

@@ -46,7 +46,7 @@ void read_callbacks(TomlTable table, JobCallbacks& callbacks) {
   table.refuse_unknown();
 }
 
-// It has to be judged on the way, on something, and the rate has to be a number.
+// It has to be evaluated on the way, on something, and the rate has to be a number.
 void verify_callbacks(const Job& job, const PlaceOf& place) {
   const JobPlateau& plateau = job.callbacks.plateau;
   if (!plateau.given) return;
@@ -55,8 +55,8 @@ void verify_callbacks(const Job& job, const PlaceOf& place) {
     throw InvalidArgumentError(str(place(key + what), why));
   };
   if (!plateau.monitor.empty())
-    verify_known(place(key + ".monitor"), plateau.monitor, judged_metrics(job));
-  if ((plateau.monitor.empty() ? judged_metrics(job).front() : plateau.monitor) == "calibration")
+    verify_known(place(key + ".monitor"), plateau.monitor, eval_metrics(job));
+  if ((plateau.monitor.empty() ? eval_metrics(job).front() : plateau.monitor) == "calibration")
     refuse(".monitor",
            " is \"calibration\", which is best near 1 and not the larger or the smaller the "
            "better: name another metric");

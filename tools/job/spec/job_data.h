@@ -61,7 +61,7 @@ struct JobData {
   std::string identity_key() const { return group.empty() ? "data.candidate" : "data.group"; }
 };
 
-// [validation]: what is judged on the way, and never trained on. Files of its own, or a share of
+// [validation]: what is evaluated on the way, and never trained on. Files of its own, or a share of
 // the training data.
 struct JobValidation {
   std::vector<std::string> files;

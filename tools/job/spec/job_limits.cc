@@ -162,13 +162,13 @@ void verify_lists(const Job& job, const Limits& limits) {
                   "those of a list together: read the data without one");
 }
 
-// It has to be judged on the way, on something.
+// It has to be evaluated on the way, on something.
 void verify_early_stopping(const Job& job, const Limits& limits) {
   const JobEarlyStopping& stopping = job.early_stopping;
   if (!stopping.given) return;
   if (!stopping.monitor.empty())
-    limits.name("early_stopping.monitor", stopping.monitor, judged_metrics(job));
-  if ((stopping.monitor.empty() ? judged_metrics(job).front() : stopping.monitor) == "calibration")
+    limits.name("early_stopping.monitor", stopping.monitor, eval_metrics(job));
+  if ((stopping.monitor.empty() ? eval_metrics(job).front() : stopping.monitor) == "calibration")
     limits.refuse("early_stopping.monitor",
                   " is \"calibration\", which is best near 1 and not the larger or the smaller the "
                   "better: name another metric");

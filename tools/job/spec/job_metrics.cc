@@ -157,19 +157,19 @@ MetricOf metric_of(const std::string& objective, const std::string& metric) {
   return listed ? MetricOf::kLists : MetricOf::kExamples;
 }
 
-std::vector<std::string> judged_metrics(const Job& job) {
+std::vector<std::string> eval_metrics(const Job& job) {
   return job.evaluation.metrics.empty() ? metrics_of(job.model.objective) : job.evaluation.metrics;
 }
 
 std::string metric_of_lists(const Job& job) {
-  for (std::string& name : judged_metrics(job))
+  for (std::string& name : eval_metrics(job))
     if (metric_of(job.model.objective, name) == MetricOf::kLists) return name;
   return "";
 }
 
 std::vector<std::unique_ptr<nn::Metric>> make_metrics(const Job& job, MetricOf of) {
   std::vector<std::unique_ptr<nn::Metric>> made;
-  for (const std::string& name : judged_metrics(job))
+  for (const std::string& name : eval_metrics(job))
     if (metric_of(job.model.objective, name) == of)
       made.push_back(make_metric(job.model.objective, name));
   return made;
@@ -177,7 +177,7 @@ std::vector<std::unique_ptr<nn::Metric>> make_metrics(const Job& job, MetricOf o
 
 MetricResults in_order(const Job& job, MetricResults some, const MetricResults& others) {
   some.insert(some.end(), others.begin(), others.end());
-  const std::vector<std::string> order = judged_metrics(job);
+  const std::vector<std::string> order = eval_metrics(job);
   std::ranges::stable_sort(some, {}, [&order](const MetricResults::value_type& result) {
     return std::ranges::find(order, result.first) - order.begin();
   });

@@ -25,13 +25,13 @@ bool is_known_metric(const std::string& objective, const std::string& metric);
 MetricOf metric_of(const std::string& objective, const std::string& metric);
 
 // Those that the job's evaluations tell, in their order.
-std::vector<std::string> judged_metrics(const Job& job);
+std::vector<std::string> eval_metrics(const Job& job);
 // The first of them that is computed of lists; empty: none is.
 std::string metric_of_lists(const Job& job);
-// New ones: those of judged_metrics() that are computed so, in their order. Metrics of lists are
+// New ones: those of eval_metrics() that are computed so, in their order. Metrics of lists are
 // those of nn/metrics/ranking_metrics.h.
 std::vector<std::unique_ptr<nn::Metric>> make_metrics(const Job& job, MetricOf of);
-// Results of both kinds, in the order of judged_metrics().
+// Results of both kinds, in the order of eval_metrics().
 using MetricResults = std::vector<std::pair<std::string, double>>;
 MetricResults in_order(const Job& job, MetricResults some, const MetricResults& others);
 

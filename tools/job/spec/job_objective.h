@@ -5,7 +5,7 @@
 //   multiclass  a logit for each class; the label is a class id. Softmax cross-entropy
 //   ranking     a score, which orders the examples of a list; the label is how relevant one is. A
 //               softmax over the list, or BPR over its pairs
-//   retrieval   a query's vector and a candidate's (JobTowers, which has the loss); there is no
+//   retrieval   a query's vector and a candidate's (RetrievalNetwork, which has the loss); there is no
 //               label
 #pragma once
 #include <string>
@@ -40,7 +40,7 @@ class Objective {
   // One loss per example, [b], from the network's outputs, [b, outputs], and the truths. For
   // ranking, `groups` is int32 or int64 [b], with one number for all examples of a list.
   Array losses(const Array& outputs, const Array& truth, const Array& groups = {}) const;
-  // What metrics judge: probabilities [b] or [b, classes], or numbers or scores [b].
+  // What metrics evaluate: probabilities [b] or [b, classes], or numbers or scores [b].
   Array prediction(const Array& outputs) const;
 
  private:

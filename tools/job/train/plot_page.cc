@@ -99,9 +99,9 @@ struct Extent {
 };
 
 // Keeps the least and the greatest value of each piece of a long curve, so that no peak is lost.
-std::vector<Curve::Point> thinned(const std::vector<Curve::Point>& points) {
+std::vector<RunCurve::Point> thinned(const std::vector<RunCurve::Point>& points) {
   if (points.size() <= 2 * kPieces) return points;
-  std::vector<Curve::Point> kept;
+  std::vector<RunCurve::Point> kept;
   for (std::size_t i = 0; i < kPieces; ++i) {
     const auto begin = points.begin() + static_cast<std::ptrdiff_t>(i * points.size() / kPieces);
     const auto end =
@@ -118,8 +118,8 @@ std::vector<Curve::Point> thinned(const std::vector<Curve::Point>& points) {
 
 // ---- a diagram ----
 
-const Curve* curve_of(const RunCurves& run, const std::string& what) {
-  const auto found = std::ranges::find(run.curves, what, &Curve::what);
+const RunCurve* curve_of(const RunCurves& run, const std::string& what) {
+  const auto found = std::ranges::find(run.curves, what, &RunCurve::what);
   return found == run.curves.end() ? nullptr : &*found;
 }
 
@@ -128,8 +128,8 @@ class Diagram {
   Diagram(const std::vector<RunCurves>& runs, const std::string& what) : runs_(runs), what_(what) {
     Extent steps, values;
     for (const RunCurves& run : runs)
-      if (const Curve* curve = curve_of(run, what))
-        for (const Curve::Point& point : curve->points) {
+      if (const RunCurve* curve = curve_of(run, what))
+        for (const RunCurve::Point& point : curve->points) {
           steps.add(point.step);
           values.add(point.value);
         }
@@ -142,7 +142,7 @@ class Diagram {
         printed("<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"", kWidth, kHeight) +
         escaped(what_) + " over steps\">\n" + axes();
     for (std::size_t i = 0; i < runs_.size(); ++i)
-      if (const Curve* curve = curve_of(runs_[i], what_)) out += drawn(*curve, i);
+      if (const RunCurve* curve = curve_of(runs_[i], what_)) out += drawn(*curve, i);
     return out + "</svg>\n";
   }
 
@@ -171,10 +171,10 @@ class Diagram {
                          kWidth - kRight, kHeight - 6);
   }
   // A curve of one point, as of one evaluation, is a dot; so is a point between two gaps.
-  std::string drawn(const Curve& curve, std::size_t run) const {
+  std::string drawn(const RunCurve& curve, std::size_t run) const {
     const std::string colour = str("var(--c", run % kColours, ")");
     std::string path, dots;
-    const std::vector<Curve::Point> points = thinned(curve.points);
+    const std::vector<RunCurve::Point> points = thinned(curve.points);
     const auto known = [&](std::size_t i) {
       return i < points.size() && std::isfinite(points[i].value);
     };
@@ -204,7 +204,7 @@ std::vector<std::string> diagrams_of(const std::vector<RunCurves>& runs) {
   const std::vector<std::string> last{"examples/s", "staleness"};
   std::vector<std::string> all{"loss"};
   for (const RunCurves& run : runs)
-    for (const Curve& curve : run.curves)
+    for (const RunCurve& curve : run.curves)
       if (std::ranges::count(all, curve.what) + std::ranges::count(last, curve.what) == 0)
         all.push_back(curve.what);
   all.insert(all.end(), last.begin(), last.end());
@@ -231,7 +231,7 @@ std::string table(const std::vector<RunCurves>& runs, const std::vector<std::str
     double step = 0;
     std::string cells;
     for (const std::string& what : diagrams) {
-      const Curve* curve = curve_of(run, what);
+      const RunCurve* curve = curve_of(run, what);
       if (curve != nullptr) step = std::max(step, curve->points.back().step);
       const bool known = curve != nullptr && std::isfinite(curve->points.back().value);
       cells += "<td>" + (known ? number_text(curve->points.back().value) : "") + "</td>";

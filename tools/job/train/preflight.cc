@@ -69,11 +69,11 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 // training data was read with it.
 std::vector<std::string> try_judged_data(const Job& job, const FittedFeatures& features) {
   std::vector<std::string> told;
-  for (const JudgedData& judged : judged_sources(job, features)) {
-    if (judged.key == "data.train") continue;
+  for (const EvaluationData& evaluated : eval_sources(job, features)) {
+    if (evaluated.key == "data.train") continue;
     const bool all = job.data.form().form() != FeatureForm::kNumbers;
-    const Fit read = fit(all ? judged.data : judged.data.take(job.evaluation.batch), {});
-    if (std::string text = empty_files_text(read.lines, judged.key); !text.empty())
+    const Fit read = fit(all ? evaluated.data : evaluated.data.take(job.evaluation.batch), {});
+    if (std::string text = empty_files_text(read.lines, evaluated.key); !text.empty())
       told.push_back(std::move(text));
   }
   return told;

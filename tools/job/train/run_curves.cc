@@ -47,10 +47,10 @@ class Reader {
     if (kind == "step") take_step(line);
     if (kind == "evaluation") take_evaluation(line);
   }
-  std::vector<Curve> curves() {
-    std::erase_if(curves_, [](const Curve& curve) {
-      return std::ranges::all_of(curve.points,
-                                 [](const Curve::Point& point) { return std::isnan(point.value); });
+  std::vector<RunCurve> curves() {
+    std::erase_if(curves_, [](const RunCurve& curve) {
+      return std::ranges::all_of(
+          curve.points, [](const RunCurve::Point& point) { return std::isnan(point.value); });
     });
     return std::move(curves_);
   }
@@ -74,17 +74,17 @@ class Reader {
       curve(str(name, ", ", data, " data")).push_back({step, number_of(value, name)});
   }
   void forget_above(double step) {
-    for (Curve& curve : curves_)
-      std::erase_if(curve.points, [&](const Curve::Point& point) { return point.step > step; });
+    for (RunCurve& curve : curves_)
+      std::erase_if(curve.points, [&](const RunCurve::Point& point) { return point.step > step; });
   }
-  std::vector<Curve::Point>& curve(const std::string& what) {
-    const auto found = std::ranges::find(curves_, what, &Curve::what);
+  std::vector<RunCurve::Point>& curve(const std::string& what) {
+    const auto found = std::ranges::find(curves_, what, &RunCurve::what);
     if (found != curves_.end()) return found->points;
     curves_.push_back({what, {}});
     return curves_.back().points;
   }
 
-  std::vector<Curve> curves_;
+  std::vector<RunCurve> curves_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace cairn::tools {
 
 // Over steps, in their order. A value that is not a number is a gap.
-struct Curve {
+struct RunCurve {
   struct Point {
     double step = 0, value = 0;
   };
@@ -18,7 +18,7 @@ struct Curve {
 
 struct RunCurves {
   std::string name;  // of the run
-  std::vector<Curve> curves;
+  std::vector<RunCurve> curves;
   std::vector<std::string> left_out;  // lines that could not be read, with file, line and reason
 };
 

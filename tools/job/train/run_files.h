@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/job/run/run_teller.h"
+#include "tools/job/run/run_reporter.h"
 #include "tools/job/spec/job_callbacks.h"
 #include "tools/job/train/user_files.h"
 

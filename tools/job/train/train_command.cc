@@ -213,7 +213,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
   trainer.model_folder = model_folder(cluster.dir());
   trainer.spare_folder = own_checkpoints(cluster.dir());
-  trainer.teller = teller_in(cluster.dir(), request, prepared.job, trainer);
+  trainer.reporter = reporter_in(cluster.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
   const auto lock = claim(request, trainer);
   trainer.on_progress = [&](double done) {
@@ -234,7 +234,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
         prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
     note_threads(*on_servers, *partitioner, prepared.job);
     outcome = train(prepared, features, *on_servers, std::move(trainer));
-    tell_outcome(prepared, outcome, line);
+    report_outcome(prepared, outcome, line);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")},
                                       {"worker", cluster.supervisor().restarts("worker")}};
@@ -265,7 +265,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
   trainer.model_folder = model_folder(run.dir());
-  trainer.teller = teller_in(run.dir(), request, prepared.job, trainer);
+  trainer.reporter = reporter_in(run.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
   const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);
   ParameterServerOptions options = strategy_options(prepared.job, partitioner);
@@ -282,7 +282,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   note_threads(*strategy, *partitioner, prepared.job);
   line.say("threads: " + threads_text(prepared.job.cluster));
   const TrainingOutcome outcome = train(prepared, features, *strategy, std::move(trainer));
-  tell_outcome(prepared, outcome, line);
+  report_outcome(prepared, outcome, line);
   return finish(prepared, request, outcome, {});
 }
 

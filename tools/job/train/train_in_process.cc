@@ -87,7 +87,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
   options.model_folder = model_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
-  options.teller = teller_in(run.dir(), request, job, options);
+  options.reporter = reporter_in(run.dir(), request, job, options);
   const FittedFeatures features = features_of(prepared, options);
   options.folder_lock = claim(request, options);
   options.gpus = [names = replica_devices(job)] { return gpus_here(names); };
@@ -97,7 +97,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
     line.say(in_sync->sums_text());
   LocalSteps steps(*strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
-  tell_outcome(prepared, outcome, line);
+  report_outcome(prepared, outcome, line);
   return finish(prepared, request, outcome, {});
 }
 
@@ -184,7 +184,7 @@ int train_as_worker(const TrainRequest& request) {
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   options.model_folder = model_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
-  if (chief) options.teller = teller_in(run.dir(), own, job, options);
+  if (chief) options.reporter = reporter_in(run.dir(), own, job, options);
   const FittedFeatures features = features_of(prepared, options);
   MultiWorkerOptions group{
       .seed = job.model.seed,
@@ -200,7 +200,7 @@ int train_as_worker(const TrainRequest& request) {
   compute_as(job, strategy);
   LocalSteps steps(strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
-  tell_outcome(prepared, outcome, line);
+  report_outcome(prepared, outcome, line);
   return finish(prepared, own, outcome, {});
 }
 

@@ -125,27 +125,28 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   if (!options.resume.empty() && !options.new_data)
     options.data_began = SavedJob(options.resume).data_began();
   options.line = &line;
-  options.teller =
-      std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });
+  options.reporter =
+      std::make_shared<RunReporter>([&line](const std::string& text) { line.say(text); });
   return options;
 }
 
-std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
-                                     const Job& job, const TrainerOptions& options) {
+std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const TrainRequest& request,
+                                         const Job& job, const TrainerOptions& options) {
   ProgressLine& line = *options.line;
-  auto teller = std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });
+  auto reporter =
+      std::make_shared<RunReporter>([&line](const std::string& text) { line.say(text); });
   try {
-    teller->add("the run's history", history_listener(run_dir));
+    reporter->add("the run's history", history_listener(run_dir));
   } catch (const Error& error) {
     line.say(str("warning: the run's history is not kept: ", error.what()));
   }
   const Earlier earlier = options.resume.empty() ? Earlier::kReplace : Earlier::kGoOn;
   if (const JobOutput& csv = job.callbacks.csv_logger; !csv.path.empty())
-    teller->add(csv.path, csv_listener(csv, learning_rate_names(job), judged_metrics(job), earlier,
-                                       overwrite_of(request)));
+    reporter->add(csv.path, csv_listener(csv, learning_rate_names(job), eval_metrics(job), earlier,
+                                         overwrite_of(request)));
   if (const JobOutput& events = job.callbacks.tensorboard; !events.path.empty())
-    teller->add(events.path, tensorboard_listener(events));
-  return teller;
+    reporter->add(events.path, tensorboard_listener(events));
+  return reporter;
 }
 
 // Before anything is restored.
@@ -195,7 +196,8 @@ void tell_collectives(const TrainingOutcome& outcome) {
 }  // namespace
 
 // Before anything that may still fail: whatever comes, what was trained is known.
-void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, ProgressLine& line) {
+void report_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome,
+                    ProgressLine& line) {
   line.end();
   for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"),
                                    std::pair(&outcome.test_lines, "data.test")})

@@ -47,11 +47,12 @@ enum class Trial : std::uint8_t { kYes, kNo };
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line,
                                Trial trial = Trial::kYes);
-// The teller of the process that reports how the run is doing. It writes the files of [callbacks],
-// and the history in the run's folder; if that cannot be written to, it warns and keeps none.
+// The reporter of the process that reports how the run is doing. It writes the files of
+// [callbacks], and the history in the run's folder; if that cannot be written to, it warns and
+// keeps none.
 //   Errors  those of run_files.h.
-std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
-                                     const Job& job, const TrainerOptions& options);
+std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const TrainRequest& request,
+                                         const Job& job, const TrainerOptions& options);
 // The job's features; of a run that goes on from a checkpoint, those of the checkpoint.
 //   Errors  FailedPrecondition: it is of another job, of other features or of other data, and the
 //           options do not say that this is meant (resume.h).
@@ -62,7 +63,8 @@ std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  Duration patience = kLockPatience);
 
 // Before anything that may still fail: whatever comes, what was trained is known.
-void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, ProgressLine& line);
+void report_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome,
+                    ProgressLine& line);
 // Writes the report, if one is wanted. The exit status.
 int finish(const PreparedJob& prepared, const TrainRequest& request, const TrainingOutcome& outcome,
            const std::map<std::string, int>& restarts);

@@ -1,4 +1,4 @@
-// Judge: evaluates a job's model on test data, batch by batch, and computes the metrics.
+// Evaluator: evaluates a job's model on test data, batch by batch, and computes the metrics.
 //
 //   binary, regression, multiclass  each metric's own summary of a batch, which add up; those of
 //                                   lists, which a binary job may name, as of a ranking
@@ -20,10 +20,10 @@ namespace cairn::tools {
 
 inline constexpr const char* kThreshold = "threshold";
 
-class Judge {
+class Evaluator {
  public:
   using Metrics = MetricResults;
-  virtual ~Judge() = default;
+  virtual ~Evaluator() = default;
   // The examples as summaries() wants them, in batches; of data with the job's features.
   virtual Dataset batches(const Dataset& data) const = 0;
   // Recorded: float32, of which those of a batch's pieces add up to the batch's.
@@ -34,12 +34,12 @@ class Judge {
   virtual Metrics result() const = 0;
 };
 
-// Makes the judge for the job's objective. If model.threshold is a rule, the validation data has
-// the metric kThreshold as well. All references outlive the judge. `judged`: with the job's
+// Makes the evaluate for the job's objective. If model.threshold is a rule, the validation data has
+// the metric kThreshold as well. All references outlive the evaluate. `evaluated`: with the job's
 // features; empty: there is no data. For metrics of lists the data is read once, for its lists and
 // labels or candidates, which stay in memory.
 //   Errors  for metrics of lists, those of RankedLists and of reading the data.
-std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
-                                  const std::optional<JudgedData>& judged);
+std::unique_ptr<Evaluator> make_judge(const Job& job, const FittedFeatures& features,
+                                      const std::optional<EvaluationData>& evaluated);
 
 }  // namespace cairn::tools

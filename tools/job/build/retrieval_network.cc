@@ -1,4 +1,4 @@
-#include "tools/job/build/job_towers.h"
+#include "tools/job/build/retrieval_network.h"
 
 #include <algorithm>
 
@@ -28,13 +28,13 @@ nn::TwoTowerOptions towers_of(const Job& job) {
 
 }  // namespace
 
-JobTowers::JobTowers(const Job& job, const FittedFeatures& features)
+RetrievalNetwork::RetrievalNetwork(const Job& job, const FittedFeatures& features)
     : features_(features),
       query_(job, features, "query", set_of(job.model.query)),
       candidate_(job, features, "candidate", set_of(job.model.candidate)),
       towers_(towers_of(job)) {}
 
-Array JobTowers::losses(const Features& features) const {
+Array RetrievalNetwork::losses(const Features& features) const {
   const Array ids = features_.groups_of(features);
   const CandidateShares& shares = *features_.shares;
   const Array place = find_key(ids, Array(shares.candidates));

@@ -1,4 +1,4 @@
-// RunTeller: how a run is doing, told to everybody who listens while it trains: its history, the
+// RunReporter: how a run is doing, told to everybody who listens while it trains: its history, the
 // status, files that the job names.
 //   Thread  one, the Trainer's.
 #pragma once
@@ -17,7 +17,7 @@
 namespace cairn::tools {
 
 // Receives a run's start, its steps and its evaluations. Calls may block.
-//   Errors  any; RunTeller then leaves the listener out.
+//   Errors  any; RunReporter then leaves the listener out.
 class RunListener {
  public:
   using Metrics = std::vector<std::pair<std::string, double>>;
@@ -33,10 +33,10 @@ class RunListener {
   virtual void evaluation(std::int64_t step, const std::string& data, const Metrics& metrics) = 0;
 };
 
-class RunTeller {
+class RunReporter {
  public:
   // `say` gets a line about each listener that fails: a full disk must not cost the training.
-  explicit RunTeller(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+  explicit RunReporter(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
   // `what` names it in that line.
   void add(std::string what, std::unique_ptr<RunListener> listener) {
     listeners_.emplace_back(std::move(what), std::move(listener));

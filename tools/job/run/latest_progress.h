@@ -1,4 +1,4 @@
-// NewestTold: what a run has told of itself last, for `cairn status`:
+// LatestProgress: what a run has told of itself last, for `cairn status`:
 //
 //     {"training": {"step": 400, "loss": 0.41, "examples_per_s": 98000.0},
 //      "evaluation": {"step": 300, "data": "test", "metrics": {"auc": 0.91}}}
@@ -13,7 +13,7 @@
 
 namespace cairn::tools {
 
-class NewestTold {
+class LatestProgress {
  public:
   void training(std::int64_t step, double loss, double examples_per_s);
   void evaluation(std::int64_t step, const std::string& data, Json metrics);

@@ -1,12 +1,12 @@
 // What `cairn status` tells of a run's training and evaluations.
-#include "tools/job/run/newest_told.h"
+#include "tools/job/run/latest_progress.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "tests/tools/temp_folder.h"
-#include "tools/job/run/run_teller.h"
+#include "tools/job/run/run_reporter.h"
 
 namespace cairn::tools {
 namespace {
@@ -17,7 +17,7 @@ Json of_history(const std::string& lines) {
   return newest_told(folder.path());
 }
 
-TEST(NewestTold, IsTheLastStepAndTheLastEvaluationOfTheHistory) {
+TEST(LatestProgress, IsTheLastStepAndTheLastEvaluationOfTheHistory) {
   const Json told = of_history(
       "{\"kind\":\"start\",\"step\":0}\n"
       "{\"kind\":\"step\",\"step\":10,\"loss\":0.5,\"examples_per_s\":100.0}\n"
@@ -31,7 +31,7 @@ TEST(NewestTold, IsTheLastStepAndTheLastEvaluationOfTheHistory) {
             "evaluation: step 10, test data:  auc 0.7500\n");
 }
 
-TEST(NewestTold, WhatWasToldAboveTheStepFromWhichARunGoesOnDoesNotCount) {
+TEST(LatestProgress, WhatWasToldAboveTheStepFromWhichARunGoesOnDoesNotCount) {
   const Json told = of_history(
       "{\"kind\":\"step\",\"step\":10,\"loss\":0.5}\n"
       "{\"kind\":\"evaluation\",\"step\":30,\"data\":\"test\",\"metrics\":{\"auc\":0.75}}\n"
@@ -39,13 +39,13 @@ TEST(NewestTold, WhatWasToldAboveTheStepFromWhichARunGoesOnDoesNotCount) {
   EXPECT_EQ(newest_text(told), "training: step 10, loss 0.5000\n");
 }
 
-TEST(NewestTold, IsEmptyWithoutAHistory) {
+TEST(LatestProgress, IsEmptyWithoutAHistory) {
   EXPECT_TRUE(newest_told("").empty());
   EXPECT_TRUE(newest_told(TempFolder().path()).empty());
   EXPECT_EQ(newest_text(Json::object()), "");
 }
 
-TEST(NewestTold, WhatAProgramOfAnotherFormSaysIsLeftOut) {
+TEST(LatestProgress, WhatAProgramOfAnotherFormSaysIsLeftOut) {
   EXPECT_EQ(newest_text(parse_json("[1]", "it")), "");
   EXPECT_EQ(newest_text(parse_json(R"({"training": 3, "evaluation": "good"})", "it")), "");
   EXPECT_EQ(newest_text(parse_json(R"({"training": {"step": "x", "loss": null}})", "it")),
@@ -68,14 +68,14 @@ class Counting final : public RunListener {
   int& steps_;
 };
 
-TEST(RunTeller, LeavesOutWhoFailsAndSaysSoOnce) {
+TEST(RunReporter, LeavesOutWhoFailsAndSaysSoOnce) {
   std::string said;
-  RunTeller teller([&](const std::string& text) { said += text + "\n"; });
+  RunReporter reporter([&](const std::string& text) { said += text + "\n"; });
   int steps = 0;
-  teller.add("the file", std::make_unique<Failing>());
-  teller.add("the count", std::make_unique<Counting>(steps));
-  teller.step({.step = 1, .seconds = 1, .examples = 50});
-  teller.step({.step = 2, .seconds = 2, .examples = 100});
+  reporter.add("the file", std::make_unique<Failing>());
+  reporter.add("the count", std::make_unique<Counting>(steps));
+  reporter.step({.step = 1, .seconds = 1, .examples = 50});
+  reporter.step({.step = 2, .seconds = 2, .examples = 100});
   EXPECT_EQ(said, "warning: the file is not kept any more: the disk is full\n");
   EXPECT_EQ(steps, 2);
 }

@@ -1,5 +1,5 @@
-// JobTowers: the network of model.kind = "two_tower", which finds candidates for queries: a tower
-// over the features of model.query, and one over those of model.candidate.
+// RetrievalNetwork: the network of model.kind = "two_tower", which finds candidates for queries: a
+// tower over the features of model.query, and one over those of model.candidate.
 //   Thread  one, as everything that records.
 #pragma once
 #include "nn/layers/two_tower.h"
@@ -9,9 +9,9 @@
 
 namespace cairn::tools {
 
-class JobTowers {
+class RetrievalNetwork {
  public:
-  JobTowers(const Job& job, const FittedFeatures& features);
+  RetrievalNetwork(const Job& job, const FittedFeatures& features);
   // One per example, [b]: the cross-entropy of its candidate among those of the batch, whose scores
   // are corrected by their shares of the training data (nn/losses/ranking_losses.h).
   Array losses(const Features& features) const;

@@ -1,4 +1,4 @@
-#include "tools/job/run/judge.h"
+#include "tools/job/run/evaluator.h"
 
 #include <cmath>
 
@@ -19,14 +19,14 @@ Array predictions_of(const JobNetwork& network, const Batch& batch) {
   return network.objective().prediction(outputs_of(network, batch));
 }
 
-class PointwiseJudge final : public Judge {
+class PointwiseJudge final : public Evaluator {
  public:
   PointwiseJudge(const Job& job, const FittedFeatures& features,
-                 const std::optional<JudgedData>& judged)
+                 const std::optional<EvaluationData>& evaluated)
       : batch_(job.evaluation.batch),
         features_(features),
         metrics_(make_metrics(job, MetricOf::kExamples)) {
-    if (!job.model.threshold.rule.empty() && judged && judged->name == kValidation)
+    if (!job.model.threshold.rule.empty() && evaluated && evaluated->name == kValidation)
       metrics_.push_back(std::make_unique<nn::BestThreshold>(meaning_of(job.model.threshold.rule)));
   }
   Dataset batches(const Dataset& data) const override { return data.batch(batch_); }
@@ -62,11 +62,11 @@ class PointwiseJudge final : public Judge {
 
 constexpr const char* kNumber = "data.number";
 
-// Judges by values that the network gives for every example, equally many for each. The examples
-// are numbered: a batch's summary holds the values in the places of its examples, and behind them
-// the batch's number, which its first example gives. So the summaries of a batch's pieces add up,
-// and it does not matter in which order batches are judged.
-class NumberedJudge : public Judge {
+// Evaluators by values that the network gives for every example, equally many for each. The
+// examples are numbered: a batch's summary holds the values in the places of its examples, and
+// behind them the batch's number, which its first example gives. So the summaries of a batch's
+// pieces add up, and it does not matter in which order batches are evaluated.
+class NumberedJudge : public Evaluator {
  public:
   explicit NumberedJudge(const Job& job)
       : batch_(job.evaluation.batch), metrics_(make_metrics(job, MetricOf::kLists)) {}
@@ -120,11 +120,12 @@ class NumberedJudge : public Judge {
 
 class ListJudge final : public NumberedJudge {
  public:
-  ListJudge(const Job& job, const FittedFeatures& features, const std::optional<JudgedData>& judged)
+  ListJudge(const Job& job, const FittedFeatures& features,
+            const std::optional<EvaluationData>& evaluated)
       : NumberedJudge(job) {
-    if (judged) lists_ = read_lists(job, features, judged->data, judged->key);
+    if (evaluated) lists_ = read_lists(job, features, evaluated->data, evaluated->key);
   }
-  Metrics result() const override { return lists_.judge(values(), metrics()); }
+  Metrics result() const override { return lists_.evaluate(values(), metrics()); }
 
  private:
   std::int64_t examples() const override { return lists_.examples(); }
@@ -135,12 +136,13 @@ class ListJudge final : public NumberedJudge {
   RankedLists lists_{"the data"};
 };
 
-// Judges a binary model that has metrics of examples and of lists: the network runs once for both.
-class BinaryJudge final : public Judge {
+// Evaluators a binary model that has metrics of examples and of lists: the network runs once for
+// both.
+class BinaryJudge final : public Evaluator {
  public:
   BinaryJudge(const Job& job, const FittedFeatures& features,
-              const std::optional<JudgedData>& judged)
-      : job_(job), examples_(job, features, judged), lists_(job, features, judged) {}
+              const std::optional<EvaluationData>& evaluated)
+      : job_(job), examples_(job, features, evaluated), lists_(job, features, evaluated) {}
   Dataset batches(const Dataset& data) const override { return lists_.batches(data); }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
     const Array prediction = predictions_of(network, batch);
@@ -168,11 +170,11 @@ class BinaryJudge final : public Judge {
 class RetrievalJudge final : public NumberedJudge {
  public:
   RetrievalJudge(const Job& job, const FittedFeatures& features,
-                 const std::optional<JudgedData>& judged)
+                 const std::optional<EvaluationData>& evaluated)
       : NumberedJudge(job) {
-    if (judged) retrieval_ = read_candidates(features, judged->data);
+    if (evaluated) retrieval_ = read_candidates(features, evaluated->data);
   }
-  Metrics result() const override { return retrieval_.judge(values(), metrics()); }
+  Metrics result() const override { return retrieval_.evaluate(values(), metrics()); }
 
  private:
   std::int64_t examples() const override { return retrieval_.examples(); }
@@ -187,13 +189,14 @@ class RetrievalJudge final : public NumberedJudge {
 
 }  // namespace
 
-std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
-                                  const std::optional<JudgedData>& judged) {
-  if (job.model.objective == "ranking") return std::make_unique<ListJudge>(job, features, judged);
+std::unique_ptr<Evaluator> make_judge(const Job& job, const FittedFeatures& features,
+                                      const std::optional<EvaluationData>& evaluated) {
+  if (job.model.objective == "ranking")
+    return std::make_unique<ListJudge>(job, features, evaluated);
   if (job.model.objective == "retrieval")
-    return std::make_unique<RetrievalJudge>(job, features, judged);
-  if (!metric_of_lists(job).empty()) return std::make_unique<BinaryJudge>(job, features, judged);
-  return std::make_unique<PointwiseJudge>(job, features, judged);
+    return std::make_unique<RetrievalJudge>(job, features, evaluated);
+  if (!metric_of_lists(job).empty()) return std::make_unique<BinaryJudge>(job, features, evaluated);
+  return std::make_unique<PointwiseJudge>(job, features, evaluated);
 }
 
 }  // namespace cairn::tools

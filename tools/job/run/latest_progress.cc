@@ -1,4 +1,4 @@
-#include "tools/job/run/newest_told.h"
+#include "tools/job/run/latest_progress.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ Json told_object(const Json& object, const char* name) {
   return found != object.end() && found->is_object() ? *found : Json::object();
 }
 
-void take_line(const Json& line, NewestTold& newest) {
+void take_line(const Json& line, LatestProgress& newest) {
   if (!line.is_object()) return;
   const std::string kind = told_text(line, "kind");
   if (kind == "start") newest.forget_above(told_step(line));
@@ -53,15 +53,15 @@ std::string told_digits(const char* format, double value) {
 
 }  // namespace
 
-void NewestTold::training(std::int64_t step, double loss, double examples_per_s) {
+void LatestProgress::training(std::int64_t step, double loss, double examples_per_s) {
   told_["training"] = {{"step", step}, {"loss", loss}, {"examples_per_s", examples_per_s}};
 }
 
-void NewestTold::evaluation(std::int64_t step, const std::string& data, Json metrics) {
+void LatestProgress::evaluation(std::int64_t step, const std::string& data, Json metrics) {
   told_["evaluation"] = {{"step", step}, {"data", data}, {"metrics", std::move(metrics)}};
 }
 
-void NewestTold::forget_above(std::int64_t step) {
+void LatestProgress::forget_above(std::int64_t step) {
   for (const char* part : {"training", "evaluation"})
     if (told_.contains(part) && told_step(told_[part]) > step) told_.erase(part);
 }
@@ -71,7 +71,7 @@ Json newest_told(const std::string& run_dir) {
   const std::string path = run_dir + "/" + RunHistory::kFile;
   if (run_dir.empty() || !system_disk().exists(path)) return Json::object();
   const std::string all = system_disk().read(path);
-  NewestTold newest;
+  LatestProgress newest;
   for (std::string_view rest = all; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     try {

@@ -1,11 +1,11 @@
-#include "tools/job/run/run_teller.h"
+#include "tools/job/run/run_reporter.h"
 
 #include "core/base/error.h"
-#include "tools/job/run/newest_told.h"
+#include "tools/job/run/latest_progress.h"
 
 namespace cairn::tools {
 
-void RunTeller::tell(const std::function<void(RunListener&)>& one) {
+void RunReporter::tell(const std::function<void(RunListener&)>& one) {
   std::erase_if(listeners_, [&](const auto& listener) {
     try {
       one(*listener.second);
@@ -17,18 +17,18 @@ void RunTeller::tell(const std::function<void(RunListener&)>& one) {
   });
 }
 
-void RunTeller::start(std::int64_t step) {
+void RunReporter::start(std::int64_t step) {
   tell([step](RunListener& each) { each.start(step); });
 }
 
-void RunTeller::step(const RunHistory::Step& step, RunListener::Metrics rates) {
+void RunReporter::step(const RunHistory::Step& step, RunListener::Metrics rates) {
   pace_.told();
   const RunListener::Step told{step, rate_.at(step.seconds, step.examples), std::move(rates)};
   tell([&told](RunListener& each) { each.step(told); });
 }
 
-void RunTeller::evaluation(std::int64_t step, const std::string& data,
-                           const RunListener::Metrics& metrics) {
+void RunReporter::evaluation(std::int64_t step, const std::string& data,
+                             const RunListener::Metrics& metrics) {
   tell([&](RunListener& each) { each.evaluation(step, data, metrics); });
 }
 
@@ -63,7 +63,7 @@ class StatusListener final : public RunListener {
 
  private:
   StepRunner& runner_;
-  NewestTold newest_;
+  LatestProgress newest_;
 };
 
 }  // namespace
