@@ -14,7 +14,7 @@ namespace {
 Json of_history(const std::string& lines) {
   const TempFolder folder;
   folder.write("history.jsonl", lines);
-  return newest_told(folder.path());
+  return latest_progress(folder.path());
 }
 
 TEST(LatestProgress, IsTheLastStepAndTheLastEvaluationOfTheHistory) {
@@ -26,7 +26,7 @@ TEST(LatestProgress, IsTheLastStepAndTheLastEvaluationOfTheHistory) {
   EXPECT_EQ(json_text(told),
             "{\"training\":{\"step\":20,\"loss\":0.25,\"examples_per_s\":200.0},\"evaluation\":{"
             "\"step\":10,\"data\":\"test\",\"metrics\":{\"auc\":0.75}}}");
-  EXPECT_EQ(newest_text(told),
+  EXPECT_EQ(latest_text(told),
             "training: step 20, loss 0.2500, 200 examples/s\n"
             "evaluation: step 10, test data:  auc 0.7500\n");
 }
@@ -36,19 +36,19 @@ TEST(LatestProgress, WhatWasToldAboveTheStepFromWhichARunGoesOnDoesNotCount) {
       "{\"kind\":\"step\",\"step\":10,\"loss\":0.5}\n"
       "{\"kind\":\"evaluation\",\"step\":30,\"data\":\"test\",\"metrics\":{\"auc\":0.75}}\n"
       "{\"kind\":\"start\",\"step\":20}\n");
-  EXPECT_EQ(newest_text(told), "training: step 10, loss 0.5000\n");
+  EXPECT_EQ(latest_text(told), "training: step 10, loss 0.5000\n");
 }
 
 TEST(LatestProgress, IsEmptyWithoutAHistory) {
-  EXPECT_TRUE(newest_told("").empty());
-  EXPECT_TRUE(newest_told(TempFolder().path()).empty());
-  EXPECT_EQ(newest_text(Json::object()), "");
+  EXPECT_TRUE(latest_progress("").empty());
+  EXPECT_TRUE(latest_progress(TempFolder().path()).empty());
+  EXPECT_EQ(latest_text(Json::object()), "");
 }
 
 TEST(LatestProgress, WhatAProgramOfAnotherFormSaysIsLeftOut) {
-  EXPECT_EQ(newest_text(parse_json("[1]", "it")), "");
-  EXPECT_EQ(newest_text(parse_json(R"({"training": 3, "evaluation": "good"})", "it")), "");
-  EXPECT_EQ(newest_text(parse_json(R"({"training": {"step": "x", "loss": null}})", "it")),
+  EXPECT_EQ(latest_text(parse_json("[1]", "it")), "");
+  EXPECT_EQ(latest_text(parse_json(R"({"training": 3, "evaluation": "good"})", "it")), "");
+  EXPECT_EQ(latest_text(parse_json(R"({"training": {"step": "x", "loss": null}})", "it")),
             "training: step 0\n");
 }
 

@@ -89,7 +89,7 @@ void print(const Json& status, const Json& description) {
       status.value("queued", 0ll), status.value("inflight", 0ll), status.value("retried", 0ll),
       status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll),
       status.value("staleness_p99", 0ll), status.value("staleness_max", 0ll));
-  if (status.contains("program")) std::printf("%s", newest_text(status["program"]).c_str());
+  if (status.contains("program")) std::printf("%s", latest_text(status["program"]).c_str());
   const std::string newest = status.value("last_checkpoint", "");
   std::printf("checkpoints: %lld%s; updates lost: %lld\n", status.value("checkpoints", 0ll),
               newest.empty() ? "" : (", the last " + newest).c_str(),
@@ -133,14 +133,14 @@ void print_processes(const RunAddress& run) {
         "the terminal of worker 0 shows its progress\n",
         run.dir.c_str(), tasks.size() - data_service_of(run.description).size(),
         static_cast<int>(pid));
-  std::printf("%s", newest_text(newest_told(run.dir)).c_str());
+  std::printf("%s", latest_text(latest_progress(run.dir)).c_str());
   for (const Json& task : tasks) print_process(task);
 }
 
 // The folder's description, and what the run has told last.
 Json described(const RunAddress& run) {
   Json all = run.description;
-  if (Json told = newest_told(run.dir); !told.empty()) all["program"] = std::move(told);
+  if (Json told = latest_progress(run.dir); !told.empty()) all["program"] = std::move(told);
   return all;
 }
 

@@ -67,7 +67,7 @@ void LatestProgress::forget_above(std::int64_t step) {
 }
 
 // A line that is damaged, or that is being written at this moment, is passed over.
-Json newest_told(const std::string& run_dir) {
+Json latest_progress(const std::string& run_dir) {
   const std::string path = run_dir + "/" + RunHistory::kFile;
   if (run_dir.empty() || !system_disk().exists(path)) return Json::object();
   const std::string all = system_disk().read(path);
@@ -83,7 +83,7 @@ Json newest_told(const std::string& run_dir) {
   return newest.json();
 }
 
-std::string newest_text(const Json& told) {
+std::string latest_text(const Json& told) {
   if (!told.is_object()) return "";
   std::string text;
   if (const Json training = told_object(told, "training"); !training.empty()) {

@@ -28,9 +28,9 @@ class LatestProgress {
 // The same of a run without a coordinator, from the history in its folder; empty: there is none,
 // or nothing in it that can be read.
 //   Errors  the disk's.
-Json newest_told(const std::string& run_dir);
+Json latest_progress(const std::string& run_dir);
 
 // As lines for people, each with its line end; what is not of that form is left out.
-std::string newest_text(const Json& told);
+std::string latest_text(const Json& told);
 
 }  // namespace cairn::tools

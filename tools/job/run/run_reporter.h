@@ -61,7 +61,7 @@ class RunReporter {
 std::unique_ptr<RunListener> history_listener(const std::string& run_dir);
 
 // What `cairn status` asks the run's coordinator for, where there is one; it outlives the listener.
-// An object with what was told last (newest_told.h).
+// An object with what was told last (latest_progress.h).
 std::unique_ptr<RunListener> status_listener(StepRunner& runner);
 
 }  // namespace cairn::tools

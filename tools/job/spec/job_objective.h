@@ -5,7 +5,7 @@
 //   multiclass  a logit for each class; the label is a class id. Softmax cross-entropy
 //   ranking     a score, which orders the examples of a list; the label is how relevant one is. A
 //               softmax over the list, or BPR over its pairs
-//   retrieval   a query's vector and a candidate's (RetrievalNetwork, which has the loss); there is no
+//   retrieval   a query's vector and a candidate's (RetrievalNetwork, with the loss); there is no
 //               label
 #pragma once
 #include <string>
