@@ -16,7 +16,7 @@ std::int32_t GroupSeat::replicas_of(const Closure& closure) const {
 }
 
 // The first member of a group tells the ps what all of them have in common.
-std::unique_ptr<StepStore> GroupSeat::open(RemoteStore& store, DoingSlot* slot,
+std::unique_ptr<StepStore> GroupSeat::open(RemoteStore& store, ActivitySlot* slot,
                                            const Closure& closure, Member& member,
                                            const std::set<VariableId>& mirrored,
                                            bool check_copies) {

@@ -34,7 +34,7 @@ class GroupSeat {
   std::int32_t replicas_of(const Closure& closure) const;
   class Member;
   // The closure's variables, of which its group keeps those of the numbers `mirrored` in step.
-  std::unique_ptr<StepStore> open(RemoteStore& store, DoingSlot* slot, const Closure& closure,
+  std::unique_ptr<StepStore> open(RemoteStore& store, ActivitySlot* slot, const Closure& closure,
                                   Member& member, const std::set<VariableId>& mirrored,
                                   bool check_copies);
 

@@ -39,7 +39,7 @@ struct Lane::Run {
   Run(Lane& owner, std::shared_ptr<Function> what, std::uint64_t sequence, const void* caller)
       : lane(owner),
         function(std::move(what)),
-        slot(lane.stats_.doing.take()),
+        slot(lane.stats_.activities.take()),
         pushes_as(caller == nullptr ? this : caller) {
     ++lane.stats_.closures_here;
     if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
@@ -50,7 +50,7 @@ struct Lane::Run {
     step.reset();
     store.reset();
     if (pushes_as == this) lane.pushes_.leave(this);
-    lane.stats_.doing.give(slot);
+    lane.stats_.activities.give(slot);
     // A message of a push that was dropped may still refer to the workspace: it is not used again.
     if (finished && workspace && plan == function->plan)
       function->workspaces.push_back(std::move(workspace));
@@ -60,13 +60,13 @@ struct Lane::Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  void now(Doing doing) const {
-    if (slot != nullptr) slot->set(doing, lane.reactor_.now());
+  void now(Activity activity) const {
+    if (slot != nullptr) slot->set(activity, lane.reactor_.now());
   }
 
   Lane& lane;
   std::shared_ptr<Function> function;
-  DoingSlot* slot;
+  ActivitySlot* slot;
   const void* const pushes_as;  // its name at the gate
   std::vector<std::vector<Element>> elements;
   std::vector<Position> positions;
@@ -132,9 +132,9 @@ void Lane::configure(const LaneConfig& config) {
         str("pipeline depth ", config.pipeline_depth, " is outside 1 to ", kDepthMax));
   if (config.session != config_.session) {
     functions_.clear();
-    function_books_.clear();
+    function_quota_.clear();
     pipelines_.clear();
-    pipeline_books_.clear();
+    pipeline_quota_.clear();
     remote_.forget_layout();
     seat_.leave();
     stats_.functions = 0;
@@ -168,7 +168,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, Stor
   if (stores == stores_.end())
     throw FailedPreconditionError(str("function ", id, " keeps its variables in a store of kind ",
                                       static_cast<int>(kind), ", which this lane does not have"));
-  function_books_.book(id, bytes);
+  function_quota_.book(id, bytes);
   auto function = std::make_shared<Function>();
   function->id = id;
   function->graph = std::move(graph);
@@ -182,7 +182,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, Stor
 }
 
 void Lane::open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes) {
-  pipeline_books_.book(pipeline, bytes);
+  pipeline_quota_.book(pipeline, bytes);
   pipelines_.define(pipeline, std::move(dataset));
 }
 
@@ -303,7 +303,7 @@ rpc::Task<void> Lane::drive(Run& run) {
     // What precedes the first pull runs at once, so that the pull leaves before others compute. At
     // depth 1 there is nobody whose pull could go first.
     if (!first && config_.pipeline_depth > 1 && run.step->computes_next()) {
-      run.now(Doing::kWaitingToCompute);
+      run.now(Activity::kWaitingToCompute);
       co_await computing_.turn();
     }
     const Step::Next needed = compute(run);
@@ -313,7 +313,7 @@ rpc::Task<void> Lane::drive(Run& run) {
       // Only the first push of a closure waits for a checkpoint's cut: once it has begun to push,
       // the cut waits for it, so that every closure is in a checkpoint whole or not at all.
       if (!std::exchange(pushing, true)) {
-        if (pushes_.held()) run.now(Doing::kHeld);
+        if (pushes_.held()) run.now(Activity::kHeld);
         co_await pushes_.pass(run.pushes_as);
       }
       if (run.member != nullptr && !run.step->computes_next()) run.member->pushes_last();
@@ -342,7 +342,7 @@ kj::Promise<void> Lane::all_reduce(const StepContext& context, const Step::AllRe
 // Tells the lookahead how long the loop was idle before this while the closure stood ready, held
 // back only by the limit of closures at work: time that one more at work would have used.
 Step::Next Lane::compute(Run& run) {
-  run.now(Doing::kComputing);
+  run.now(Activity::kComputing);
   const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back),
                  began = reactor_.now();
   auto take_time = kj::defer([&] {
@@ -370,10 +370,10 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   rpc::Gate::Pass reading = co_await reading_.enter();
   // reading may take long: let pulls leave first
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();
-  run.now(Doing::kReading);
+  run.now(Activity::kReading);
   take_elements(closure, *what, run);
   reading.leave();
-  run.now(Doing::kWaitingForOthers);
+  run.now(Activity::kWaitingForOthers);
   const Duration from = reactor_.now();
   rpc::Gate::Pass work = co_await at_work_.enter(1, what->company);
   run.held_back = reactor_.now() - from;

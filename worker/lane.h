@@ -23,11 +23,11 @@
 #include "data/dataset/dataset.h"
 #include "rpc/loop/gate.h"
 #include "rpc/loop/task.h"
+#include "worker/activity.h"
 #include "worker/admission.h"
 #include "worker/closure.h"
 #include "worker/collective.h"
-#include "worker/description_books.h"
-#include "worker/doing.h"
+#include "worker/description_quota.h"
 #include "worker/group_seat.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
@@ -69,7 +69,7 @@ struct LaneStats {
   std::atomic<std::uint64_t> functions{0};
   // more than the pipelines: elements were taken again, or out of their order
   std::atomic<std::uint64_t> iterators_opened{0};
-  DoingBoard doing;  // of the closures that have begun
+  ActivityBoard activities;  // of the closures that have begun
 };
 
 class Lane {
@@ -122,7 +122,7 @@ class Lane {
   // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
   static constexpr std::size_t kFunctionsMax = 1 << 16, kPipelinesMax = 1 << 16;
   // of each kind together
-  static constexpr std::size_t kDescriptionBytesMax = DescriptionBooks::kBytesMax;
+  static constexpr std::size_t kDescriptionBytesMax = DescriptionQuota::kBytesMax;
   // here at once, running or waiting,
   static constexpr std::size_t kClosuresMax = 1 << 16;
   // and their arguments together
@@ -154,8 +154,8 @@ class Lane {
   std::map<StoreKind, StepStores*> stores_;
   Pipelines pipelines_;
   std::map<FunctionId, std::shared_ptr<Function>> functions_;
-  DescriptionBooks function_books_{"function", kFunctionsMax};
-  DescriptionBooks pipeline_books_{"pipeline", kPipelinesMax};
+  DescriptionQuota function_quota_{"function", kFunctionsMax};
+  DescriptionQuota pipeline_quota_{"pipeline", kPipelinesMax};
   std::size_t closures_ = 0, argument_bytes_ = 0;  // of the closures that are here
   LaneStats stats_;
   rpc::Gate prepared_{1};  // have, or get, their elements

@@ -48,8 +48,8 @@ class MirroredStep final : public StepStore {
     bool check_copies = false;  // fingerprint_of_copies() is asked for
   };
   // The mirror and the turn outlive it; other steps use the mirror too, each in its turn.
-  MirroredStep(RemoteStore& store, DoingSlot* slot, Mirror& mirror, std::set<VariableId> mirrored,
-               Role role, CopiesTurn& turn)
+  MirroredStep(RemoteStore& store, ActivitySlot* slot, Mirror& mirror,
+               std::set<VariableId> mirrored, Role role, CopiesTurn& turn)
       : store_(store),
         remote_(store, slot),
         mirror_(mirror),

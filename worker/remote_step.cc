@@ -42,21 +42,21 @@ class CallOfWave {
 // One call of a wave, as `cairn status` tells of it.
 class RemoteStep::Call {
  public:
-  Call(RemoteStep& step, const ShardLink& link, Doing doing)
+  Call(RemoteStep& step, const ShardLink& link, Activity activity)
       : step_(step),
-        id_(step.calls_.begin(doing, {link.shard().ps, link.shard().endpoint - 1},
+        id_(step.calls_.begin(activity, {link.shard().ps, link.shard().endpoint - 1},
                               step.store_.reactor().now())) {}
   ~Call() { step_.calls_.end(id_, step_.store_.reactor().now()); }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  void now(Doing doing) { step_.calls_.set(id_, doing, step_.store_.reactor().now()); }
+  void now(Activity activity) { step_.calls_.set(id_, activity, step_.store_.reactor().now()); }
 
  private:
   RemoteStep& step_;
   CallsUnderWay::Id id_;
 };
 
-RemoteStep::RemoteStep(RemoteStore& store, DoingSlot* slot)
+RemoteStep::RemoteStep(RemoteStore& store, ActivitySlot* slot)
     : store_(store), routing_(store.routing()), calls_(slot) {}
 
 // The layout may be replaced while a closure is at work. It keeps the one it began with, unless
@@ -94,12 +94,12 @@ rpc::Task<void> RemoteStep::pull(StepContext step, std::span<Read> reads) {
 rpc::Task<void> RemoteStep::pull_one(StepContext step, ReadScatter& scatter,
                                      const ShardRequest& request, bool& failed) {
   auto link = this->link(request.shard);
-  Call told(*this, *link, link->connected() ? Doing::kWaitingToPull : Doing::kConnecting);
+  Call shown(*this, *link, link->connected() ? Activity::kWaitingToPull : Activity::kConnecting);
   if (!link->connected()) co_await link->connect();  // which host it is on decides where blobs go
-  told.now(Doing::kWaitingToPull);
+  shown.now(Activity::kWaitingToPull);
   const rpc::Credit credit = co_await link->acquire_credit(rpc::Way::kIn, request.value_bytes);
   if (failed) co_return;
-  told.now(Doing::kPulling);
+  shown.now(Activity::kPulling);
   CallOfWave of_wave(failed);
   PullCall call;
   call.step = step;
@@ -177,12 +177,12 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
 rpc::Task<void> RemoteStep::push_one(StepContext step, const UpdateGather& gather,
                                      const ShardRequest& request, Piece piece, bool& failed) {
   auto link = this->link(request.shard);
-  Call told(*this, *link, link->connected() ? Doing::kWaitingToPush : Doing::kConnecting);
+  Call shown(*this, *link, link->connected() ? Activity::kWaitingToPush : Activity::kConnecting);
   if (!link->connected()) co_await link->connect();
-  told.now(Doing::kWaitingToPush);
+  shown.now(Activity::kWaitingToPush);
   const rpc::Credit credit = co_await link->acquire_credit(rpc::Way::kOut, request.value_bytes);
   if (failed) co_return;
-  told.now(Doing::kPushing);
+  shown.now(Activity::kPushing);
   CallOfWave of_wave(failed);
   PushCall call;
   call.step = step;

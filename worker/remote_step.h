@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/doing.h"
+#include "worker/activity.h"
 #include "worker/read_scatter.h"
 #include "worker/remote_store.h"
 #include "worker/step_store.h"
@@ -28,7 +28,7 @@ namespace cairn::worker {
 class RemoteStep final : public StepStore {
  public:
   // `slot` is told what the step waits for; null: nobody wants to know.
-  explicit RemoteStep(RemoteStore& store, DoingSlot* slot = nullptr);
+  explicit RemoteStep(RemoteStore& store, ActivitySlot* slot = nullptr);
 
   rpc::Task<void> pull(StepContext step, std::span<Read> reads) override;
   rpc::Task<void> push(StepContext step, std::span<Update> updates) override;

@@ -91,7 +91,7 @@ std::vector<VariableId> RemoteStore::resolve(const Graph& graph, std::uint64_t s
   return ids;
 }
 
-std::unique_ptr<StepStore> RemoteStore::open(DoingSlot* slot) {
+std::unique_ptr<StepStore> RemoteStore::open(ActivitySlot* slot) {
   return std::make_unique<RemoteStep>(*this, slot);
 }
 

@@ -36,7 +36,7 @@ class RemoteStore final : public StepStores {
   void set_layout(std::shared_ptr<const Layout> layout);
 
   std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const override;
-  std::unique_ptr<StepStore> open(DoingSlot* slot) override;
+  std::unique_ptr<StepStore> open(ActivitySlot* slot) override;
 
   // null before the first layout
   const std::shared_ptr<const Routing>& routing() const { return routing_; }

@@ -20,7 +20,7 @@
 
 namespace cairn::worker {
 
-class DoingSlot;
+class ActivitySlot;
 
 // A function is registered with one of these. What travels names none so far, which means the
 // first.
@@ -59,7 +59,7 @@ class StepStores {
   //           is of another type.
   virtual std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const = 0;
   // For one closure. `slot` is told what it waits for; null: nobody wants to know.
-  virtual std::unique_ptr<StepStore> open(DoingSlot* slot) = 0;
+  virtual std::unique_ptr<StepStore> open(ActivitySlot* slot) = 0;
 };
 
 }  // namespace cairn::worker

@@ -24,11 +24,12 @@ ProcessIncarnation random_incarnation() {
   return drawn;
 }
 
-Json closure_json(const DoingSlot::Seen& seen, Duration now) {
+Json closure_json(const ActivitySlot::Seen& seen, Duration now) {
   Json out{{"sequence", seen.sequence},
-           {"doing", doing_text(seen.doing)},
+           {"activity", activity_name(seen.activity)},
+           {"doing", activity_text(seen.activity)},
            {"seconds", std::chrono::duration<double>(now - seen.since).count()}};
-  if (has_shard(seen.doing)) {
+  if (has_shard(seen.activity)) {
     out["ps"] = seen.at.ps;
     out["shard"] = seen.at.shard;
   }
@@ -189,7 +190,7 @@ std::string WorkerServer::status_json() const {
   for (std::uint32_t lane = 0; lane < seats_.size(); ++lane) {
     const LaneStats& stats = *seats_[lane]->stats;
     Json closures = Json::array();
-    for (const DoingSlot::Seen& seen : stats.doing.seen())
+    for (const ActivitySlot::Seen& seen : stats.activities.seen())
       closures.push_back(closure_json(seen, reactor_.now()));
     out["lanes"].push_back({{"device", device_of(lane).name()},
                             {"session", stats.session.load()},

@@ -41,11 +41,10 @@ std::uint64_t ClusterMembers::rows_epoch() const {
   return epoch;
 }
 
-std::vector<std::string> ClusterMembers::not_connected() const {
-  std::vector<std::string> missing;
+std::vector<MissingTask> ClusterMembers::not_connected() const {
+  std::vector<MissingTask> missing;
   for (const ClusterMember* member : all())
-    if (!member->control)
-      missing.push_back(str(member->name, " at ", member->address, ": ", member->trouble));
+    if (!member->control) missing.push_back({member->name, member->address, member->trouble});
   return missing;
 }
 

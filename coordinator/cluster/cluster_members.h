@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/flapping.h"
 #include "coordinator/cluster/in_flight.h"
 #include "coordinator/cluster/lane_client.h"
@@ -113,8 +114,8 @@ struct ClusterMembers {
   std::vector<std::uint64_t> times_attached() const;
   // Another number whenever rows may have changed otherwise than by updates.
   std::uint64_t rows_epoch() const;
-  // Tasks without a connection, each with its address and what is wrong, as one text.
-  std::vector<std::string> not_connected() const;
+  // Tasks without a connection.
+  std::vector<MissingTask> not_connected() const;
 };
 
 }  // namespace cairn

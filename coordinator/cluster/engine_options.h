@@ -12,6 +12,7 @@
 #include "coordinator/cluster/variable_registry.h"
 #include "core/base/arithmetic.h"
 #include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace cairn {
 
@@ -52,12 +53,20 @@ struct WaitReports {
   int signal = 0;
 };
 
+// A task that the engine's start waits for.
+struct MissingTask {
+  std::string name;     // "/job:ps/task:0"
+  std::string address;  // "host:port"
+  std::string trouble;  // why there is no connection to it
+  std::string text() const { return str(name, " at ", address, ": ", trouble); }
+};
+
 // How the engine's start waits for the cluster's tasks.
 struct StartWait {
   Duration timeout = std::chrono::seconds(60);  // for all tasks together
   // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
-  // that are still missing and why, each as one text. What it throws ends the waiting.
-  std::function<void(const std::vector<std::string>& missing)> on_wait = {};
+  // that are still missing. What it throws ends the waiting.
+  std::function<void(const std::vector<MissingTask>& missing)> on_wait = {};
 };
 
 // How lanes compute, on whatever device their worker has.

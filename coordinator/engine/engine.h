@@ -70,7 +70,7 @@ class Engine {
   // Sets the part of status_json() that the program says of itself.
   void set_program_status(Json said) { status_.set_program(std::move(said)); }
   // tasks that start() waits for, each with what is wrong, as of as long ago
-  std::vector<std::string> missing() const { return status_.missing(); }
+  std::vector<MissingTask> missing() const { return status_.missing(); }
   const EngineOptions& options() const { return session_.options; }
   // True if the program was asked to end. Calling this also records that the program looks for it.
   bool stop_requested() {

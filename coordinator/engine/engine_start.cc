@@ -92,11 +92,11 @@ rpc::Task<void> Engine::connect_everybody() {
       if (!ps->control) co_await dial_once(ps.get(), ps_group_.connect(ps.get()));
     for (auto& worker : members_.workers)
       if (!worker->control) co_await dial_once(worker.get(), workers_.connect(worker.get()));
-    const std::vector<std::string> missing = members_.not_connected();
+    const std::vector<MissingTask> missing = members_.not_connected();
     if (missing.empty()) co_return;
     if (session_.parts.clock.now() >= deadline) {
       std::string all;
-      for (const std::string& task : missing) all += (all.empty() ? "" : "; ") + task;
+      for (const MissingTask& task : missing) all += (all.empty() ? "" : "; ") + task.text();
       const auto seconds =
           std::chrono::duration_cast<std::chrono::seconds>(session_.options.start.timeout).count();
       throw UnavailableError(str("could not be reached in ", seconds, " s: ", all,

@@ -31,7 +31,7 @@ Json task_json(const ClusterMember& member) {
 }
 
 Json stuck_json(const StuckClosure& stuck) {
-  const ClosureSight& at = stuck.sight;
+  const ClosureProgress& at = stuck.closure;
   Json out{{"sequence", at.sequence},
            {"function", at.function},
            {"step", at.step},
@@ -67,7 +67,7 @@ void StatusReporter::set_program(Json said) {
   program_ = std::move(said);
 }
 
-std::vector<std::string> StatusReporter::missing() const {
+std::vector<MissingTask> StatusReporter::missing() const {
   std::lock_guard hold(mutex_);
   return missing_;
 }
@@ -145,7 +145,7 @@ void StatusReporter::refresh() {
   {
     std::lock_guard hold(mutex_);
     json_ = std::move(text);
-    missing_ = session_.started ? std::vector<std::string>{} : members_.not_connected();
+    missing_ = session_.started ? std::vector<MissingTask>{} : members_.not_connected();
   }
   session_.stats.edit([this](EngineStats& stats) {
     stats.ps = static_cast<std::uint32_t>(members_.ps.size());

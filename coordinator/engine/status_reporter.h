@@ -4,8 +4,8 @@
 // The loop makes a snapshot five times a second, so that a thread that asks neither waits for the
 // loop nor holds it up. Each task is asked for its own figures once a second; nothing that a task
 // says of itself is taken on trust.
-//   status_reporter.cc  the snapshot
-//   closure_sights.cc   which closures make no progress, and what they wait for
+//   status_reporter.cc   the snapshot
+//   closure_progress.cc  which closures make no progress, and what they wait for
 //   Thread  the engine's, but for stats(), json(), set_program() and missing(), which any may call.
 //   Writes  ClusterMember::status; of everything else it only reads.
 #pragma once
@@ -25,6 +25,8 @@
 
 namespace cairn {
 
+struct ReportedClosure;
+
 class StatusReporter {
  public:
   StatusReporter(Session& session, const ClusterMembers& members, const DispatchGate& gate,
@@ -41,8 +43,8 @@ class StatusReporter {
   std::string json() const;  // the last snapshot
   // Sets the program's own part of the status, from the next snapshot on.
   void set_program(Json said);
-  // Tasks that the start waits for, each with what is wrong, as of the last snapshot.
-  std::vector<std::string> missing() const;
+  // Tasks that the start waits for, as of the last snapshot.
+  std::vector<MissingTask> missing() const;
 
   // Keeps the snapshot fresh for as long as the engine lives.
   rpc::Task<void> run();
@@ -52,10 +54,10 @@ class StatusReporter {
  private:
   Json make_status() const;
   std::string queued_for(const Closure& closure) const;
-  std::string doing_of(const ToldClosure& told) const;
-  void see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
-                std::vector<ClosureSight>& out) const;
-  std::vector<ClosureSight> see_closures();
+  std::string waits_for(const ReportedClosure& closure) const;
+  void see_lane(const Lane& lane, const std::vector<ReportedClosure>& reported,
+                std::vector<ClosureProgress>& out) const;
+  std::vector<ClosureProgress> see_closures();
   void look_for_stuck();
 
   Session& session_;
@@ -68,7 +70,7 @@ class StatusReporter {
   mutable std::mutex mutex_;  // guards the three below
   std::string json_;
   Json program_;  // null: it says nothing
-  std::vector<std::string> missing_;
+  std::vector<MissingTask> missing_;
 };
 
 }  // namespace cairn

@@ -15,31 +15,33 @@ constexpr Duration kForgotten = std::chrono::seconds(10);
 // At a first attempt any change is progress. A closure that runs again passes through all stages
 // anew, which must not hide that it never gets beyond one of them: then only what lies further than
 // ever before counts.
-void StuckWatch::note(Known& known, const ClosureSight& sight, TimePoint now) {
-  const bool further = sight.stage > known.furthest;
-  const bool moved =
-      sight.stage != known.stage || (sight.since >= Duration(0) && now - sight.since > known.seen);
-  if (further || (moved && sight.attempts <= 1)) {
-    known.progress = sight.since >= Duration(0) ? std::max(known.progress, now - sight.since) : now;
+void StuckWatch::note(Known& known, const ClosureProgress& closure, TimePoint now) {
+  const bool further = closure.stage > known.furthest;
+  const bool moved = closure.stage != known.stage ||
+                     (closure.since >= Duration(0) && now - closure.since > known.seen);
+  if (further || (moved && closure.attempts <= 1)) {
+    known.progress =
+        closure.since >= Duration(0) ? std::max(known.progress, now - closure.since) : now;
     known.tell_at = Duration(0);
   }
-  known.furthest = std::max(known.furthest, sight.stage);
-  known.stage = sight.stage;
-  known.attempts = sight.attempts;
+  known.furthest = std::max(known.furthest, closure.stage);
+  known.stage = closure.stage;
+  known.attempts = closure.attempts;
   known.seen = now;
 }
 
-std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSight> sights) {
+std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureProgress> closures) {
   std::vector<StuckClosure> stuck;
-  for (ClosureSight& sight : sights) {
-    const auto [at, fresh] = known_.try_emplace(sight.sequence);
+  for (ClosureProgress& closure : closures) {
+    const auto [at, fresh] = known_.try_emplace(closure.sequence);
     Known& known = at->second;
     if (fresh) {
-      const Duration since = sight.attempts <= 1 ? std::max(sight.since, Duration(0)) : Duration(0);
-      known = {now - since, now, sight.stage, sight.stage, sight.attempts, Duration(0)};
+      const Duration since =
+          closure.attempts <= 1 ? std::max(closure.since, Duration(0)) : Duration(0);
+      known = {now - since, now, closure.stage, closure.stage, closure.attempts, Duration(0)};
     }
-    note(known, sight, now);
-    StuckClosure one{std::move(sight), now - known.progress, false};
+    note(known, closure, now);
+    StuckClosure one{std::move(closure), now - known.progress, false};
     if (one.still < after_) continue;
     one.to_tell = one.still >= known.tell_at;
     // Reported again when the time has doubled, so that a night of waiting fills no log.
@@ -51,7 +53,7 @@ std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSig
 }
 
 std::string stuck_text(const StuckClosure& stuck) {
-  const ClosureSight& at = stuck.sight;
+  const ClosureProgress& at = stuck.closure;
   const std::string step = at.step < 0 ? std::string() : str(", step ", at.step);
   const std::string place =
       at.worker.empty() ? std::string("queued") : str("on ", at.worker, " lane ", at.lane);

@@ -15,7 +15,7 @@
 namespace cairn {
 
 // One closure as it stands now.
-struct ClosureSight {
+struct ClosureProgress {
   enum class Stage : std::uint8_t {
     kQueued,
     kPreparing,
@@ -38,16 +38,8 @@ struct ClosureSight {
   Duration since{-1};
 };
 
-// A worker's report of a closure that has begun on one of its lanes.
-struct ToldClosure {
-  std::uint64_t sequence = 0;
-  std::string doing;
-  double ps = -1, shard = -1;  // that it has to do with; below 0: none
-  double seconds = 0;          // it does that
-};
-
 struct StuckClosure {
-  ClosureSight sight;
+  ClosureProgress closure;
   Duration still{0};     // without progress
   bool to_tell = false;  // in the log: the first time, and when the time has doubled
 };
@@ -56,17 +48,17 @@ class StuckWatch {
  public:
   explicit StuckWatch(Duration after) : after_(after) {}
   // Those without progress for `after`, as of `now`.
-  std::vector<StuckClosure> look(TimePoint now, std::vector<ClosureSight> sights);
+  std::vector<StuckClosure> look(TimePoint now, std::vector<ClosureProgress> closures);
 
  private:
   struct Known {
     TimePoint progress, seen;
-    ClosureSight::Stage furthest = ClosureSight::Stage::kQueued;
-    ClosureSight::Stage stage = ClosureSight::Stage::kQueued;
+    ClosureProgress::Stage furthest = ClosureProgress::Stage::kQueued;
+    ClosureProgress::Stage stage = ClosureProgress::Stage::kQueued;
     std::uint32_t attempts = 0;
     Duration tell_at{0};
   };
-  static void note(Known& known, const ClosureSight& sight, TimePoint now);
+  static void note(Known& known, const ClosureProgress& closure, TimePoint now);
   Duration after_;
   std::map<std::uint64_t, Known> known_;
 };

@@ -103,8 +103,9 @@ ThreadChoice share_of_processors(std::size_t processors, std::size_t tasks,
   const std::size_t share = std::max<std::size_t>(1, processors / std::max<std::size_t>(tasks, 1));
   std::string why = str(processors, processors == 1 ? " processor" : " processors");
   if (tasks > 1) why += str(" for ", tasks, " tasks of this host");
-  if (share > bound.most) why += "; " + bound.why;
-  return {static_cast<std::uint32_t>(std::min(share, bound.most)), why};
+  const bool bounded = share > bound.most;
+  if (bounded) why += "; " + bound.why;
+  return {static_cast<std::uint32_t>(std::min(share, bound.most)), why, bounded};
 }
 
 }  // namespace cairn

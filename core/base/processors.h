@@ -24,6 +24,7 @@ std::size_t usable_processors(std::size_t affinity, const ControlGroupFiles& fil
 struct ThreadChoice {
   std::uint32_t threads = 1;
   std::string why;
+  bool bounded = false;  // the share is larger, and the bound less
 };
 // The most threads that `auto` gives, and the reason for that bound.
 struct ThreadBound {

@@ -38,7 +38,7 @@ bool PieceSender::send_some(Outgoing& out, error_code& error) {
 
 bool PieceSender::lendable(const ByteStream::Piece& piece) const {
   return lending_ == Lending::kLargePieces && lent_.usable() && piece.owner != nullptr &&
-         piece.bytes.size() >= LentPages::kBytesMin;
+         piece.bytes.size() >= ZeroCopyPages::kBytesMin;
 }
 
 // The first piece alone if it is lent, else with those behind it.

@@ -1,5 +1,6 @@
 // PieceSender: the pieces of a write into a socket. Large ones with an owner are lent, where the
-// socket is of this host (lent_pages.h); the others are copied, as many as possible in one call.
+// socket is of this host (zero_copy_pages.h); the others are copied, as many as possible in one
+// call.
 #pragma once
 #include <boost/system/error_code.hpp>
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "rpc/net/byte_stream.h"
-#include "rpc/net/lent_pages.h"
+#include "rpc/net/zero_copy_pages.h"
 
 namespace cairn::rpc {
 
@@ -51,7 +52,7 @@ class PieceSender {
   std::size_t send_copies(const Outgoing& out, boost::system::error_code& error) const;
 
   int socket_;
-  LentPages lent_;
+  ZeroCopyPages lent_;
   Lending lending_;
   std::uint64_t bytes_out_ = 0;
 };

@@ -1,5 +1,6 @@
 # A folder holds at most 40 files, so that a reader finds one by looking. Those that are larger today may not grow.
 #   cmake -D SOURCE=$PWD -P folders.cmake
+cmake_minimum_required(VERSION 3.25)
 set(files_max 40)
 set(larger_today tests/tools=66 worker=51)
 

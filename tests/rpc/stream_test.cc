@@ -274,7 +274,7 @@ TEST(ByteStream, ToAPeerThatNeverSaysAnythingLittleIsLent) {
     reactor->wait(kj::mv(written));
     held += all.back().held() ? 1 : 0;
   }
-  EXPECT_EQ(held, LentPages::kKeptMax / kLent);
+  EXPECT_EQ(held, ZeroCopyPages::kKeptMax / kLent);
 }
 
 TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {

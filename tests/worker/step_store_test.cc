@@ -23,7 +23,7 @@ class LocalStores final : public StepStores {
     for (const GraphVariable& variable : graph.variables) ids.push_back(ids_.at(variable.name));
     return ids;
   }
-  std::unique_ptr<StepStore> open(DoingSlot*) override { return std::make_unique<One>(rows); }
+  std::unique_ptr<StepStore> open(ActivitySlot*) override { return std::make_unique<One>(rows); }
 
   LocalStore rows;
 

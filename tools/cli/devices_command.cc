@@ -48,15 +48,15 @@ std::vector<std::string> instruction_sets() {
 // Where replicas sum values if each has a GPU, and how: "there, by NCCL 2.28.3".
 std::string sums_text(const cuda::OpenedDevices& found) {
   if (!found.sums) return "";
-  const std::string text = found.sums();
-  return (text.starts_with("by ") ? "there, " : "in the host's memory: ") + text;
+  const cuda::SumFigures sums = found.sums();
+  return (sums.on_devices ? "there, " : "in the host's memory: ") + sums.text;
 }
 
 // How trees of elementwise operations are computed there: "compiled by NVRTC 13.0".
 std::string elementwise_text(const cuda::OpenedDevices& found) {
   if (!found.compiled) return "";
-  const std::string text = found.compiled().text;
-  return (text.starts_with("by ") ? "compiled " : "interpreted: ") + text;
+  const cuda::CompiledFigures figures = found.compiled();
+  return (figures.compiles ? "compiled " : "interpreted: ") + figures.text;
 }
 
 Json described() {

@@ -91,6 +91,7 @@ std::string CompiledKernels::code_of(const KernelSource& source, int capability)
 CompiledFigures CompiledKernels::figures() const {
   const std::lock_guard hold(mutex_);
   CompiledFigures figures = figures_;
+  figures.compiles = !is_switched_off() && nvrtc().found;
   figures.text = is_switched_off() ? "CAIRN_NVRTC is 0" : nvrtc().text;
   return figures;
 }

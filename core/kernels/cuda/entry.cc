@@ -114,7 +114,7 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
                               found.name, found.totalGlobalMem, capability});
   }
   if (opened.devices.empty()) return;
-  opened.sums = [] { return nccl().text; };
+  opened.sums = [] { return SumFigures{nccl().found, nccl().text}; };
   opened.compiled = [kernels] { return kernels->figures(); };
 }
 

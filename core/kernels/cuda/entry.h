@@ -25,20 +25,27 @@ struct OpenedDevice {
 
 // The kernels of elementwise trees that this process has compiled so far.
 struct CompiledFigures {
-  std::string text;  // "by NVRTC 13.0", or why there are none and trees are interpreted
-  int trees = 0;     // that were given a kernel
-  int kernels = 0;   // different ones of those
-  int found = 0;     // of the kernels: not compiled but found on disk
-  int failed = 0;    // could not be made
+  bool compiles = false;  // else trees are interpreted
+  std::string text;       // "by NVRTC 13.0", or why there are none
+  int trees = 0;          // that were given a kernel
+  int kernels = 0;        // different ones of those
+  int found = 0;          // of the kernels: not compiled but found on disk
+  int failed = 0;         // could not be made
+};
+
+// Where the values of GPUs are summed.
+struct SumFigures {
+  bool on_devices = false;  // else in the host's memory
+  std::string text;         // "by NCCL 2.28.3", or why GPUs cannot sum values where they lie
 };
 
 // The devices that open_devices() found. `absent` says in words why there is none, or none more.
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
   std::string absent;
-  // "by NCCL 2.28.3", or why GPUs cannot sum values where they lie. Those of several processes need
-  // NCCL 2.14 for it. Empty: there are no devices. The first call loads NCCL.
-  std::function<std::string()> sums;
+  // GPUs of several processes need NCCL 2.14 to sum values where they lie. Empty: there are no
+  // devices. The first call loads NCCL.
+  std::function<SumFigures()> sums;
   // Empty: there are no devices that compile kernels. The first call loads the compiler.
   std::function<CompiledFigures()> compiled;
 };

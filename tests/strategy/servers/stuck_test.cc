@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Stage = ClosureSight::Stage;
+using Stage = ClosureProgress::Stage;
 
 // The log's lines that tell of something stuck.
 class Lines {
@@ -86,14 +86,14 @@ TEST_F(Stuck, AClosureInTheQueueNamesWhoIsAway) {
   EXPECT_THAT(lines_.all(), ElementsAre(HasSubstr("queued, waiting for /job:ps/task:1")));
 }
 
-ClosureSight pulling(std::uint64_t sequence, Duration since, std::uint32_t attempts = 1) {
-  ClosureSight sight;
-  sight.sequence = sequence;
-  sight.function = "f";
-  sight.attempts = attempts;
-  sight.stage = Stage::kPulling;
-  sight.since = since;
-  return sight;
+ClosureProgress pulling(std::uint64_t sequence, Duration since, std::uint32_t attempts = 1) {
+  ClosureProgress closure;
+  closure.sequence = sequence;
+  closure.function = "f";
+  closure.attempts = attempts;
+  closure.stage = Stage::kPulling;
+  closure.since = since;
+  return closure;
 }
 
 constexpr TimePoint at(int second) { return TimePoint(seconds(second)); }

@@ -50,7 +50,7 @@ TypeText parse_type(const TomlTable& table, const std::string& key, const std::s
     type.dtype = parse_dtype(text.substr(0, bracket));
   } catch (const Error& e) {
     throw InvalidArgumentError(
-        str(table.file(), ": ", table.path(key), ": \"", text, "\": ", e.what()));
+        str(table.whole(), ": ", table.path(key), ": \"", text, "\": ", e.what()));
   }
   return type;
 }
@@ -69,31 +69,20 @@ std::optional<std::string> read_default(TomlTable& table) {
   table.fail(*found, "default", "a number or a text");
 }
 
-// Most complaints about a column name the file alone.
-std::string with_line(const TomlTable& table, const toml::node& item, const std::string& text) {
-  const std::string file = table.file() + ": ";
-  return text.starts_with(file) ? str(table.place(item), ": ", text.substr(file.size())) : text;
-}
-
-// Visits a list of texts and tables, or one of them.
+// Visits a list of texts and tables, or one of them. The visitors' first argument is `table`, such
+// that what require() says of the visited item names its line.
 template <typename OfText, typename OfTable>
 void each_column(TomlTable& table, const std::string& key, OfText of_text, OfTable of_table) {
   const toml::node* list = table.node(key);
   if (list == nullptr) return;
-  const auto visit_one = [&](const toml::node& item) {
-    if (const auto text = item.value_exact<std::string>()) return of_text(*text);
+  const auto visit = [&](const toml::node& item) {
+    const TomlTable here = table.at(item);
+    if (const auto text = item.value_exact<std::string>()) return of_text(here, *text);
     if (!item.is_table())
       table.fail(item, key, "a list of texts (\"name:dtype\") and tables ({name = \"...\"})");
-    TomlTable one(item.as_table(), table.path(key), table.file());
-    of_table(one);
+    TomlTable one = TomlTable(item.as_table(), table.path(key), table.file()).at(item);
+    of_table(here, one);
     one.refuse_unknown();
-  };
-  const auto visit = [&](const toml::node& item) {
-    try {
-      visit_one(item);
-    } catch (const InvalidArgumentError& error) {
-      throw InvalidArgumentError(with_line(table, item, error.what()));
-    }
   };
   if (const toml::array* array = list->as_array())
     for (const toml::node& item : *array) visit(item);
@@ -232,8 +221,12 @@ ExampleFeature example_feature(const TomlTable& table, const std::string& name,
 void read_columns(TomlTable& table, char separator, std::vector<CsvColumn>& columns) {
   each_column(
       table, "columns",
-      [&](const std::string& text) { columns.push_back(parse_column(table, text, separator)); },
-      [&](TomlTable& one) { columns.push_back(read_column(one, table, separator)); });
+      [&](const TomlTable& here, const std::string& text) {
+        columns.push_back(parse_column(here, text, separator));
+      },
+      [&](const TomlTable& here, TomlTable& one) {
+        columns.push_back(read_column(one, here, separator));
+      });
 }
 
 void read_fields(TomlTable& table, std::vector<RecordField>& fields) {
@@ -245,18 +238,18 @@ void read_fields(TomlTable& table, std::vector<RecordField>& fields) {
 void read_example_features(TomlTable& table, std::vector<ExampleFeature>& features) {
   each_column(
       table, "features",
-      [&](const std::string& text) {
-        refuse_date(table, "features", text);
-        const auto [name, type] = name_and_type(table, "features", text);
-        features.push_back(example_feature(table, name, type));
+      [&](const TomlTable& here, const std::string& text) {
+        refuse_date(here, "features", text);
+        const auto [name, type] = name_and_type(here, "features", text);
+        features.push_back(example_feature(here, name, type));
       },
-      [&](TomlTable& one) {
+      [&](const TomlTable& here, TomlTable& one) {
         std::string name, type;
         one.read("name", name);
         one.read("dtype", type);
-        refuse_date(table, "features", str(name, ":", type));
-        require(!name.empty(), table, str(table.path("features"), ": a feature has no name"));
-        features.push_back(example_feature(table, name, type));
+        refuse_date(here, "features", str(name, ":", type));
+        require(!name.empty(), here, str(here.path("features"), ": a feature has no name"));
+        features.push_back(example_feature(here, name, type));
         features.back().default_value = read_default(one);
       });
 }

@@ -32,30 +32,35 @@ int lanes_of(const std::string& checkpoint, const Job& job) {
 
 }  // namespace
 
-void choose_threads(Job& job, std::size_t processors, std::size_t tasks,
-                    const std::string& checkpoint) {
+LaneChoice choose_threads(Job& job, std::size_t processors, std::size_t tasks,
+                          const std::string& checkpoint) {
   JobCluster& cluster = job.cluster;
-  if (cluster.shards != kAutoThreads && cluster.lanes != kAutoThreads) return;
+  if (cluster.shards != kAutoThreads && cluster.lanes != kAutoThreads) return LaneChoice::kByJob;
   const ThreadChoice shards = share_of_processors(processors, tasks, shards_bound());
   if (cluster.shards == kAutoThreads) cluster.shards = static_cast<int>(shards.threads);
   cluster.threads_why = shards.why;
-  if (cluster.lanes != kAutoThreads) return;
+  if (cluster.lanes != kAutoThreads) return LaneChoice::kByJob;
   const ThreadChoice lanes = share_of_processors(
       processors, tasks, lanes_bound(static_cast<std::size_t>(cluster.workers)));
   cluster.lanes = static_cast<int>(lanes.threads);
   cluster.threads_why = lanes.why;
+  LaneChoice choice = lanes.bounded ? LaneChoice::kForRun : LaneChoice::kShare;
   if (job.strategy.kind == "hybrid") {
     cluster.lanes = 1;  // where it is not read
   } else if (const int before = lanes_of(checkpoint, job); before > 0) {
     cluster.lanes = before;
     cluster.threads_why += "; lanes as in the checkpoint";
+    choice = LaneChoice::kForRun;
   } else if (job.strategy.consistency == "synchronous") {
     while (job.data.batch % (std::int64_t{cluster.workers} * cluster.lanes) != 0 &&
            cluster.lanes > 1)
       --cluster.lanes;
-    if (cluster.lanes < static_cast<int>(lanes.threads))
+    if (cluster.lanes < static_cast<int>(lanes.threads)) {
       cluster.threads_why += "; fewer lanes, so that data.batch is a multiple of all of them";
+      choice = LaneChoice::kForRun;
+    }
   }
+  return choice;
 }
 
 std::string auto_as_number(std::string text) {

@@ -198,7 +198,7 @@ void read_rate(TomlTable& table, ModelPart part, JobOptimizer& made) {
   }
   if (table.node("schedule") == nullptr) return;
   made.rate_is_default = false;
-  made.rate = read_schedule(table.table("schedule"), made.learning_rate);
+  made.rate = read_schedule(table, table.table("schedule"), made.learning_rate);
 }
 
 }  // namespace
@@ -215,20 +215,16 @@ JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited, Mode
   table.one_of("kind", made.kind, optimizer_kinds());
   if (made.kind != inherited.kind) made.arguments.clear();
   const Kind& kind = find_kind(made.kind);
-  try {
-    read_rate(table, part, made);
-    refuse_arguments_of_others(table, kind);
-    read_arguments(table, kind, made.arguments);
-    read_api(table, kind, made.api);
-    read_clip(table, "clipnorm", made.clipping.clipnorm);
-    read_clip(table, "clipvalue", made.clipping.clipvalue);
-    read_clip(table, "global_clipnorm", made.clipping.global_clipnorm);
-    table.refuse_unknown();
-    // Made once for its checks: its constructor knows what its numbers may be.
-    make_optimizer(made, made.kind);
-  } catch (const InvalidArgumentError& e) {
-    throw InvalidArgumentError(table.located(e.what()));
-  }
+  read_rate(table, part, made);
+  refuse_arguments_of_others(table, kind);
+  read_arguments(table, kind, made.arguments);
+  read_api(table, kind, made.api);
+  read_clip(table, "clipnorm", made.clipping.clipnorm);
+  read_clip(table, "clipvalue", made.clipping.clipvalue);
+  read_clip(table, "global_clipnorm", made.clipping.global_clipnorm);
+  table.refuse_unknown();
+  // Made once for its checks: its constructor knows what its numbers may be.
+  table.locating([&] { return make_optimizer(made, made.kind); });
   return made;
 }
 

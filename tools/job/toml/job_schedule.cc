@@ -1,5 +1,5 @@
 // Schedules of nn/optimizers/schedule.h by the names and arguments of the job file. Ranges are
-// checked by the schedules' own constructors; TomlTable::located() adds the line.
+// checked by the schedules' own constructors; TomlTable::locating() adds the line.
 #include "tools/job/toml/job_schedule.h"
 
 #include <string>
@@ -28,56 +28,60 @@ Options read_decay(TomlTable& table, float initial) {
 }
 
 // The only schedule that has no use for the initial rate: its values are rates.
-nn::LearningRate read_piecewise(TomlTable& table) {
+nn::PiecewiseConstantDecayOptions read_piecewise(TomlTable& table) {
   nn::PiecewiseConstantDecayOptions options;
   table.read("boundaries", options.boundaries);
   table.read("values", options.values);
-  return nn::PiecewiseConstantDecay(options);
+  return options;
 }
 
-nn::LearningRate read_polynomial(TomlTable& table, float initial) {
+nn::PolynomialDecayOptions read_polynomial(TomlTable& table, float initial) {
   nn::PolynomialDecayOptions options{.initial_learning_rate = initial};
   table.read("decay_steps", options.decay_steps);
   table.read("end_learning_rate", options.end_learning_rate);
   table.read("power", options.power);
   table.read("cycle", options.cycle);
-  return nn::PolynomialDecay(options);
+  return options;
 }
 
-nn::LearningRate read_cosine(TomlTable& table, float initial) {
+nn::CosineDecayOptions read_cosine(TomlTable& table, float initial) {
   nn::CosineDecayOptions options{.initial_learning_rate = initial};
   table.read("decay_steps", options.decay_steps);
   table.read("alpha", options.alpha);
   table.read("warmup_steps", options.warmup_steps);
   if (const toml::node* found = table.node("warmup_target"))
     options.warmup_target = table.convert<float>(*found, "warmup_target");
-  return nn::CosineDecay(options);
+  return options;
 }
 
-nn::LearningRate read_cosine_restarts(TomlTable& table, float initial) {
+nn::CosineDecayRestartsOptions read_cosine_restarts(TomlTable& table, float initial) {
   nn::CosineDecayRestartsOptions options{.initial_learning_rate = initial};
   table.read("first_decay_steps", options.first_decay_steps);
   table.read("t_mul", options.t_mul);
   table.read("m_mul", options.m_mul);
   table.read("alpha", options.alpha);
-  return nn::CosineDecayRestarts(options);
+  return options;
 }
 
 }  // namespace
 
 // The choice is made before unknown keys are refused: each kind knows its own keys only.
-nn::LearningRate read_schedule(TomlTable table, float initial) {
+nn::LearningRate read_schedule(const TomlTable& optimizer, TomlTable table, float initial) {
   std::string kind;
   table.read("kind", kind);
+  const auto make = [&](auto schedule, const auto& options) {
+    return optimizer.locating([&]() -> nn::LearningRate { return schedule(options); });
+  };
   const auto made = [&]() -> nn::LearningRate {
     if (kind == "exponential")
-      return nn::ExponentialDecay(read_decay<nn::ExponentialDecayOptions>(table, initial));
-    if (kind == "piecewise") return read_piecewise(table);
-    if (kind == "polynomial") return read_polynomial(table, initial);
+      return make(nn::ExponentialDecay, read_decay<nn::ExponentialDecayOptions>(table, initial));
+    if (kind == "piecewise") return make(nn::PiecewiseConstantDecay, read_piecewise(table));
+    if (kind == "polynomial") return make(nn::PolynomialDecay, read_polynomial(table, initial));
     if (kind == "inverse_time")
-      return nn::InverseTimeDecay(read_decay<nn::InverseTimeDecayOptions>(table, initial));
-    if (kind == "cosine") return read_cosine(table, initial);
-    if (kind == "cosine_restarts") return read_cosine_restarts(table, initial);
+      return make(nn::InverseTimeDecay, read_decay<nn::InverseTimeDecayOptions>(table, initial));
+    if (kind == "cosine") return make(nn::CosineDecay, read_cosine(table, initial));
+    if (kind == "cosine_restarts")
+      return make(nn::CosineDecayRestarts, read_cosine_restarts(table, initial));
     table.one_of("kind", kind, schedule_kinds());
     CAIRN_CHECK(false, "a schedule that nobody reads");
   }();

@@ -6,9 +6,9 @@ namespace cairn::tools {
 
 class TomlTable;
 
-// Reads a schedule that begins with the rate `initial`.
+// Reads the schedule of `optimizer`, which begins with the rate `initial`.
 //   Errors  InvalidArgument: an unknown kind (with the nearest known one) or key, or what the
-//           schedule itself refuses.
-nn::LearningRate read_schedule(TomlTable table, float initial);
+//           schedule itself refuses, with the place of `optimizer`.
+nn::LearningRate read_schedule(const TomlTable& optimizer, TomlTable table, float initial);
 
 }  // namespace cairn::tools

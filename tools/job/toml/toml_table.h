@@ -46,7 +46,7 @@ namespace cairn::tools {
 class TomlTable {
  public:
   TomlTable(const toml::table* table, std::string name, std::string file)
-      : table_(table), name_(std::move(name)), file_(std::move(file)) {}
+      : table_(table), name_(std::move(name)), file_(std::move(file)), whole_(file_) {}
 
   // Whether the file has the key; does not make it known.
   bool has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
@@ -102,12 +102,28 @@ class TomlTable {
     const toml::node* found = table_ == nullptr ? nullptr : table_->get(key);
     verify_known(str(found == nullptr ? file_ : place(*found), ": ", path(key)), value, known);
   }
-  // An error's text with the place of this table in front of it, unless it names one already.
+  // An error's text with the place of this table in front of it.
   std::string located(const std::string& text) const {
-    if (text.starts_with(file_)) return text;
     return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ",
                name_, ": ", text);
   }
+  // Makes something of what the table says: what the maker refuses gets the place of this table.
+  template <typename Make>
+  auto locating(Make make) const {
+    try {
+      return make();
+    } catch (const InvalidArgumentError& error) {
+      throw InvalidArgumentError(located(error.what()));
+    }
+  }
+  // This table, such that require() names the line of `item` instead of the file alone.
+  TomlTable at(const toml::node& item) const {
+    TomlTable same = *this;
+    same.whole_ = place(item);
+    return same;
+  }
+  // What require() names: "FILE", or "FILE:LINE" after at().
+  const std::string& whole() const { return whole_; }
   // "FILE:LINE" of a value.
   std::string place(const toml::node& found) const {
     return str(file_, ":", found.source().begin.line);
@@ -124,7 +140,7 @@ class TomlTable {
 
  private:
   const toml::table* table_;
-  std::string name_, file_;
+  std::string name_, file_, whole_;
   std::set<std::string> known_;
 };
 
@@ -167,9 +183,9 @@ T TomlTable::convert(const toml::node& found, const std::string& key) const {
   }
 }
 
-// Checks a condition on what a table holds as a whole: the error names the file.
+// Checks a condition on what a table holds as a whole: the error names table.whole().
 inline void require(bool condition, const TomlTable& table, const std::string& message) {
-  if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
+  if (!condition) throw InvalidArgumentError(str(table.whole(), ": ", message));
 }
 
 }  // namespace cairn::tools

@@ -78,20 +78,20 @@ std::unique_ptr<ParameterServerStrategy> strategy_on_servers(const Job& job,
 }
 
 // Says which tasks are missing at the start, and lets the wait be interrupted.
-std::function<void(const std::vector<std::string>&)> watch_the_start(ProgressLine& line,
+std::function<void(const std::vector<MissingTask>&)> watch_the_start(ProgressLine& line,
                                                                      std::function<void()> look) {
   auto told = std::make_shared<std::set<std::string>>();
   return [&line, look = std::move(look), told,
-          began = system_clock().now()](const std::vector<std::string>& missing) {
+          began = system_clock().now()](const std::vector<MissingTask>& missing) {
     if (Interrupts::signal() != 0)
       throw CancelledError("interrupted while it waited for tasks to appear: nothing was trained");
     if (look) look();
     if (system_clock().now() - began < kSilentWait) return;
     std::set<std::string> names;
-    for (const std::string& task : missing) names.insert(task.substr(0, task.find(": ")));
+    for (const MissingTask& task : missing) names.insert(task.name);
     if (names == *told) return;
     *told = names;
-    for (const std::string& task : missing) line.say("waiting for " + task);
+    for (const MissingTask& task : missing) line.say("waiting for " + task.text());
   };
 }
 
@@ -152,10 +152,10 @@ void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& 
   const std::string resume =
       request.new_data ? ""
                        : find_resume(request, job, checkpoint_folder(request, job, request.dir));
-  choose_threads(job, usable_processors(), static_cast<std::size_t>(tasks), resume);
+  const LaneChoice choice =
+      choose_threads(job, usable_processors(), static_cast<std::size_t>(tasks), resume);
   if (given.shards != kAutoThreads) options.shards = given.shards;
-  const bool as_all = job.cluster.threads_why.find(';') == std::string::npos;
-  options.lanes = given.lanes != kAutoThreads || !as_all ? job.cluster.lanes : 0;
+  options.lanes = choice == LaneChoice::kShare ? 0 : job.cluster.lanes;
 }
 
 // Records the numbers of threads that the servers report.

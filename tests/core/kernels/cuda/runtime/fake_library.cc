@@ -34,8 +34,8 @@ __attribute__((visibility("default"))) void cairn_cuda_open(cairn::Device& cpu,
         {cairn::cuda::make_device(name, *driver, cpu, {&trace, "a fake GPU", kMemory}),
          "a fake GPU", kMemory, 90});
   }
-  opened.sums = [] { return "by fake drivers"; };
-  opened.compiled = [] { return cairn::cuda::CompiledFigures{"there is no fake compiler"}; };
+  opened.sums = [] { return cairn::cuda::SumFigures{true, "by fake drivers"}; };
+  opened.compiled = [] { return cairn::cuda::CompiledFigures{false, "there is no fake compiler"}; };
   opened.absent = "an older fake GPU has compute capability 7.5, and 8.0 is the least that is used";
 }
 }

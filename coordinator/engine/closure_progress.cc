@@ -2,77 +2,27 @@
 
 #include <algorithm>
 
+#include "coordinator/engine/reported_closure.h"
 #include "coordinator/engine/status_reporter.h"
-#include "core/base/json.h"
 #include "core/base/log.h"
 #include "rpc/loop/waits.h"
 
 namespace cairn {
 namespace {
 
-using Stage = ClosureSight::Stage;
+using Stage = ClosureProgress::Stage;
 
 // Bounds on what is reported at a time, so that a cluster in trouble does not fill the log.
 constexpr std::size_t kToldAtOnce = 10;       // lines of the log
 constexpr std::size_t kClosuresLogged = 100;  // on demand
-constexpr std::size_t kClosuresOfALane = 66;  // a worker reports no more of one
 
-ClosureSight sight_of(const Closure& closure) {
-  ClosureSight sight;
-  sight.sequence = closure.sequence;
-  sight.function = closure.function->name;
-  sight.step = closure.global_step;
-  sight.attempts = closure.attempts;
-  return sight;
-}
-
-// A worker's words are for people; the stage only orders them.
-Stage stage_of(const std::string& doing) {
-  const auto says = [&](const char* word) { return doing.find(word) != std::string::npos; };
-  if (says("push")) return Stage::kPushing;
-  if (says("held")) return Stage::kHeld;
-  if (says("comput")) return Stage::kComputing;
-  if (says("pull") || says("connect")) return Stage::kPulling;
-  return Stage::kReading;
-}
-
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>().substr(0, 100)
-                                                   : std::string();
-}
-double number_of(const Json& json, const char* key, double otherwise) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
-}
-
-// JSON knows only one kind of number. A sequence number is converted after it was found to be in
-// range, since the conversion of any other is undefined.
-ToldClosure read_told(const Json& json) {
-  if (!json.is_object()) return {};
-  const double sequence = number_of(json, "sequence", 0);
-  const bool sane = sequence >= 0 && sequence < 9e18;
-  return {sane ? static_cast<std::uint64_t>(sequence) : 0, text_of(json, "doing"),
-          number_of(json, "ps", -1), number_of(json, "shard", -1), number_of(json, "seconds", 0)};
-}
-
-// By lane. Nothing that a worker says of itself is taken on trust.
-std::vector<std::vector<ToldClosure>> lanes_of(const std::string& status) {
-  std::vector<std::vector<ToldClosure>> lanes;
-  try {
-    const Json own = parse_json(status, "a worker's status", 16);
-    const auto found = own.is_object() ? own.find("lanes") : own.end();
-    if (found == own.end() || !found->is_array()) return lanes;
-    for (const Json& lane : *found) {
-      std::vector<ToldClosure>& told = lanes.emplace_back();
-      const auto closures = lane.is_object() ? lane.find("closures") : lane.end();
-      if (closures == lane.end() || !closures->is_array()) continue;
-      for (std::size_t i = 0; i < std::min(closures->size(), kClosuresOfALane); ++i)
-        told.push_back(read_told((*closures)[i]));
-    }
-  } catch (const InvalidArgumentError&) {  // it has said nothing yet, or nonsense
-  }
-  return lanes;
+ClosureProgress progress_of(const Closure& closure) {
+  ClosureProgress progress;
+  progress.sequence = closure.sequence;
+  progress.function = closure.function->name;
+  progress.step = closure.global_step;
+  progress.attempts = closure.attempts;
+  return progress;
 }
 
 }  // namespace
@@ -87,18 +37,19 @@ std::string StatusReporter::queued_for(const Closure& closure) const {
              " that are there have as many closures as they take");
 }
 
-std::string StatusReporter::doing_of(const ToldClosure& told) const {
+std::string StatusReporter::waits_for(const ReportedClosure& closure) const {
   for (const auto& one : members_.ps)
-    if (one->index == told.ps && told.shard >= 0 && told.shard < 1e6)
-      return str(told.doing, " ", one->name, " shard ", static_cast<std::int64_t>(told.shard));
-  return told.doing;
+    if (one->index == closure.ps && closure.shard >= 0 && closure.shard < 1e6)
+      return str(closure.doing, " ", one->name, " shard ",
+                 static_cast<std::int64_t>(closure.shard));
+  return closure.doing;
 }
 
-void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
-                              std::vector<ClosureSight>& out) const {
+void StatusReporter::see_lane(const Lane& lane, const std::vector<ReportedClosure>& reported,
+                              std::vector<ClosureProgress>& out) const {
   const auto add = [&](const Closure& closure, Stage stage, std::string waits_for,
                        Duration since = Duration(-1)) {
-    out.push_back(sight_of(closure));
+    out.push_back(progress_of(closure));
     out.back().stage = stage;
     out.back().worker = lane.worker->name;
     out.back().lane = lane.index;
@@ -112,7 +63,7 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
   // age of the answer is added to its times. A time beyond the engine's own life is nonsense.
   const Duration old = session_.parts.clock.now() - lane.worker->status_at;
   bool begun = false;
-  for (const ToldClosure& one : told) {
+  for (const ReportedClosure& one : reported) {
     const auto closure = lane.inflight.find(one.sequence);
     // It has ended here since the worker answered.
     if (!closure) continue;
@@ -120,23 +71,22 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
     const double seconds = std::clamp(one.seconds, 0.0, session_.uptime());
     const auto since =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)) + old;
-    const std::string doing = doing_of(one);
-    add(*closure, stage_of(doing), doing, since);
+    add(*closure, one.stage, waits_for(one), since);
   }
   // Only the first closure that waits at a lane is shown: those behind it are not stuck themselves.
   if (!begun && lane.inflight.size() > 0)
     add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
 }
 
-std::vector<ClosureSight> StatusReporter::see_closures() {
-  std::vector<ClosureSight> all;
+std::vector<ClosureProgress> StatusReporter::see_closures() {
+  std::vector<ClosureProgress> all;
   if (const auto front = session_.queue.front()) {
-    all.push_back(sight_of(*front));
+    all.push_back(progress_of(*front));
     all.back().waits_for = queued_for(*front);
   }
   // Those that are held wait alike: one of them stands for all.
   if (auto held = gate_.policy().held()) {
-    all.push_back(sight_of(held->closure));
+    all.push_back(progress_of(held->closure));
     all.back().stage = Stage::kHeld;
     all.back().worker = held->lane.worker->name;
     all.back().lane = held->lane.index;
@@ -144,9 +94,10 @@ std::vector<ClosureSight> StatusReporter::see_closures() {
   }
   for (const auto& worker : members_.workers) {
     if (!worker->ready) continue;
-    const auto lanes = lanes_of(worker->status);
+    const auto lanes = reported_closures(worker->status);
     for (const auto& lane : worker->lanes)
-      see_lane(*lane, lane->index < lanes.size() ? lanes[lane->index] : std::vector<ToldClosure>(),
+      see_lane(*lane,
+               lane->index < lanes.size() ? lanes[lane->index] : std::vector<ReportedClosure>(),
                all);
   }
   return all;
@@ -178,9 +129,9 @@ void StatusReporter::log_waits() {
   for (const auto& worker : members_.workers)
     log_info("waits: ", worker->name, " at ", worker->address,
              worker->ready ? " is there" : str(" is away: ", worker->trouble));
-  const auto sights = see_closures();
-  for (std::size_t i = 0; i < std::min(sights.size(), kClosuresLogged); ++i) {
-    const ClosureSight& at = sights[i];
+  const auto closures = see_closures();
+  for (std::size_t i = 0; i < std::min(closures.size(), kClosuresLogged); ++i) {
+    const ClosureProgress& at = closures[i];
     const std::string place = at.worker.empty() ? std::string("the head of the queue")
                                                 : str(at.worker, " lane ", at.lane);
     const std::string since =

@@ -1,4 +1,4 @@
-// DescriptionBooks: how many descriptions of one kind a lane keeps, and how large they are as they
+// DescriptionQuota: how many descriptions of one kind a lane keeps, and how large they are as they
 // came. A coordinator sends as many as it likes, so they are bounded.
 //   Thread  one.
 #pragma once
@@ -11,11 +11,11 @@
 
 namespace cairn::worker {
 
-class DescriptionBooks {
+class DescriptionQuota {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{1} << 30;
 
-  DescriptionBooks(std::string kind, std::size_t count_max)
+  DescriptionQuota(std::string kind, std::size_t count_max)
       : kind_(std::move(kind)), count_max_(count_max) {}
 
   // Books `bytes` under `id`, instead of what was booked there before.

@@ -11,15 +11,15 @@
 namespace cairn::rpc {
 
 // Thread: that of the socket's reactor.
-class LentPages {
+class ZeroCopyPages {
  public:
   static constexpr std::size_t kBytesMin = 64 << 10;  // below, a copy costs less than the calls
   static constexpr std::size_t kKeptMax = 64 << 20;   // for a peer that reads, and never answers
 
-  explicit LentPages(int socket) : socket_(socket) {}
-  ~LentPages();
-  LentPages(const LentPages&) = delete;
-  LentPages& operator=(const LentPages&) = delete;
+  explicit ZeroCopyPages(int socket) : socket_(socket) {}
+  ~ZeroCopyPages();
+  ZeroCopyPages(const ZeroCopyPages&) = delete;
+  ZeroCopyPages& operator=(const ZeroCopyPages&) = delete;
 
   // False once the system has refused: the bytes are then to be copied.
   bool works() const { return works_; }

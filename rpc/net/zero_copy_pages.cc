@@ -1,4 +1,4 @@
-#include "rpc/net/lent_pages.h"
+#include "rpc/net/zero_copy_pages.h"
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -52,12 +52,12 @@ bool is_refusal(int error) { return error != EPIPE && error != ECONNRESET && err
 
 }  // namespace
 
-LentPages::~LentPages() { refuse(); }
+ZeroCopyPages::~ZeroCopyPages() { refuse(); }
 
 // Only when the first large piece comes: most sockets never need the pipe's two descriptors. Where
 // the kernel cannot tell what is unread (SIOCOUTQ), lent pages would never be known to be free, so
 // nothing is lent at all.
-bool LentPages::open() {
+bool ZeroCopyPages::open() {
   if (into_ >= 0) return true;
   int ends[2], bytes = 0;
   if (::ioctl(socket_, SIOCOUTQ, &bytes) != 0) return false;
@@ -69,7 +69,7 @@ bool LentPages::open() {
 }
 
 // Bytes in the pipe were not sent: the caller still has them.
-void LentPages::refuse() {
+void ZeroCopyPages::refuse() {
   works_ = false;
   in_pipe_ = 0;
   for (int* end : {&into_, &out_of_})
@@ -79,7 +79,7 @@ void LentPages::refuse() {
 // vmsplice puts references to the pages into the pipe, and splice moves them on into the socket.
 // The pipe is emptied before more is put into it, so that what stands in it is always what is to be
 // sent next, also for the call that goes on after the socket was full.
-std::size_t LentPages::send_some(const void* data, std::size_t size, error_code& error) {
+std::size_t ZeroCopyPages::send_some(const void* data, std::size_t size, error_code& error) {
   std::size_t sent = 0;
   if (!open()) {
     refuse();
@@ -119,34 +119,34 @@ std::size_t LentPages::send_some(const void* data, std::size_t size, error_code&
 
 // Pieces are lent in the order in which they are sent, so the list ascends and release_until()
 // looks at its beginning only.
-void LentPages::keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end) {
+void ZeroCopyPages::keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end) {
   kept_.push_back({std::move(owner), bytes, end});
   kept_bytes_ += bytes;
 }
 
 // At least the unread bytes, for the kernel counts what it keeps of them. Where it does not count,
 // open() has lent nothing.
-std::uint64_t LentPages::unread() const {
+std::uint64_t ZeroCopyPages::unread() const {
   int bytes = 0;
   ::ioctl(socket_, SIOCOUTQ, &bytes);
   return static_cast<std::uint64_t>(bytes);
 }
 
-void LentPages::release(std::uint64_t sent) {
+void ZeroCopyPages::release(std::uint64_t sent) {
   // All behind an unread byte is unread too: were one of these bytes unread, more than what was
   // sent after them would be.
   const std::uint64_t left = unread();
   if (left <= sent) release_until(sent - left);
 }
 
-void LentPages::release_until(std::uint64_t position) {
+void ZeroCopyPages::release_until(std::uint64_t position) {
   while (!kept_.empty() && kept_.front().end <= position) {
     kept_bytes_ -= kept_.front().bytes;
     kept_.pop_front();
   }
 }
 
-void LentPages::release_all() {
+void ZeroCopyPages::release_all() {
   if (unread() == 0) release_until(UINT64_MAX);
 }
 
