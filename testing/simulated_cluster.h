@@ -32,7 +32,7 @@ struct SimulatedClusterOptions {
   ParameterServerOptions strategy = {};
   rpc::SimNetworkOptions network = {.seed = seed};
   ps::PushObserver* observer = nullptr;
-  std::size_t piece_bytes_max = worker::LinkOptions().piece_bytes_max;
+  std::size_t piece_bytes_max = worker::ShardLinkOptions().piece_bytes_max;
   Duration disk_delay_max{0};  // of each piece of work on a process's disk threads
 };
 

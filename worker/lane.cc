@@ -74,13 +74,13 @@ struct Lane::Run {
   std::unique_ptr<Workspace> workspace;
   std::optional<Step> step;
   std::unique_ptr<StepStore> store;
-  GroupSeat::Member* member = nullptr;  // null: of no group
+  GroupMembership::Member* member = nullptr;  // null: of no group
   Duration held_back{0};                // ready, and as many as may be were at work
   bool finished = false;
 };
 
 struct Lane::Held {
-  Held(Lane& owner, const Closure& closure) : lane(owner) {
+  Held(Lane& owner, const ClosureRun& closure) : lane(owner) {
     for (const Tensor& argument : closure.arguments)
       bytes += argument.dtype() == DType::kString ? 0 : argument.bytes();
     if (lane.closures_ >= kClosuresMax || lane.argument_bytes_ + bytes > kArgumentBytesMax)
@@ -109,13 +109,13 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
       stores_{{StoreKind::kParameterServers, &remote_}},
       pipelines_(options_.data),
       computing_(reactor),
-      seat_(reactor, network,
+      membership_(reactor, network,
             {.cluster = options_.cluster,
              .token = options_.token,
              .task = options_.task,
              .incarnation = options_.incarnation,
              .lane = static_cast<std::uint32_t>(options_.data.lane)}) {
-  if (options_.collective == nullptr) options_.collective = &seat_.group();
+  if (options_.collective == nullptr) options_.collective = &membership_.group();
   if (options_.device == nullptr) options_.device = &cpu_device();
 }
 
@@ -136,7 +136,7 @@ void Lane::configure(const LaneConfig& config) {
     pipelines_.clear();
     pipeline_quota_.clear();
     remote_.forget_layout();
-    seat_.leave();
+    membership_.leave();
     stats_.functions = 0;
   }
   config_ = config;
@@ -157,7 +157,7 @@ void Lane::configure(const LaneConfig& config) {
 }
 
 void Lane::set_layout(std::shared_ptr<const Layout> layout) {
-  seat_.forget_copies();
+  membership_.forget_copies();
   remote_.set_layout(std::move(layout));
 }
 
@@ -199,8 +199,8 @@ bool Lane::immediate(FunctionId id) const {
 }
 
 // A plan stays while its variables keep their numbers in the store, and its group its size.
-void Lane::make_ready(Function& function, const Closure& closure) const {
-  const std::int32_t replicas = seat_.replicas_of(closure);
+void Lane::make_ready(Function& function, const ClosureRun& closure) const {
+  const std::int32_t replicas = membership_.replicas_of(closure);
   const bool fits = function.plan && function.replicas == replicas;
   if (fits && function.graph.variables.empty()) return;
   std::vector<VariableId> variables = function.stores->resolve(function.graph, closure.sent_layout);
@@ -212,7 +212,7 @@ void Lane::make_ready(Function& function, const Closure& closure) const {
   function.workspaces.clear();
 }
 
-void Lane::check_arguments(const Closure& closure, const Function& function) const {
+void Lane::check_arguments(const ClosureRun& closure, const Function& function) const {
   if (config_.session == 0) throw FailedPreconditionError("this lane has not been configured");
   const auto& wanted = function.graph.arguments;
   if (closure.arguments.size() != wanted.size())
@@ -237,7 +237,7 @@ void Lane::check_arguments(const Closure& closure, const Function& function) con
 
 // The context travels with every call, and by it a shard fences what is of another session or of a
 // connection that was replaced.
-StepContext Lane::context(const Closure& closure) const {
+StepContext Lane::context(const ClosureRun& closure) const {
   StepContext step;
   step.session = config_.session;
   // what it was sent by, though the lane may know a newer one
@@ -247,12 +247,12 @@ StepContext Lane::context(const Closure& closure) const {
   step.global_step = closure.global_step;
   step.round = closure.round;
   step.replica = closure.member;
-  step.replicas = seat_.replicas_of(closure);
+  step.replicas = membership_.replicas_of(closure);
   return step;
 }
 
 // A pipeline and a function are registered apart, so only this ties their columns together.
-void Lane::take_elements(const Closure& closure, const Function& function, Run& run) {
+void Lane::take_elements(const ClosureRun& closure, const Function& function, Run& run) {
   const TraceSpan span("read data", closure.sequence);
   for (std::size_t i = 0; i < closure.takes.size(); ++i) {
     Taken taken = pipelines_.take(closure.takes[i]);
@@ -267,7 +267,7 @@ void Lane::take_elements(const Closure& closure, const Function& function, Run& 
   stats_.iterators_opened = pipelines_.opened();
 }
 
-ClosureResult Lane::run_now(Closure closure) {
+ClosureResult Lane::run_now(ClosureRun closure) {
   auto what = function(closure.function);
   check_arguments(closure, *what);
   auto workspace = what->workspace(*options_.device);
@@ -284,11 +284,11 @@ ClosureResult Lane::run_now(Closure closure) {
   return result;
 }
 
-void Lane::make_step(Run& run, const Closure& closure) {
+void Lane::make_step(Run& run, const ClosureRun& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace(*options_.device);
   run.store = closure.group == 0 ? run.function->stores->open(run.slot)
-                                 : seat_.open(remote_, run.slot, closure, *run.member,
+                                 : membership_.open(remote_, run.slot, closure, *run.member,
                                               run.function->mirrored, config_.check_copies);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure),
                    RunInputs{closure.arguments, std::move(run.elements)});
@@ -353,13 +353,13 @@ Step::Next Lane::compute(Run& run) {
   return run.step->next();
 }
 
-rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
+rpc::Task<ClosureResult> Lane::run(ClosureRun closure, const void* caller) {
   // Every wait below may bring another configuration; what was begun under the old one ends.
   const LaneConfig begun = config_;
   auto what = function(closure.function);
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
-  GroupSeat::Member in_group(seat_, closure);
+  GroupMembership::Member in_group(membership_, closure);
   // Three gates, each first come first served: a few closures have their elements ready, one reads
   // at a time, and as many as the lookahead says are between their first pull and their last push.
   const Held held(*this, closure);

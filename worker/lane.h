@@ -25,10 +25,10 @@
 #include "rpc/loop/task.h"
 #include "worker/activity.h"
 #include "worker/admission.h"
-#include "worker/closure.h"
-#include "worker/collective.h"
+#include "worker/closure_run.h"
+#include "worker/async_collective.h"
 #include "worker/description_quota.h"
-#include "worker/group_seat.h"
+#include "worker/group_membership.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
 #include "worker/remote_step.h"
@@ -43,7 +43,7 @@ struct LaneOptions {
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   ShardLinkOptions link;
-  Collective* collective = nullptr;  // outlives the lane; null: the lane's own group
+  AsyncCollective* collective = nullptr;  // outlives the lane; null: the lane's own group
   Device* device = nullptr;          // that it computes on, which outlives it; null: the CPU
   bool deterministic = false;        // as PlanOptions has it, whatever the coordinator asks for
 };
@@ -101,12 +101,12 @@ class Lane {
   //         session took over.
   // Once it has pushed it counts as pushing until it has ended, or, where there is a `caller`,
   // until told(caller): as long as nobody has been told of its failure, others take it for whole.
-  rpc::Task<ClosureResult> run(Closure closure, const void* caller = nullptr);
+  rpc::Task<ClosureResult> run(ClosureRun closure, const void* caller = nullptr);
   void told(const void* caller) { pushes_.leave(caller); }
   // True: the function touches no variable and no iterator, and run_now() computes it inside the
   // call.
   bool immediate(FunctionId function) const;
-  ClosureResult run_now(Closure closure);
+  ClosureResult run_now(ClosureRun closure);
 
   // Resolves when no closure is between its first push and its end; new ones wait until
   // release_pushes() by the same holder.
@@ -116,7 +116,7 @@ class Lane {
   const LaneStats& stats() const { return stats_; }
   rpc::Reactor& reactor() { return reactor_; }
   // The lanes that this one's closures all-reduce with, unless its options name another collective.
-  LaneGroup& group() { return seat_.group(); }
+  LaneGroup& group() { return membership_.group(); }
 
   static constexpr std::uint32_t kDepthMax = 64;
   // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
@@ -138,11 +138,11 @@ class Lane {
             .deterministic = options_.deterministic || config_.deterministic,
             .replicas = replicas};
   }
-  void make_ready(Function& function, const Closure& closure) const;
-  void check_arguments(const Closure& closure, const Function& function) const;
-  StepContext context(const Closure& closure) const;
-  void take_elements(const Closure& closure, const Function& function, Run& run);
-  void make_step(Run& run, const Closure& closure);
+  void make_ready(Function& function, const ClosureRun& closure) const;
+  void check_arguments(const ClosureRun& closure, const Function& function) const;
+  StepContext context(const ClosureRun& closure) const;
+  void take_elements(const ClosureRun& closure, const Function& function, Run& run);
+  void make_step(Run& run, const ClosureRun& closure);
   rpc::Task<void> drive(Run& run);
   Step::Next compute(Run& run);
   kj::Promise<void> all_reduce(const StepContext& context, const Step::AllReduce& begun);
@@ -165,7 +165,7 @@ class Lane {
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;
-  GroupSeat seat_;
+  GroupMembership membership_;
 };
 
 }  // namespace cairn::worker

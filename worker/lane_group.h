@@ -27,7 +27,7 @@
 #include "rpc/net/connection.h"
 #include "rpc/net/network.h"
 #include "rpc/server/heartbeat.h"
-#include "worker/collective.h"
+#include "worker/async_collective.h"
 
 namespace cairn::worker {
 
@@ -53,7 +53,7 @@ struct LaneGroupOptions {
   rpc::HeartbeatOptions heartbeat{std::chrono::seconds(1), 30};
 };
 
-class LaneGroup final : public Collective {
+class LaneGroup final : public AsyncCollective {
  public:
   LaneGroup(rpc::Reactor& reactor, rpc::Network& network, LaneGroupOptions options);
   ~LaneGroup() override;

@@ -149,7 +149,7 @@ class LaneService final : public wire::Lane::Server {
     std::shared_ptr<Lane> lane;
   };
 
-  rpc::Task<void> run_closure(std::uint64_t sequence, Closure closure) {
+  rpc::Task<void> run_closure(std::uint64_t sequence, ClosureRun closure) {
     const Telling telling{lane_};
     auto ran = lane_->run(std::move(closure), &telling);
     try {

@@ -62,8 +62,8 @@ VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
 
 // Nothing is allocated by a number that was only claimed: the lists are bounded before they are
 // read, and each tensor brings the bytes that its shape promises.
-Closure read(wire::Closure::Reader in) {
-  Closure out;
+ClosureRun read(wire::Closure::Reader in) {
+  ClosureRun out;
   out.sequence = in.getSequence();
   out.function = in.getFunction();
   out.global_step = in.getGlobalStep();

@@ -5,12 +5,12 @@
 
 #include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
-#include "worker/closure.h"
+#include "worker/closure_run.h"
 #include "worker/lane_group.h"
 
 namespace cairn::worker {
 
-Closure read(wire::Closure::Reader in);
+ClosureRun read(wire::Closure::Reader in);
 std::shared_ptr<const Layout> read(wire::Layout::Reader in);
 GroupConfig read(wire::Lane::JoinGroupParams::Reader in);
 void write(wire::ClosureResult::Builder out, const ClosureResult& result);

@@ -15,7 +15,7 @@
 #include "core/tensor/element.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/dataset_iterator.h"
-#include "worker/closure.h"
+#include "worker/closure_run.h"
 
 namespace cairn::worker {
 

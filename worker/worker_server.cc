@@ -40,8 +40,8 @@ Json closure_json(const ActivitySlot::Seen& seen, Duration now) {
 
 // A lane and the thread it works on. The lane is kept by its reactor, which destroys it on its
 // thread.
-struct WorkerServer::LaneSeat {
-  LaneSeat(rpc::Reactor* shared, rpc::Network& network, const LaneOptions& options,
+struct WorkerServer::LaneThread {
+  LaneThread(rpc::Reactor* shared, rpc::Network& network, const LaneOptions& options,
            std::uint32_t index) {
     if (shared == nullptr) thread = std::make_unique<rpc::ReactorThread>(str("lane ", index));
     reactor = shared != nullptr ? shared : &thread->reactor();
@@ -62,7 +62,7 @@ struct WorkerServer::LaneSeat {
   }
   // A thread that stops takes its reactor along, which lets go of the lane. On a shared reactor it
   // has to be released by hand, or it would live as long as that.
-  ~LaneSeat() {
+  ~LaneThread() {
     if (thread)
       thread->stop();
     else if (auto last = lane.lock())
@@ -71,7 +71,7 @@ struct WorkerServer::LaneSeat {
   std::unique_ptr<rpc::ReactorThread> thread;
   rpc::Reactor* reactor = nullptr;
   std::weak_ptr<Lane> lane;
-  const LaneStats* stats = nullptr;  // valid while the seat is
+  const LaneStats* stats = nullptr;  // valid while the lane is
 };
 
 WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerOptions options)
@@ -104,8 +104,8 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
     lane.data.lane = i;
     lane.device = &device_of(i);
     lane.link.register_memory = register_with(*lane.device);
-    seats_.push_back(std::make_unique<LaneSeat>(shared ? &reactor_ : nullptr, network, lane, i));
-    endpoints.push_back(lane_endpoint(*seats_.back()));
+    lane_threads_.push_back(std::make_unique<LaneThread>(shared ? &reactor_ : nullptr, network, lane, i));
+    endpoints.push_back(lane_endpoint(*lane_threads_.back()));
   }
   rpc::AcceptorOptions door;
   door.cluster = options_.cluster;
@@ -137,15 +137,15 @@ rpc::Endpoint WorkerServer::control_endpoint() {
   hooks.state = [self] {
     WorkerServer& server = self();
     return rpc::TaskState{server.options_.incarnation, server.options_.lanes,
-                          server.seats_.front()->stats->session};
+                          server.lane_threads_.front()->stats->session};
   };
   hooks.status_json = [self] { return self().status_json(); };
   hooks.shutdown = [self](const std::string& reason) { self().on_shutdown_(reason); };
   return rpc::control_endpoint(reactor_, std::move(hooks));
 }
 
-rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {
-  auto serve = [weak = seat.lane](const rpc::PeerInfo& peer,
+rpc::Endpoint WorkerServer::lane_endpoint(const LaneThread& thread) {
+  auto serve = [weak = thread.lane](const rpc::PeerInfo& peer,
                                   rpc::Connection& connection) -> capnp::Capability::Client {
     auto lane = weak.lock();
     if (!lane) throw UnavailableError("this lane has ended");
@@ -153,7 +153,7 @@ rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {
     if (peer.role == rpc::Role::kWorker) return lane->group().serve(peer, connection);
     return make_lane_service(std::move(lane), connection);
   };
-  return {seat.reactor, serve};
+  return {thread.reactor, serve};
 }
 
 WorkerServer::~WorkerServer() { stop(); }
@@ -187,8 +187,8 @@ std::string WorkerServer::status_json() const {
            {"devices", devices_json()},
            {"lanes_why", options_.lanes_why},
            {"lanes", Json::array()}};
-  for (std::uint32_t lane = 0; lane < seats_.size(); ++lane) {
-    const LaneStats& stats = *seats_[lane]->stats;
+  for (std::uint32_t lane = 0; lane < lane_threads_.size(); ++lane) {
+    const LaneStats& stats = *lane_threads_[lane]->stats;
     Json closures = Json::array();
     for (const ActivitySlot::Seen& seen : stats.activities.seen())
       closures.push_back(closure_json(seen, reactor_.now()));
@@ -206,8 +206,8 @@ std::string WorkerServer::status_json() const {
 
 std::vector<rpc::NamedLoop> WorkerServer::loops() const {
   std::vector<rpc::NamedLoop> loops;
-  for (std::size_t i = 0; i < seats_.size(); ++i)
-    if (seats_[i]->thread) loops.push_back({str("lane ", i), seats_[i]->reactor->mailbox()});
+  for (std::size_t i = 0; i < lane_threads_.size(); ++i)
+    if (lane_threads_[i]->thread) loops.push_back({str("lane ", i), lane_threads_[i]->reactor->mailbox()});
   return loops;
 }
 
@@ -216,7 +216,7 @@ std::vector<rpc::NamedLoop> WorkerServer::loops() const {
 void WorkerServer::stop() {
   alive_.reset();
   if (acceptor_) acceptor_->stop();
-  seats_.clear();
+  lane_threads_.clear();
 }
 
 }  // namespace cairn::worker

@@ -71,15 +71,15 @@ class WorkerServer {
   void stop();
 
  private:
-  struct LaneSeat;
+  struct LaneThread;
   Device& device_of(std::uint32_t lane) const;
   Json devices_json() const;
   rpc::Endpoint control_endpoint();
-  rpc::Endpoint lane_endpoint(const LaneSeat& seat);
+  rpc::Endpoint lane_endpoint(const LaneThread& thread);
   WorkerOptions options_;
   rpc::Reactor& reactor_;
   std::shared_ptr<WorkerServer*> alive_;  // what services hold weakly: gone with stop()
-  std::vector<std::unique_ptr<LaneSeat>> seats_;
+  std::vector<std::unique_ptr<LaneThread>> lane_threads_;
   std::function<void(const std::string&)> on_shutdown_;
   std::unique_ptr<rpc::Acceptor> acceptor_;
 };

@@ -1,7 +1,7 @@
 // AutoSaver: when the program is saved without having asked: every so many steps or seconds, and
 // when another program asks (`cairn ckpt save`).
 //
-//   Steps    ProgressBook says when a save is due; the dispatcher then calls save_if_due().
+//   Steps    ProgressBook says when a save is due; the scheduler then calls save_if_due().
 //   Seconds  a timer; a save for steps puts it off.
 //   Asked    save_now(): one checkpoint for all who ask before it has begun. It is a task of the
 //            engine's, not of the asker's call: half a save is not given up with a connection.

@@ -14,7 +14,7 @@
 //           is not the one that the checkpoint has a position in. Then nothing has changed.
 //           Unavailable: a ps was given up on the way; DataLoss of the rows.
 //   Writes  RowSources, and what ProgressBook and LossLedger are to go on from after a restore.
-//   Calls   `pump` (of the dispatcher) after a restore.
+//   Calls   `pump` (of the scheduler) after a restore.
 #pragma once
 #include <cstdint>
 #include <functional>

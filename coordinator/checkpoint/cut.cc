@@ -22,22 +22,22 @@ void verify_is_a_loss(const std::exception_ptr& error) {
 }  // namespace
 
 bool CutMaker::may_be_made() const {
-  return !dispatcher_.any_torn() && members_.all_ps_ready() && !lock_.held();
+  return !scheduler_.any_torn() && members_.all_ps_ready() && !lock_.held();
 }
 
 // A closure that a lost worker left half done is completed first, by its retry.
 rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
   for (;;) {
-    const auto waits_no_more = kj::defer([this] { dispatcher_.cut_waits(false); });
+    const auto waits_no_more = kj::defer([this] { scheduler_.cut_waits(false); });
     while (!may_be_made()) {
-      dispatcher_.cut_waits(true);
+      scheduler_.cut_waits(true);
       for (auto& ps : members_.ps)
         if (ps->lost_for_good)
           throw UnavailableError(
               str("no checkpoint can be made without ", ps->name, ": ", ps->trouble), ps->name);
       co_await session_.changed.wait();
     }
-    dispatcher_.cut_waits(false);
+    scheduler_.cut_waits(false);
     const TimePoint held = session_.parts.clock.now();
     Cut cut;
     cut.id = checkpoint;
@@ -45,12 +45,12 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
     std::exception_ptr error;
     bool made = false;
     try {
-      co_await dispatcher_.hold_pushes();
+      co_await scheduler_.hold_pushes();
       made = co_await mark_shards(&cut);
     } catch (...) {
       error = std::current_exception();
     }
-    dispatcher_.release_pushes();
+    scheduler_.release_pushes();
     if (made) {
       const double seconds = session_.seconds_since(held);
       session_.stats.edit([seconds](EngineStats& stats) { stats.last_cut_seconds = seconds; });
@@ -83,8 +83,8 @@ rpc::Task<bool> CutMaker::mark_shards(Cut* cut) {
     cut->applied.merge(mark.applied);
   }
   // A process that was attached again meanwhile has no mark.
-  if (dispatcher_.any_torn() || !members_.all_ps_ready() ||
-      members_.times_attached() != cut->attached || !dispatcher_.all_committed(cut->applied))
+  if (scheduler_.any_torn() || !members_.all_ps_ready() ||
+      members_.times_attached() != cut->attached || !scheduler_.all_committed(cut->applied))
     co_return false;
   take_positions(*cut);
   co_return true;

@@ -23,7 +23,7 @@
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/checkpoint_view.h"
-#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
@@ -63,7 +63,7 @@ struct CheckpointParts {
 
 class CutMaker {
  public:
-  CutMaker(const CheckpointParts& parts, Dispatcher& dispatcher)
+  CutMaker(const CheckpointParts& parts, ClosureScheduler& scheduler)
       : session_(parts.session),
         members_(parts.members),
         tables_(parts.tables),
@@ -71,7 +71,7 @@ class CutMaker {
         sources_(parts.sources),
         progress_(parts.progress),
         losses_(parts.losses),
-        dispatcher_(dispatcher) {}
+        scheduler_(scheduler) {}
 
   // The cut of the checkpoint of this number, once it can be made.
   rpc::Task<Cut> make(std::uint64_t checkpoint);
@@ -90,7 +90,7 @@ class CutMaker {
   RowSources& sources_;
   const ProgressBook& progress_;
   const LossLedger& losses_;
-  Dispatcher& dispatcher_;
+  ClosureScheduler& scheduler_;
   std::uint64_t next_mark_ = 1;
 };
 

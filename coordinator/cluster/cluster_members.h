@@ -29,18 +29,18 @@ namespace cairn {
 struct Worker;
 
 // A thread of a worker, over one connection after the other.
-struct Lane {
+struct LaneState {
   Worker* worker = nullptr;
   std::uint32_t index = 0;  // in its worker
   std::size_t number = 0;   // in the cluster: which pipeline of a dataset is its own
 
-  // Written by Workers, which connects it, and reset by Dispatcher::abandon().
+  // Written by Workers, which connects it, and reset by ClosureScheduler::abandon().
   std::unique_ptr<LaneClient> client;
   LaneIncarnation incarnation;  // none: it is lost, whatever it may still send
   bool ready = false;
   std::unique_ptr<rpc::TaskGroup> tasks;
 
-  // Written by Dispatcher. What this connection was sent:
+  // Written by ClosureScheduler. What this connection was sent:
   std::uint64_t newest_layout = 0;  // the version of the last one
   std::vector<bool> functions;
   std::unordered_map<std::uint64_t, bool> pipelines;
@@ -79,11 +79,11 @@ struct ClusterMember {
   std::string trouble = "not yet connected";
   std::string status;  // its own JSON, polled by StatusReporter
   TimePoint status_at{};
-  LossLedger::Absence absence;  // its last loss, until an update goes through it (Dispatcher)
+  LossLedger::Absence absence;  // its last loss, until an update goes through it (ClosureScheduler)
 };
 
 struct Worker : ClusterMember {
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<std::unique_ptr<LaneState>> lanes;
 };
 
 struct Ps : ClusterMember {
@@ -100,9 +100,9 @@ struct Ps : ClusterMember {
 struct ClusterMembers {
   std::vector<std::unique_ptr<Ps>> ps;
   std::vector<std::unique_ptr<Worker>> workers;
-  std::vector<Lane*> lanes;    // of all workers, by their number; complete once the engine started
+  std::vector<LaneState*> lanes;    // of all workers, by their number; complete once the engine started
   std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
-  // Pushes are held on the lanes for a cut, or about to be (by Dispatcher).
+  // Pushes are held on the lanes for a cut, or about to be (by ClosureScheduler).
   bool pushes_held = false;
 
   std::vector<ClusterMember*> all() const;  // the ps, then the workers

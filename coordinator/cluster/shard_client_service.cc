@@ -51,7 +51,7 @@ bool AppliedClosures::contains(std::uint64_t closure) const {
 void AppliedClosures::merge(const AppliedClosures& other) {
   // The watermark comes from this coordinator alone, so that the highest one holds for all shards.
   // A closure that any shard has applied is in the union; whether it is committed as well is asked
-  // afterwards (Dispatcher::all_committed).
+  // afterwards (ClosureScheduler::all_committed).
   low_watermark = std::max(low_watermark, other.low_watermark);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> all(ranges);
   all.insert(all.end(), other.ranges.begin(), other.ranges.end());

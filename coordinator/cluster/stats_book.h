@@ -3,7 +3,7 @@
 // Every change is one short critical section, so that a reader never sees half of one and never
 // holds up the loop: what is written while the mutex is held only copies and adds.
 //   Thread  any.
-//   Cost    edit(): an uncontended lock; the dispatcher pays it once for each update.
+//   Cost    edit(): an uncontended lock; the scheduler pays it once for each update.
 #pragma once
 #include <mutex>
 #include <utility>

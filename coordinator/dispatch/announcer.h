@@ -8,7 +8,7 @@
 //   Thread  the engine's.
 //   Errors  tell(): those of the shard. A ps that run() cannot tell in time is cut off, since it
 //           hears the newest word before it opens again (PsGroup).
-//   Calls   `pump` (of the dispatcher) whenever numbers have been announced.
+//   Calls   `pump` (of the scheduler) whenever numbers have been announced.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -15,7 +15,7 @@ bool BoundedPolicy::fits(const Closure& next) const {
   return begun_ + pushes_of(*next.function) - open_.begin()->second.ended_before <= limit();
 }
 
-void BoundedPolicy::begun(const std::shared_ptr<Closure>& closure, const Lane&) {
+void BoundedPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState&) {
   if (passes(*closure)) return;
   const std::uint64_t pushes = pushes_of(*closure->function);
   open_.try_emplace(closure->sequence, Open{pushes, ended_});

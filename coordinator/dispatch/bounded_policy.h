@@ -47,7 +47,7 @@ class BoundedPolicy final : public ConsistencyPolicy {
   explicit BoundedPolicy(PolicyParts parts);
 
   bool may_start(const Closure& next) const override { return passes(next) || fits(next); }
-  void begun(const std::shared_ptr<Closure>& closure, const Lane& lane) override;
+  void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) override;
   void ended(const Closure& closure) override;
   // consistency.h has the reason.
   std::size_t lane_window(std::size_t most) const override;

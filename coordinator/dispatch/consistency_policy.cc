@@ -22,9 +22,9 @@ bool ConsistencyPolicy::may_start(const Closure&) const { return true; }
 
 bool ConsistencyPolicy::goes_first(const Closure&) const { return false; }
 
-Lane* ConsistencyPolicy::lane_for(const Closure&, Lane* least_loaded) const { return least_loaded; }
+LaneState* ConsistencyPolicy::lane_for(const Closure&, LaneState* least_loaded) const { return least_loaded; }
 
-void ConsistencyPolicy::begun(const std::shared_ptr<Closure>& closure, const Lane&) {
+void ConsistencyPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState&) {
   if (closure->function->updates && closure->global_step < 0) give_step(*closure);
 }
 
@@ -32,7 +32,7 @@ bool ConsistencyPolicy::still_wanted(const Closure&) const { return true; }
 
 std::size_t ConsistencyPolicy::lane_window(std::size_t most) const { return most; }
 
-ConsistencyPolicy::Answer ConsistencyPolicy::answered(const std::shared_ptr<Closure>&, Lane&,
+ConsistencyPolicy::Answer ConsistencyPolicy::answered(const std::shared_ptr<Closure>&, LaneState&,
                                                       LaneReply&) {
   return Answer::kEnds;
 }
@@ -66,7 +66,7 @@ void ConsistencyPolicy::give_step(Closure& closure) {
 }
 
 std::string ConsistencyPolicy::place_of(std::uint64_t sequence) const {
-  for (const Lane* lane : members().lanes)
+  for (const LaneState* lane : members().lanes)
     if (lane->inflight.find(sequence) || (lane->preparing && lane->preparing->sequence == sequence))
       return str("on ", lane->worker->name, " lane ", lane->index);
   return "(to be run again)";

@@ -1,4 +1,4 @@
-// ConsistencyPolicy: the part of a dispatcher that a Consistency decides. Which closures may be
+// ConsistencyPolicy: the part of a scheduler that a Consistency decides. Which closures may be
 // under way together, on which lanes, and when a closure that a lane has answered has ended.
 //
 //   asynchronous_policy.h  a closure starts as soon as a lane has room for it
@@ -10,7 +10,7 @@
 // To add one: a class here, a line in make_policy(), and the function of Consistency that a program
 // calls. A policy overrides what differs from asynchronous updates, which is what this class does.
 //
-// The life of a closure, as a policy sees it. The dispatcher asks may_start() of the closure at the
+// The life of a closure, as a policy sees it. The scheduler asks may_start() of the closure at the
 // head of the queue and lane_for() for its lane, and says begun(). The lane's answer comes with
 // answered(): the closure ends there, unless the policy holds it, and then commits it itself. A run
 // that ends without a result is told by lost(); the closure goes back to the queue, and once it
@@ -42,7 +42,7 @@ struct PolicyParts {
   const TableLock& lock;
   ProgressBook& progress;
   Outcomes& outcomes;
-  std::function<void()> pump;  // has the dispatcher send what can be sent
+  std::function<void()> pump;  // has the scheduler send what can be sent
 };
 
 class ConsistencyPolicy {
@@ -54,15 +54,15 @@ class ConsistencyPolicy {
 
   // ---- from the queue to a lane ----
   // May the closure at the head of the queue leave it? Whatever changes the answer pumps the
-  // dispatcher.
+  // scheduler.
   virtual bool may_start(const Closure& next) const;
   // Has the closure, which came back to the queue, to run before any that is held back?
   virtual bool goes_first(const Closure& closure) const;
   // The lane that is to run the closure, of those that have room; null: none yet. `least_loaded` is
   // the one of them with the fewest closures, or null.
-  virtual Lane* lane_for(const Closure& next, Lane* least_loaded) const;
+  virtual LaneState* lane_for(const Closure& next, LaneState* least_loaded) const;
   // The closure has left the queue for that lane, for the first time or again. Gives it its step.
-  virtual void begun(const std::shared_ptr<Closure>& closure, const Lane& lane);
+  virtual void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane);
   // The lane is prepared for the closure, which took a while: is it still to run?
   virtual bool still_wanted(const Closure& closure) const;
   // How many closures to have at a lane, of `most` that it could have.
@@ -71,7 +71,7 @@ class ConsistencyPolicy {
   // ---- from a lane to the result ----
   enum class Answer : std::uint8_t { kEnds, kHeld };
   // A lane has run the closure. kHeld: the policy has taken the reply, and ends the closure later.
-  virtual Answer answered(const std::shared_ptr<Closure>& closure, Lane& lane, LaneReply& reply);
+  virtual Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply);
   // A lane that is still there ended its run without a result.
   virtual void lost(const Closure& closure);
   // Do its own pushes change rows? Then a run that is lost may have changed those of some shards.
@@ -94,7 +94,7 @@ class ConsistencyPolicy {
   // One of the closures that a lane has answered and the policy holds.
   struct Held {
     const Closure& closure;
-    const Lane& lane;
+    const LaneState& lane;
     std::string waits_for;
   };
   virtual std::optional<Held> held() const;

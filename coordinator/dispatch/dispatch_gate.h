@@ -2,7 +2,7 @@
 //
 // A closure waits here for what concerns the whole cluster: that the shards have its tables and
 // know its number, that every ps is there, that no tables are being made or restored, and that the
-// run's consistency lets it start. Whether a lane has room for it is the dispatcher's matter.
+// run's consistency lets it start. Whether a lane has room for it is the scheduler's matter.
 //   Thread  the engine's.
 //   Cost    open_for(): a few comparisons; asked once or twice for each closure that is sent.
 #pragma once
@@ -24,9 +24,9 @@ class DispatchGate {
       : members_(members), tables_(tables), lock_(lock), announcer_(announcer), policy_(policy) {}
 
   // `next` is at the head of the queue. If it may not be sent, whatever removes the obstacle pumps
-  // the dispatcher again: a layout that it needs is begun to be synced here, its number is
+  // the scheduler again: a layout that it needs is begun to be synced here, its number is
   // announced soon, a ps that is away is brought back by PsGroup, and a closure that ends (the
-  // dispatcher says so to the policy) makes room for the next.
+  // scheduler says so to the policy) makes room for the next.
   bool open_for(const Closure& next) {
     if (!tables_.have(next.oldest_layout)) {
       tables_.sync();

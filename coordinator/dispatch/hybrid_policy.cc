@@ -28,7 +28,7 @@ std::uint32_t HybridPolicy::lanes_used(const Worker& worker, std::uint32_t lanes
 // lane may still be prepared for, go before those of the next.
 bool HybridPolicy::all_sent() const {
   return std::all_of(group_.lanes().begin(), group_.lanes().end(),
-                     [](const Lane* lane) { return lane->preparing == nullptr; });
+                     [](const LaneState* lane) { return lane->preparing == nullptr; });
 }
 
 bool HybridPolicy::ahead_is_next() const {
@@ -46,12 +46,12 @@ bool HybridPolicy::fits(const Closure& next) const {
   return can_join(next_round(), next) && any_may_join(next_round());
 }
 
-bool HybridPolicy::may_join(const Round& round, const Lane& lane) const {
+bool HybridPolicy::may_join(const Round& round, const LaneState& lane) const {
   return group_.has(lane) && RoundsPolicy::may_join(round, lane);
 }
 
 // No copy on a lane sees what a closure that runs alone assigns.
-void HybridPolicy::begun(const std::shared_ptr<Closure>& closure, const Lane& lane) {
+void HybridPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) {
   if (closure->function->assigns) forget_copies();
   RoundsPolicy::begun(closure, lane);
 }
@@ -83,7 +83,7 @@ std::string HybridPolicy::held_back(const Closure& next) const {
 // ---- the open round ----
 
 ConsistencyPolicy::Answer HybridPolicy::answered(const std::shared_ptr<Closure>& closure,
-                                                 Lane& lane, LaneReply& reply) {
+                                                 LaneState& lane, LaneReply& reply) {
   if (takes(*closure)) parts_.outcomes.torn(*closure);
   return RoundsPolicy::answered(closure, lane, reply);
 }
@@ -153,11 +153,11 @@ bool HybridPolicy::stands(const Round& round) const {
 }
 
 bool HybridPolicy::on_a_lane(const Round& round) const {
-  const auto on = [](const Lane& lane, const Member& member) {
+  const auto on = [](const LaneState& lane, const Member& member) {
     return lane.inflight.find(member.closure->sequence) || lane.preparing == member.closure;
   };
   for (const auto& [number, member] : round.members)
-    for (const Lane* lane : members().lanes)
+    for (const LaneState* lane : members().lanes)
       if (member.lane == nullptr && on(*lane, member)) return true;
   return false;
 }
@@ -228,16 +228,16 @@ bool HybridPolicy::short_of_members() const {
   return open_.members.size() < open_.whole && none_to_come();
 }
 
-std::vector<Lane*> HybridPolicy::lanes_of_members() const {
-  std::vector<Lane*> lanes;
+std::vector<LaneState*> HybridPolicy::lanes_of_members() const {
+  std::vector<LaneState*> lanes;
   for (const auto& [number, member] : open_.members)
     lanes.push_back(members().lanes[static_cast<std::size_t>(number)]);
   return lanes;
 }
 
-void HybridPolicy::form_group(std::vector<Lane*> lanes) {
-  std::vector<Lane*> others;
-  for (Lane* lane : group_.broke())
+void HybridPolicy::form_group(std::vector<LaneState*> lanes) {
+  std::vector<LaneState*> others;
+  for (LaneState* lane : group_.broke())
     if (std::find(lanes.begin(), lanes.end(), lane) == lanes.end()) others.push_back(lane);
   const std::uint64_t number = group_.begin_to_form(parts_.session.number);
   parts_.session.tasks.spawn("form a group",
@@ -245,18 +245,18 @@ void HybridPolicy::form_group(std::vector<Lane*> lanes) {
 }
 
 // Lanes that are not in the new group leave the old one, so that no lane waits there for them.
-rpc::Task<void> HybridPolicy::join_group(std::uint64_t number, std::vector<Lane*> lanes,
-                                         std::vector<Lane*> others) {
+rpc::Task<void> HybridPolicy::join_group(std::uint64_t number, std::vector<LaneState*> lanes,
+                                         std::vector<LaneState*> others) {
   std::vector<LaneGroupMember> members;
-  for (Lane* lane : lanes)
+  for (LaneState* lane : lanes)
     members.push_back({lane->ready ? lane->client->connection().peer().task : lane->worker->index,
                        lane->worker->address});
-  for (Lane* lane : others)
+  for (LaneState* lane : others)
     if (lane->ready) lane->tasks->spawn("leave a group", lane->client->join_group(number, 0, {}));
   std::vector<kj::Promise<void>> joins;
   std::vector<LaneIncarnation> incarnations;
   for (std::uint32_t rank = 0; rank < lanes.size(); ++rank) {
-    Lane* lane = lanes[rank];
+    LaneState* lane = lanes[rank];
     incarnations.push_back(lane->incarnation);
     if (!lane->ready) continue;
     std::string what = str(lane->worker->name, " joining a group of ", lanes.size(), " workers");
@@ -291,7 +291,7 @@ rpc::Task<void> HybridPolicy::join_group(std::uint64_t number, std::vector<Lane*
 // What waits in the group on a lane that is still there ends.
 void HybridPolicy::break_group() {
   const std::uint64_t number = group_.number();
-  for (Lane* lane : group_.broke())
+  for (LaneState* lane : group_.broke())
     lane->tasks->spawn("leave a group", lane->client->join_group(number, 0, {}));
 }
 

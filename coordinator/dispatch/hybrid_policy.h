@@ -29,9 +29,9 @@ class HybridPolicy final : public RoundsPolicy {
  public:
   explicit HybridPolicy(PolicyParts parts);
 
-  void begun(const std::shared_ptr<Closure>& closure, const Lane& lane) override;
+  void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) override;
   // Its rows of tables are applied by then.
-  Answer answered(const std::shared_ptr<Closure>& closure, Lane& lane, LaneReply& reply) override;
+  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply) override;
   void lost(const Closure& closure) override;
   bool pushes_alone(const Closure&) const override { return true; }  // rows of tables
   void settle() override;
@@ -42,7 +42,7 @@ class HybridPolicy final : public RoundsPolicy {
 
  private:
   bool fits(const Closure& next) const override;
-  bool may_join(const Round& round, const Lane& lane) const override;
+  bool may_join(const Round& round, const LaneState& lane) const override;
   bool ahead_is_next() const override;
   void open(Round& round, std::int64_t steps) override;
   bool complete() const override;
@@ -52,9 +52,9 @@ class HybridPolicy final : public RoundsPolicy {
   void verify_copies() const;
 
   void settle_group();
-  void form_group(std::vector<Lane*> lanes);
-  rpc::Task<void> join_group(std::uint64_t number, std::vector<Lane*> lanes,
-                             std::vector<Lane*> others);
+  void form_group(std::vector<LaneState*> lanes);
+  rpc::Task<void> join_group(std::uint64_t number, std::vector<LaneState*> lanes,
+                             std::vector<LaneState*> others);
   void break_group();
   rpc::Task<void> pump_later();
 
@@ -66,7 +66,7 @@ class HybridPolicy final : public RoundsPolicy {
   bool on_a_lane(const Round& round) const;
   // Fewer closures than the group has lanes, and no more to come: the members wait in vain.
   bool short_of_members() const;
-  std::vector<Lane*> lanes_of_members() const;
+  std::vector<LaneState*> lanes_of_members() const;
   // Rounds of which not all have answered are over, and nothing of them is applied.
   void dissolve();
   void dissolve(Round& round, std::vector<std::shared_ptr<Closure>>& answered);

@@ -33,7 +33,7 @@ rpc::Task<void> LaneFence::raise_on(Ps* ps) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     // Gathered per shard: while one answers, another lane may be lost or come.
     std::vector<LaneIncarnation> alive;
-    for (Lane* lane : members_.lanes)
+    for (LaneState* lane : members_.lanes)
       if (lane->incarnation != 0) alive.push_back(lane->incarnation);
     co_await ps->shards[s]->fence(session_.number, next_incarnation_ - 1, alive);
   }

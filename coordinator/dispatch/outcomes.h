@@ -35,7 +35,7 @@ class Outcomes {
 
   struct Result {
     std::shared_ptr<Closure> closure;
-    Lane* lane = nullptr;  // that has answered
+    LaneState* lane = nullptr;  // that has answered
     LaneReply reply;
   };
   // These closures ended well, as one step.

@@ -1,5 +1,5 @@
 // RoundGroup: the lanes that take a round together under HybridStrategy, and all-reduce the
-// gradients of what is mirrored. The dispatcher has them form a group, and a new one when a lane
+// gradients of what is mirrored. The scheduler has them form a group, and a new one when a lane
 // was lost, has come, or has no closure.
 //
 // A lane is in one group at a time, by number. Groups are numbered upwards, so that what an earlier
@@ -22,18 +22,18 @@ class RoundGroup {
 
   std::uint64_t number() const { return number_; }  // 0: there is none
   std::size_t size() const { return lanes_.size(); }
-  const std::vector<Lane*>& lanes() const { return lanes_; }
+  const std::vector<LaneState*>& lanes() const { return lanes_; }
   // In the group since it was formed, by the same connection.
-  bool has(const Lane& lane) const { return number_ != 0 && lane.ready && lane.group == number_; }
+  bool has(const LaneState& lane) const { return number_ != 0 && lane.ready && lane.group == number_; }
   // All of its lanes are there.
   bool stands() const {
     return number_ != 0 &&
-           std::all_of(lanes_.begin(), lanes_.end(), [this](const Lane* one) { return has(*one); });
+           std::all_of(lanes_.begin(), lanes_.end(), [this](const LaneState* one) { return has(*one); });
   }
   // Those that a group could be made of, by their numbers.
-  std::vector<Lane*> candidates() const {
-    std::vector<Lane*> lanes;
-    for (Lane* lane : members_.lanes)
+  std::vector<LaneState*> candidates() const {
+    std::vector<LaneState*> lanes;
+    for (LaneState* lane : members_.lanes)
       if (lane->ready && !lane->kept_out) lanes.push_back(lane);
     return lanes;
   }
@@ -55,16 +55,16 @@ class RoundGroup {
     return newest_ = newest_ == 0 ? session : newest_ + 1;
   }
   // Each of `lanes` has its number. Empty: nothing came of it.
-  void formed(std::vector<Lane*> lanes) {
+  void formed(std::vector<LaneState*> lanes) {
     forming_ = false;
     fresh_ = true;
     number_ = lanes.empty() ? 0 : newest_;
     lanes_ = std::move(lanes);
   }
   // Returns the lanes that are still there and may wait for one another.
-  std::vector<Lane*> broke() {
-    std::vector<Lane*> left;
-    for (Lane* lane : lanes_)
+  std::vector<LaneState*> broke() {
+    std::vector<LaneState*> left;
+    for (LaneState* lane : lanes_)
       if (has(*lane)) left.push_back(lane);
     number_ = 0;
     return left;
@@ -72,7 +72,7 @@ class RoundGroup {
 
  private:
   const ClusterMembers& members_;
-  std::vector<Lane*> lanes_;  // by rank
+  std::vector<LaneState*> lanes_;  // by rank
   std::uint64_t number_ = 0, newest_ = 0;
   bool forming_ = false, fresh_ = false;
 };

@@ -39,21 +39,21 @@ bool RoundsPolicy::can_join(const Round& round, const Closure& next) {
 }
 
 // A lane that is still at work for a round that is over would be late again.
-bool RoundsPolicy::may_join(const Round& round, const Lane& lane) const {
+bool RoundsPolicy::may_join(const Round& round, const LaneState& lane) const {
   return lane.ready && !lane.kept_out && lane.late.empty() &&
          !round.members.contains(static_cast<std::int32_t>(lane.number));
 }
 
 bool RoundsPolicy::any_may_join(const Round& round) const {
   return std::any_of(members().lanes.begin(), members().lanes.end(),
-                     [&](const Lane* lane) { return may_join(round, *lane); });
+                     [&](const LaneState* lane) { return may_join(round, *lane); });
 }
 
-Lane* RoundsPolicy::lane_for(const Closure& next, Lane*) const {
+LaneState* RoundsPolicy::lane_for(const Closure& next, LaneState*) const {
   const bool joins = takes(next) && !has(next);
-  Lane* best = nullptr;
-  const auto load = [](const Lane& lane) { return lane.inflight.size() + lane.late.size(); };
-  for (Lane* lane : members().lanes) {
+  LaneState* best = nullptr;
+  const auto load = [](const LaneState& lane) { return lane.inflight.size() + lane.late.size(); };
+  for (LaneState* lane : members().lanes) {
     if (!lane->has_room() || lane->late.contains(next.sequence)) continue;
     if (joins && may_join(next_round(), *lane)) return lane;
     if (!joins && (best == nullptr || load(*lane) < load(*best))) best = lane;
@@ -61,7 +61,7 @@ Lane* RoundsPolicy::lane_for(const Closure& next, Lane*) const {
   return best;
 }
 
-void RoundsPolicy::begun(const std::shared_ptr<Closure>& closure, const Lane& lane) {
+void RoundsPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) {
   if (!closure->function->updates || has(*closure)) return;
   if (closure->function->assigns) {
     alone_ = closure->sequence;
@@ -82,7 +82,7 @@ bool RoundsPolicy::still_wanted(const Closure& closure) const {
 }
 
 ConsistencyPolicy::Answer RoundsPolicy::answered(const std::shared_ptr<Closure>& closure,
-                                                 Lane& lane, LaneReply& reply) {
+                                                 LaneState& lane, LaneReply& reply) {
   if (!takes(*closure)) return Answer::kEnds;
   Round& round = closure->share.round == open_.number ? open_ : ahead_;
   Member& member = round.members.at(closure->share.member);
@@ -106,7 +106,7 @@ bool RoundsPolicy::all_answered(const Round& round) {
 
 std::size_t RoundsPolicy::lanes_ready() const {
   return static_cast<std::size_t>(std::count_if(members().lanes.begin(), members().lanes.end(),
-                                                [](const Lane* lane) { return lane->ready; }));
+                                                [](const LaneState* lane) { return lane->ready; }));
 }
 
 // A cut that waits for torn closures, which the open round may hold up, counts as a program that

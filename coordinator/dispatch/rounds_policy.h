@@ -46,11 +46,11 @@ class RoundsPolicy : public ConsistencyPolicy {
   // A new member goes to the first lane that has none. What runs again goes where least is to do,
   // but never to a lane that still has an older run of it, whose answer could be taken for the new
   // one's.
-  Lane* lane_for(const Closure& next, Lane* least_loaded) const override;
-  void begun(const std::shared_ptr<Closure>& closure, const Lane& lane) override;
+  LaneState* lane_for(const Closure& next, LaneState* least_loaded) const override;
+  void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) override;
   // Not after its round was applied without it.
   bool still_wanted(const Closure& closure) const override;
-  Answer answered(const std::shared_ptr<Closure>& closure, Lane& lane, LaneReply& reply) override;
+  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply) override;
   // Nothing of a member is applied before its round is.
   bool pushes_alone(const Closure& closure) const override { return !takes(closure); }
   void ended(const Closure& closure) override;
@@ -87,7 +87,7 @@ class RoundsPolicy : public ConsistencyPolicy {
   // ---- what the two differ in ----
   // May the closure, which updates, be sent now?
   virtual bool fits(const Closure& next) const = 0;
-  virtual bool may_join(const Round& round, const Lane& lane) const;
+  virtual bool may_join(const Round& round, const LaneState& lane) const;
   // The round that new members join is the one ahead of the open one.
   virtual bool ahead_is_next() const { return false; }
   // The round, which has no members yet, gets its number and its step; `steps` is how many it

@@ -10,7 +10,7 @@
 //           find out more.
 //   Lock    sync() takes the TableLock. Everybody who calls configure(), restore(), restore_new()
 //           or rebuild() holds it: PsGroup as it attaches one, Checkpointer as it restores.
-//   Calls   `pump` (of the dispatcher) once a layout is synced; fails the queue if it cannot be.
+//   Calls   `pump` (of the scheduler) once a layout is synced; fails the queue if it cannot be.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -47,7 +47,7 @@ class ShardTables {
   const std::shared_ptr<const Layout>& synced() const { return synced_; }
   std::uint64_t synced_version() const { return synced_version_; }
   // Begins to bring the newest layout to the shards, unless the lock is held or a ps is away: what
-  // mends that pumps, and the dispatcher asks again.
+  // mends that pumps, and the scheduler asks again.
   void sync();
   // Waits until the shards have every variable that exists at the time of the call, including those
   // that no closure has used yet.

@@ -71,7 +71,7 @@ void SynchronousPolicy::before_applying() {
 // been sent it, the lane is late: the answer is still to come, and must not be taken for that of
 // the next round.
 void SynchronousPolicy::leave_out(const std::shared_ptr<Closure>& closure) {
-  for (Lane* lane : members().lanes) {
+  for (LaneState* lane : members().lanes) {
     if (!lane->inflight.find(closure->sequence)) continue;
     lane->inflight.remove(closure->sequence);
     // What has not been sent yet never will be.

@@ -31,7 +31,7 @@ ClosureProgress progress_of(const Closure& closure) {
 std::string StatusReporter::queued_for(const Closure& closure) const {
   if (std::string obstacle = gate_.obstacle(closure); !obstacle.empty()) return obstacle;
   std::size_t ready = 0;
-  for (const Lane* lane : members_.lanes) ready += lane->ready;
+  for (const LaneState* lane : members_.lanes) ready += lane->ready;
   if (ready == 0) return "waiting for a worker: all are away";
   return str("waiting for a lane: the ", ready,
              " that are there have as many closures as they take");
@@ -45,7 +45,7 @@ std::string StatusReporter::waits_for(const ReportedClosure& closure) const {
   return closure.doing;
 }
 
-void StatusReporter::see_lane(const Lane& lane, const std::vector<ReportedClosure>& reported,
+void StatusReporter::see_lane(const LaneState& lane, const std::vector<ReportedClosure>& reported,
                               std::vector<ClosureProgress>& out) const {
   const auto add = [&](const Closure& closure, Stage stage, std::string waits_for,
                        Duration since = Duration(-1)) {

@@ -10,23 +10,23 @@ namespace cairn {
 // to a part that is made later: none of them is called before start(), except by a closure that is
 // queued, and the queue is not used before the constructor has ended.
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
-    : session_(parts, std::move(options), std::move(waiting), [this] { dispatcher_.wake(); }),
+    : session_(parts, std::move(options), std::move(waiting), [this] { scheduler_.wake(); }),
       functions_([this](const RegisteredFunction& function) { policy_->verify(function); }),
       table_lock_(session_.changed),
-      announcer_(session_, members_, [this] { dispatcher_.pump(); }),
-      tables_(session_, members_, sources_, table_lock_, [this] { dispatcher_.pump(); }),
+      announcer_(session_, members_, [this] { scheduler_.pump(); }),
+      tables_(session_, members_, sources_, table_lock_, [this] { scheduler_.pump(); }),
       fence_(session_, members_),
       outcomes_(session_, members_, progress_, losses_, [this] { auto_saver_.save_if_due(); }),
       policy_(make_policy(
-          {session_, members_, table_lock_, progress_, outcomes_, [this] { dispatcher_.pump(); }})),
+          {session_, members_, table_lock_, progress_, outcomes_, [this] { scheduler_.pump(); }})),
       gate_(members_, tables_, table_lock_, announcer_, *policy_),
-      dispatcher_(session_, members_, tables_, gate_, *policy_, announcer_, progress_, outcomes_),
-      checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), dispatcher_),
-                    [this] { dispatcher_.pump(); }),
+      scheduler_(session_, members_, tables_, gate_, *policy_, announcer_, progress_, outcomes_),
+      checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), scheduler_),
+                    [this] { scheduler_.pump(); }),
       auto_saver_(session_, progress_, checkpointer_),
-      workers_(session_, members_, dispatcher_, *policy_, fence_, losses_),
+      workers_(session_, members_, scheduler_, *policy_, fence_, losses_),
       ps_group_(session_, members_, tables_, table_lock_, sources_, fence_, announcer_, losses_,
-                [this] { dispatcher_.pump(); }),
+                [this] { scheduler_.pump(); }),
       status_(session_, members_, gate_, table_lock_, checkpointer_) {}
 
 Engine::~Engine() { stop(); }

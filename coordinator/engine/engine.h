@@ -2,7 +2,7 @@
 // to the cluster at the start, and is what the rest of the coordinator talks to.
 //
 //   Session          what all parts share; ClusterMembers: the tasks, and how each stands
-//   Dispatcher       queue -> lane -> result; DispatchGate: which closures may be sent
+//   ClosureScheduler       queue -> lane -> result; DispatchGate: which closures may be sent
 //   Announcer        announces to shards which closures there are
 //   ShardTables      the layout's way to the shards; TableLock: one at a time
 //   Workers, PsGroup connect, watch, give up, bring back; LaneFence shuts out what was lost
@@ -29,7 +29,7 @@
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/dispatch_gate.h"
-#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/function_registry.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "coordinator/dispatch/outcomes.h"
@@ -83,7 +83,7 @@ class Engine {
 
   // ---- the loop's ----
   void log_waits() { status_.log_waits(); }  // logs what it waits for
-  void pump() { dispatcher_.pump(); }        // sends what can be sent
+  void pump() { scheduler_.pump(); }        // sends what can be sent
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);
@@ -139,7 +139,7 @@ class Engine {
   Outcomes outcomes_;
   std::unique_ptr<ConsistencyPolicy> policy_;
   DispatchGate gate_;
-  Dispatcher dispatcher_;
+  ClosureScheduler scheduler_;
   Checkpointer checkpointer_;
   AutoSaver auto_saver_;
   Workers workers_;

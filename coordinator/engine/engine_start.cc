@@ -125,7 +125,7 @@ void Engine::number_members() {
 
 std::vector<std::int64_t> Engine::workers_of_lanes() const {
   std::vector<std::int64_t> workers;
-  for (const Lane* lane : members_.lanes) workers.push_back(lane->worker->index);
+  for (const LaneState* lane : members_.lanes) workers.push_back(lane->worker->index);
   return workers;
 }
 
@@ -143,7 +143,7 @@ rpc::Task<void> Engine::show_life() {
 // Coroutines first: they refer to the parts and to the connections.
 void Engine::stop() {
   session_.tasks.cancel_all();
-  for (Lane* lane : members_.lanes) {
+  for (LaneState* lane : members_.lanes) {
     lane->tasks.reset();
     lane->client.reset();
   }

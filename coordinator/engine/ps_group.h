@@ -11,7 +11,7 @@
 //           EngineOptions::ps_wait, in which it was away or came and went; at once with recovery
 //           off or with a damaged checkpoint.
 //   Lock    attaching holds the TableLock.
-//   Calls   `pump` (of the dispatcher) after each attempt.
+//   Calls   `pump` (of the scheduler) after each attempt.
 #pragma once
 #include <cstdint>
 #include <exception>

@@ -55,7 +55,7 @@ class StatusReporter {
   Json make_status() const;
   std::string queued_for(const Closure& closure) const;
   std::string waits_for(const ReportedClosure& closure) const;
-  void see_lane(const Lane& lane, const std::vector<ReportedClosure>& reported,
+  void see_lane(const LaneState& lane, const std::vector<ReportedClosure>& reported,
                 std::vector<ClosureProgress>& out) const;
   std::vector<ClosureProgress> see_closures();
   void look_for_stuck();

@@ -21,7 +21,7 @@ rpc::Task<void> Workers::connect(Worker* worker) {
   // that comes back with more have no pipelines, and are not used.
   if (session_.started) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));
   while (worker->lanes.size() < lanes) {
-    worker->lanes.push_back(std::make_unique<Lane>());
+    worker->lanes.push_back(std::make_unique<LaneState>());
     worker->lanes.back()->worker = worker;
     worker->lanes.back()->index = static_cast<std::uint32_t>(worker->lanes.size() - 1);
   }
@@ -39,7 +39,7 @@ rpc::Task<void> Workers::configure(Worker* worker) {
     // The number is new even for the same process: what the lane sent by its last connection may
     // still be on its way to a shard, which must be able to tell the two apart.
     lane->incarnation = fence_.next_incarnation();
-    dispatcher_.renew(*lane);
+    scheduler_.renew(*lane);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
     LaneConfiguration configuration{session_.number,
                                     lane->index,
@@ -57,7 +57,7 @@ rpc::Task<void> Workers::configure(Worker* worker) {
     // Only once all are configured: if one of them fails, the worker is connected anew, and a lane
     // that had been sent closures already would lose them unnoticed.
     lane->ready = lane->client != nullptr;
-    dispatcher_.admit(*lane);
+    scheduler_.admit(*lane);
   }
   worker->ready = true;
   worker->served = worker->process;
@@ -89,7 +89,7 @@ rpc::Task<void> Workers::keep(Worker* worker) {
       co_await session_.parts.reactor.sleep(backoff);
       backoff = std::min(backoff * 2, kBackoffMax);
     }
-    dispatcher_.pump();
+    scheduler_.pump();
   }
 }
 
@@ -121,7 +121,7 @@ rpc::Task<void> Workers::give_up(Worker* worker) {
   const QueueCounts counts = session_.queue.counts();
   worker->flapping.lost(worker->lost_at, answered, counts.queued + counts.inflight > 0);
   std::vector<std::shared_ptr<Closure>> interrupted;
-  for (auto& lane : worker->lanes) dispatcher_.abandon(*lane, interrupted);
+  for (auto& lane : worker->lanes) scheduler_.abandon(*lane, interrupted);
   worker->control.reset();
   // From here on others can see the loss. The interrupted closures are held by this coroutine
   // alone.

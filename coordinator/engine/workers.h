@@ -8,7 +8,7 @@
 //           something else answers there, or another coordinator has the worker.
 //           watch_for_none() fails the queue with Unavailable when every worker has been away, or
 //           has come and gone without an answer, for EngineOptions::worker_wait.
-//   Calls   Dispatcher for what concerns lanes and closures; LaneFence.
+//   Calls   ClosureScheduler for what concerns lanes and closures; LaneFence.
 #pragma once
 #include <optional>
 
@@ -17,7 +17,7 @@
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/consistency_policy.h"
-#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "rpc/loop/task.h"
 
@@ -25,11 +25,11 @@ namespace cairn {
 
 class Workers {
  public:
-  Workers(Session& session, ClusterMembers& members, Dispatcher& dispatcher,
+  Workers(Session& session, ClusterMembers& members, ClosureScheduler& scheduler,
           const ConsistencyPolicy& policy, LaneFence& fence, LossLedger& losses)
       : session_(session),
         members_(members),
-        dispatcher_(dispatcher),
+        scheduler_(scheduler),
         policy_(policy),
         fence_(fence),
         losses_(losses),
@@ -50,7 +50,7 @@ class Workers {
 
   Session& session_;
   ClusterMembers& members_;
-  Dispatcher& dispatcher_;
+  ClosureScheduler& scheduler_;
   const ConsistencyPolicy& policy_;
   LaneFence& fence_;
   LossLedger& losses_;

@@ -61,7 +61,7 @@ class LaneHarness {
                  });
   }
 
-  std::shared_ptr<Started> start(Closure closure, const void* caller = nullptr) {
+  std::shared_ptr<Started> start(ClosureRun closure, const void* caller = nullptr) {
     auto started = std::make_shared<Started>();
     started->promise = lane.run(std::move(closure), caller)
                            .start()
@@ -80,7 +80,7 @@ class LaneHarness {
   std::shared_ptr<Started> start(std::uint64_t sequence, FunctionId function,
                                  std::vector<Tensor> arguments, std::vector<Take> takes = {},
                                  const void* caller = nullptr) {
-    Closure closure;
+    ClosureRun closure;
     closure.sequence = sequence;
     closure.function = function;
     closure.arguments = std::move(arguments);

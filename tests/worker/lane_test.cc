@@ -247,7 +247,7 @@ TEST(Lane, WhatIsNotThereYetIsAFailedPrecondition) {
   EXPECT_THAT(harness.error_of(1, 77, {}),
               HasSubstr("FailedPrecondition: function 77 has not been registered"));
   harness.add_halving();
-  Closure late;
+  ClosureRun late;
   late.function = 1;
   late.arguments = {ids_tensor({1})};
   late.sent_layout = 2;
@@ -295,7 +295,7 @@ TEST(Lane, AFunctionOfArgumentsAloneIsRunInsideTheCall) {
                          return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}};
                        });
   ASSERT_TRUE(harness.lane.immediate(4));
-  Closure closure;
+  ClosureRun closure;
   closure.function = 4;
   closure.arguments = {Tensor::scalar(2.0f)};
   EXPECT_EQ(harness.lane.run_now(closure).outputs.at(0).item<float>(), 3.0f);

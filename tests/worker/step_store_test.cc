@@ -93,7 +93,7 @@ TEST_F(StoreOfAFunction, DrivesItsStepsBesideThoseOfAnotherKindInTheSameLane) {
 }
 
 TEST_F(StoreOfAFunction, NeedsNoLayoutWhereItsVariablesAreInThisProcess) {
-  Closure early;
+  ClosureRun early;
   early.sequence = 1;
   early.function = 2;
   early.arguments = {ids_tensor({1})};

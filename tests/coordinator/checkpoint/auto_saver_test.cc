@@ -44,7 +44,7 @@ struct AutoSaves : ::testing::Test {
   AutoSaver auto_saver{ground.session, progress, saver};
   ~AutoSaves() override { ground.session.tasks.cancel_all(); }
 
-  // One update is committed, as the dispatcher does it.
+  // One update is committed, as the scheduler does it.
   void step() {
     progress.commit_steps(1);
     if (progress.save_due()) auto_saver.save_if_due();

@@ -14,7 +14,7 @@ using ::testing::SizeIs;
 
 // Two ps of one shard and two workers of one lane.
 struct Cuts : PartTest {
-  CutMaker cuts{{session, members, tables, lock, sources, progress, losses}, dispatcher};
+  CutMaker cuts{{session, members, tables, lock, sources, progress, losses}, scheduler};
 
   explicit Cuts(EngineOptions options = {}) : PartTest(std::move(options)) {
     start(2, 2);
@@ -100,7 +100,7 @@ TEST_F(Cuts, WaitUntilNoClosureIsTorn) {
   schedule_and_send();
   fake_lane(0).fail<AbortedError>(1, "the shard is another one");
   settle();
-  ASSERT_TRUE(dispatcher.any_torn());
+  ASSERT_TRUE(scheduler.any_torn());
   auto cut = begin();
   run_for(seconds(1));
   EXPECT_FALSE(pushes_are_held());

@@ -18,7 +18,7 @@ struct Fencing : PartTest {
   }
   void lose(std::size_t i) {
     std::vector<std::shared_ptr<Closure>> interrupted;
-    dispatcher.abandon(lane(i), interrupted);
+    scheduler.abandon(lane(i), interrupted);
   }
   void raise() { ground.reactor.wait(fence.raise()); }
 };

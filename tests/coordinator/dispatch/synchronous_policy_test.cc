@@ -97,13 +97,13 @@ TEST_F(InRounds, NothingOfARoundIsDoneBeforeItIsAppliedAndNoNextOneBegins) {
   succeed(0, 1);
   succeed(1, 2);
   EXPECT_FALSE(done(one));
-  EXPECT_TRUE(dispatcher.any_torn());  // no cut now
+  EXPECT_TRUE(scheduler.any_torn());  // no cut now
   EXPECT_THAT(received(0), ElementsAre(1));
   EXPECT_EQ(gate.obstacle(*session.queue.front()), "waiting for the ps to apply round 1");
   fake_ps(0).script.let_go("apply");
   settle();
   EXPECT_TRUE(done(one));
-  EXPECT_FALSE(dispatcher.any_torn());
+  EXPECT_FALSE(scheduler.any_torn());
   EXPECT_THAT(received(0), ElementsAre(1, 3));
 }
 
@@ -184,12 +184,12 @@ TEST_F(InRounds, WhenAPsLacksTheSharesAllMembersRunAgainAsAnotherRound) {
   EXPECT_THAT(received(1), ElementsAre(2, 2));
   EXPECT_THAT(fake_lane(0).shares.back(), (FakeLane::Share{2, 0}));
   EXPECT_EQ(fake_lane(0).received[1].step, 0);
-  EXPECT_TRUE(dispatcher.any_torn());  // another shard may have applied it
+  EXPECT_TRUE(scheduler.any_torn());  // another shard may have applied it
   fake_ps(0).script.mend("apply");
   succeed(0, 1);
   succeed(1, 2);
   EXPECT_THAT(applied(), ElementsAre("apply 1: 1 2", "apply 2: 1 2"));
-  EXPECT_FALSE(dispatcher.any_torn());
+  EXPECT_FALSE(scheduler.any_torn());
   EXPECT_EQ(progress.global_step(), 1);
 }
 
@@ -199,7 +199,7 @@ TEST_F(InRounds, AnErrorOfTheSumIsTheMembers) {
   succeed(0, 1);
   succeed(1, 2);
   EXPECT_THAT(queue_error(), HasSubstr("no room for the rows"));
-  EXPECT_FALSE(dispatcher.any_torn());
+  EXPECT_FALSE(scheduler.any_torn());
   EXPECT_THAT(members_of_the_round(), IsEmpty());
 }
 
@@ -216,12 +216,12 @@ TEST_F(InRounds, WithoutAMemberThatFailedTheOthersAreApplied) {
 
 TEST_F(InRounds, NoRoundIsAppliedWhilePushesAreHeld) {
   schedule_many(2);
-  auto held = dispatcher.hold_pushes().start();
+  auto held = scheduler.hold_pushes().start();
   settle();
   succeed(0, 1);
   succeed(1, 2);
   EXPECT_THAT(applied(), IsEmpty());
-  dispatcher.release_pushes();
+  scheduler.release_pushes();
   settle();
   EXPECT_THAT(applied(), ElementsAre("apply 1: 1 2"));
 }

@@ -17,9 +17,9 @@ inline constexpr const char* kSecond = "/c/ckpt-00000002";
 struct Checkpoints : PartTest {
   int pumped = 0;
   CheckpointParts parts{session, members, tables, lock, sources, progress, losses};
-  Checkpointer checkpointer{parts, CutMaker(parts, dispatcher), [this] {
+  Checkpointer checkpointer{parts, CutMaker(parts, scheduler), [this] {
                               ++pumped;
-                              dispatcher.pump();
+                              scheduler.pump();
                             }};
 
   explicit Checkpoints(EngineOptions options = {}) : PartTest(std::move(options)) {

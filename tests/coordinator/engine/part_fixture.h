@@ -16,7 +16,7 @@
 namespace cairn {
 
 // The incarnation of a lane on the engine's side, to compare with its fake's.
-inline std::uint64_t incarnation_of(const Lane& lane) { return lane.incarnation.number; }
+inline std::uint64_t incarnation_of(const LaneState& lane) { return lane.incarnation.number; }
 
 // A fixture with parts of its own calls stop() in its destructor, as Engine's does.
 struct PartTest : ::testing::Test {
@@ -29,7 +29,7 @@ struct PartTest : ::testing::Test {
   ~PartTest() override { stop(); }
   void stop() {
     session.tasks.cancel_all();
-    for (Lane* lane : members.lanes) lane->tasks.reset();
+    for (LaneState* lane : members.lanes) lane->tasks.reset();
   }
 
   // ---- the cluster: "ps0", "worker0", ...; all connected, and not watched yet ----
@@ -59,7 +59,7 @@ struct PartTest : ::testing::Test {
 
   Ps& ps(std::size_t i) { return *members.ps.at(i); }
   Worker& worker(std::size_t i) { return *members.workers.at(i); }
-  Lane& lane(std::size_t i) { return *members.lanes.at(i); }
+  LaneState& lane(std::size_t i) { return *members.lanes.at(i); }
   FakePs& fake_ps(std::size_t i) { return *fake_ps_.at(i); }
   FakeWorker& fake_worker(std::size_t i) { return *fake_workers_.at(i); }
   FakeLane& fake_lane(std::size_t worker, std::size_t i = 0) { return fake_worker(worker).lane(i); }
@@ -75,7 +75,7 @@ struct PartTest : ::testing::Test {
   }
   // On return the scheduled closures were sent, and have arrived.
   void send() {
-    dispatcher.pump();
+    scheduler.pump();
     settle();
   }
   std::shared_ptr<Closure> schedule_and_send() {
@@ -121,18 +121,18 @@ struct PartTest : ::testing::Test {
   TableLock lock{session.changed};
   ProgressBook progress;
   LossLedger losses;
-  Announcer announcer{session, members, [this] { dispatcher.pump(); }};
-  ShardTables tables{session, members, sources, lock, [this] { dispatcher.pump(); }};
+  Announcer announcer{session, members, [this] { scheduler.pump(); }};
+  ShardTables tables{session, members, sources, lock, [this] { scheduler.pump(); }};
   LaneFence fence{session, members};
   Outcomes outcomes{session, members, progress, losses, [] {}};
   std::unique_ptr<ConsistencyPolicy> policy =
-      make_policy({session, members, lock, progress, outcomes, [this] { dispatcher.pump(); }});
+      make_policy({session, members, lock, progress, outcomes, [this] { scheduler.pump(); }});
   DispatchGate gate{members, tables, lock, announcer, *policy};
-  Dispatcher dispatcher{session, members, tables, gate, *policy, announcer, progress, outcomes};
-  Workers workers{session, members, dispatcher, *policy, fence, losses};
+  ClosureScheduler scheduler{session, members, tables, gate, *policy, announcer, progress, outcomes};
+  Workers workers{session, members, scheduler, *policy, fence, losses};
   PsGroup ps_group{session,   members, tables,
                    lock,      sources, fence,
-                   announcer, losses,  [this] { dispatcher.pump(); }};
+                   announcer, losses,  [this] { scheduler.pump(); }};
   std::shared_ptr<RegisteredFunction> function = std::make_shared<RegisteredFunction>();
 
  private:

@@ -105,7 +105,7 @@ TEST_F(KeptWorkers, ALostWorkersClosuresAreNotQueuedBeforeItsLanesAreFenced) {
   send();
   EXPECT_THAT(fake_ps(0).fences, ElementsAre(FakePs::Fence{2, {2}}));
   EXPECT_THAT(received(1), IsEmpty());
-  EXPECT_TRUE(dispatcher.any_torn());
+  EXPECT_TRUE(scheduler.any_torn());
   fake_ps(0).script.let_go("fence");
   settle();
   send();

@@ -1,4 +1,4 @@
-// What travels to a lane and back, in memory. The schema is rpc/cairn.capnp: Closure,
+// What travels to a lane and back, in memory. The schema is rpc/cairn.capnp: ClosureRun,
 // ClosureResult.
 #pragma once
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Take {
   std::vector<std::byte> state;  // empty: the beginning
 };
 
-struct Closure {
+struct ClosureRun {
   std::uint64_t sequence = 0;
   FunctionId function = 0;
   std::vector<Tensor> arguments;
@@ -52,7 +52,7 @@ struct ClosureResult {
   // how it failed (rpc::error_text), and then no more; empty: it ended well
   std::string error;
   std::vector<Tensor> outputs;
-  std::vector<Position> positions;  // beside Closure::takes
+  std::vector<Position> positions;  // beside ClosureRun::takes
   std::uint64_t staleness = 0;      // the largest over the shards it pushed to
   bool updated = false;             // it pushed
   std::uint64_t copies = 0;         // StepStore::fingerprint_of_copies(), if it is asked for

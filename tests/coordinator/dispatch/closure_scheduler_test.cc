@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ struct Dispatching : ::testing::Test {
   TableLock lock{session.changed};
   ProgressBook progress;
   LossLedger losses{1};
-  Announcer announcer{session, members, [this] { dispatcher.pump(); }};
-  ShardTables tables{session, members, sources, lock, [this] { dispatcher.pump(); }};
+  Announcer announcer{session, members, [this] { scheduler.pump(); }};
+  ShardTables tables{session, members, sources, lock, [this] { scheduler.pump(); }};
   int saves_due = 0;
   Outcomes outcomes{session, members, progress, losses, [this] { ++saves_due; }};
   AsynchronousPolicy policy{
-      {session, members, lock, progress, outcomes, [this] { dispatcher.pump(); }}};
+      {session, members, lock, progress, outcomes, [this] { scheduler.pump(); }}};
   DispatchGate gate{members, tables, lock, announcer, policy};
-  Dispatcher dispatcher{session, members, tables, gate, policy, announcer, progress, outcomes};
+  ClosureScheduler scheduler{session, members, tables, gate, policy, announcer, progress, outcomes};
   std::shared_ptr<RegisteredFunction> function = std::make_shared<RegisteredFunction>();
 
   Dispatching() {
@@ -47,27 +47,27 @@ struct Dispatching : ::testing::Test {
   }
   ~Dispatching() override {
     session.tasks.cancel_all();
-    for (Lane* lane : members.lanes) lane->tasks.reset();
+    for (LaneState* lane : members.lanes) lane->tasks.reset();
   }
 
   void add_worker(FakeLane& fake) {
     auto worker = std::make_unique<Worker>();
     worker->name = str("/job:worker/task:", members.workers.size());
-    worker->lanes.push_back(std::make_unique<Lane>());
-    Lane& lane = *worker->lanes.back();
+    worker->lanes.push_back(std::make_unique<LaneState>());
+    LaneState& lane = *worker->lanes.back();
     lane.worker = worker.get();
     lane.number = members.lanes.size();
     members.lanes.push_back(&lane);
     members.workers.push_back(std::move(worker));
     connect(lane, fake);
   }
-  void connect(Lane& lane, FakeLane& fake) {
+  void connect(LaneState& lane, FakeLane& fake) {
     lane.client = fake.connect();
     lane.incarnation = ++incarnations;
-    dispatcher.renew(lane);
+    scheduler.renew(lane);
     lane.tasks = std::make_unique<rpc::TaskGroup>();
     lane.worker->ready = lane.ready = true;
-    dispatcher.admit(lane);
+    scheduler.admit(lane);
   }
 
   std::shared_ptr<Closure> schedule() {
@@ -78,7 +78,7 @@ struct Dispatching : ::testing::Test {
   }
   // On return the scheduled closures were sent, and have arrived.
   void send() {
-    dispatcher.pump();
+    scheduler.pump();
     settle();
   }
   void settle() { ground.run_for(std::chrono::milliseconds(5)); }
@@ -87,7 +87,7 @@ struct Dispatching : ::testing::Test {
     send();
     return closure;
   }
-  Lane& lane(std::size_t i) { return *members.lanes[i]; }
+  LaneState& lane(std::size_t i) { return *members.lanes[i]; }
   static std::vector<std::uint64_t> sequences(const FakeLane& fake) {
     std::vector<std::uint64_t> all;
     for (const auto& one : fake.received) all.push_back(one.sequence);
@@ -139,7 +139,7 @@ TEST_F(Dispatching, PreparesALaneOnceForEachConnection) {
   EXPECT_THAT(first.prepared, SizeIs(2));
 
   std::vector<std::shared_ptr<Closure>> interrupted;
-  dispatcher.abandon(lane(0), interrupted);
+  scheduler.abandon(lane(0), interrupted);
   connect(lane(0), first);
   schedule_and_send();
   EXPECT_THAT(first.prepared, ElementsAre("layout", "function 0", "layout", "function 0"));
@@ -179,10 +179,10 @@ TEST_F(Dispatching, AnAbortedClosureRunsAgainAsTheSameStep) {
   first.fail<AbortedError>(1, "the shard is another one");
   settle();
   EXPECT_THAT(second.received, ElementsAre(first.received.front()));
-  EXPECT_TRUE(dispatcher.any_torn());
+  EXPECT_TRUE(scheduler.any_torn());
   second.succeed(1);
   settle();
-  EXPECT_FALSE(dispatcher.any_torn());
+  EXPECT_FALSE(scheduler.any_torn());
   EXPECT_EQ(progress.global_step(), 1);
 }
 
@@ -191,7 +191,7 @@ TEST_F(Dispatching, AClosureThatMetALossWaitsALittleAndIsTornMeanwhile) {
   first.fail<UnavailableError>(1, "a ps is gone");
   settle();
   EXPECT_THAT(second.received, IsEmpty());
-  EXPECT_TRUE(dispatcher.any_torn());
+  EXPECT_TRUE(scheduler.any_torn());
   ground.run_for(std::chrono::milliseconds(30));
   send();
   EXPECT_THAT(second.received, ElementsAre(first.received.front()));
@@ -202,7 +202,7 @@ TEST_F(Dispatching, AnErrorOfTheProgramIsTheClosuresEnd) {
   first.fail<InvalidArgumentError>(1, "no such row");
   settle();
   EXPECT_EQ(closure->outcome, Closure::Outcome::kFailed);
-  EXPECT_FALSE(dispatcher.any_torn());
+  EXPECT_FALSE(scheduler.any_torn());
   EXPECT_THROW(session.queue.join(Duration(0)), InvalidArgumentError);
 }
 
@@ -236,10 +236,10 @@ TEST_F(Dispatching, ALostLaneHandsOutWhatItHadInOrder) {
   const auto had = sequences(first);
   ASSERT_THAT(had, ElementsAre(1, 3, 5));
   std::vector<std::shared_ptr<Closure>> interrupted;
-  dispatcher.abandon(lane(0), interrupted);
+  scheduler.abandon(lane(0), interrupted);
   ASSERT_THAT(interrupted, SizeIs(3));
   for (std::size_t i = 0; i < had.size(); ++i) EXPECT_EQ(interrupted[i]->sequence, had[i]);
-  EXPECT_TRUE(dispatcher.any_torn());
+  EXPECT_TRUE(scheduler.any_torn());
   EXPECT_EQ(lane(0).incarnation, 0u);
 
   for (std::uint64_t sequence : {2, 4}) second.succeed(sequence);
@@ -256,7 +256,7 @@ TEST_F(Dispatching, ClosuresOfAnEndedConnectionAreLeftToTheLossOfTheLane) {
   ground.network.crash("worker0");
   settle();
   std::vector<std::shared_ptr<Closure>> interrupted;
-  dispatcher.abandon(lane(0), interrupted);
+  scheduler.abandon(lane(0), interrupted);
   EXPECT_THAT(interrupted, SizeIs(1));
   ground.run_for(std::chrono::seconds(1));
   send();
@@ -269,13 +269,13 @@ TEST_F(Dispatching, AnswersToAClosureThatTheLaneDoesNotHaveEndItsConnection) {
   ground.reactor.wait(lane(0).client->connection().on_disconnect());
   EXPECT_FALSE(lane(0).client->connection().connected());
   std::vector<std::shared_ptr<Closure>> interrupted;
-  dispatcher.abandon(lane(0), interrupted);  // as Workers does at once
+  scheduler.abandon(lane(0), interrupted);  // as Workers does at once
   EXPECT_THAT(interrupted, SizeIs(1));
 }
 
 TEST_F(Dispatching, HoldsEveryLaneAndKeepsOutThoseThatCome) {
   schedule_and_send();
-  ground.reactor.wait(dispatcher.hold_pushes());
+  ground.reactor.wait(scheduler.hold_pushes());
   EXPECT_TRUE(first.holds_pushes);
   EXPECT_TRUE(second.holds_pushes);
 
@@ -285,7 +285,7 @@ TEST_F(Dispatching, HoldsEveryLaneAndKeepsOutThoseThatCome) {
   schedule_and_send();
   EXPECT_THAT(third.received, IsEmpty());
 
-  dispatcher.release_pushes();
+  scheduler.release_pushes();
   settle();
   EXPECT_FALSE(first.holds_pushes);
   schedule_and_send();
@@ -297,12 +297,12 @@ TEST_F(Dispatching, HoldsEveryLaneAndKeepsOutThoseThatCome) {
 TEST_F(Dispatching, AClosureThatAShardHasAppliedIsCommittedOnceItsResultIsHere) {
   schedule_and_send();
   AppliedClosures applied;
-  EXPECT_TRUE(dispatcher.all_committed(applied));
+  EXPECT_TRUE(scheduler.all_committed(applied));
   applied.ranges = {{1, 2}};
-  EXPECT_FALSE(dispatcher.all_committed(applied));
+  EXPECT_FALSE(scheduler.all_committed(applied));
   first.succeed(1);
   settle();
-  EXPECT_TRUE(dispatcher.all_committed(applied));
+  EXPECT_TRUE(scheduler.all_committed(applied));
 }
 
 struct Gate : Dispatching {};

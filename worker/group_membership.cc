@@ -1,13 +1,13 @@
-#include "worker/group_seat.h"
+#include "worker/group_membership.h"
 
 namespace cairn::worker {
 
-void GroupSeat::leave() {
+void GroupMembership::leave() {
   group_.leave();
   mirror_.forget();
 }
 
-std::int32_t GroupSeat::replicas_of(const Closure& closure) const {
+std::int32_t GroupMembership::replicas_of(const ClosureRun& closure) const {
   if (closure.group == 0) return 1;
   if (closure.group != group_.number())
     throw AbortedError(str("closure ", closure.sequence, " is of group ", closure.group,
@@ -16,8 +16,8 @@ std::int32_t GroupSeat::replicas_of(const Closure& closure) const {
 }
 
 // The first member of a group tells the ps what all of them have in common.
-std::unique_ptr<StepStore> GroupSeat::open(RemoteStore& store, ActivitySlot* slot,
-                                           const Closure& closure, Member& member,
+std::unique_ptr<StepStore> GroupMembership::open(RemoteStore& store, ActivitySlot* slot,
+                                           const ClosureRun& closure, Member& member,
                                            const std::set<VariableId>& mirrored,
                                            bool check_copies) {
   return std::make_unique<MirroredStep>(
@@ -25,29 +25,29 @@ std::unique_ptr<StepStore> GroupSeat::open(RemoteStore& store, ActivitySlot* slo
       MirroredStep::Role{closure.base, closure.ahead, group_.rank() == 0, check_copies}, member);
 }
 
-GroupSeat::Member::Member(GroupSeat& seat, const Closure& closure)
-    : seat_(seat), number_(closure.group), sequence_(closure.sequence) {
-  if (number_ != 0) seat_.line_.push_back(this);
+GroupMembership::Member::Member(GroupMembership& membership, const ClosureRun& closure)
+    : membership_(membership), number_(closure.group), sequence_(closure.sequence) {
+  if (number_ != 0) membership_.line_.push_back(this);
 }
 
-GroupSeat::Member::~Member() {
+GroupMembership::Member::~Member() {
   if (number_ == 0) return;
-  if (!well_ && number_ == seat_.group_.number())
-    seat_.group_.abort(
+  if (!well_ && number_ == membership_.group_.number())
+    membership_.group_.abort(
         {Code::kAborted, str("closure ", sequence_, " failed, or was given up"), {}});
   last_ = true;
   pass_on();
 }
 
-void GroupSeat::Member::pass_on() {
+void GroupMembership::Member::pass_on() {
   if (!last_) return;
-  std::erase(seat_.line_, this);
-  seat_.changed_.notify_all();
+  std::erase(membership_.line_, this);
+  membership_.changed_.notify_all();
 }
 
-rpc::Task<void> GroupSeat::Member::turn() {
-  while (seat_.line_.front() != this) co_await seat_.changed_.wait();
-  if (number_ != seat_.group_.number())
+rpc::Task<void> GroupMembership::Member::turn() {
+  while (membership_.line_.front() != this) co_await membership_.changed_.wait();
+  if (number_ != membership_.group_.number())
     throw AbortedError(str("the group of closure ", sequence_, " has ended: run it again"));
 }
 

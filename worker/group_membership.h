@@ -1,4 +1,4 @@
-// GroupSeat: a lane's part in a group of lanes: the group itself, and this lane's copies of what it
+// GroupMembership: a lane's part in a group of lanes: the group itself, and this lane's copies of what it
 // keeps in step. For closures that are of no group it changes nothing.
 //   Thread  the lane's.
 #pragma once
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "rpc/server/signal.h"
-#include "worker/closure.h"
+#include "worker/closure_run.h"
 #include "worker/lane_group.h"
 #include "worker/mirror.h"
 #include "worker/mirrored_step.h"
@@ -17,9 +17,9 @@
 
 namespace cairn::worker {
 
-class GroupSeat {
+class GroupMembership {
  public:
-  GroupSeat(rpc::Reactor& reactor, rpc::Network& network, LaneGroupOptions options)
+  GroupMembership(rpc::Reactor& reactor, rpc::Network& network, LaneGroupOptions options)
       : group_(reactor, network, std::move(options)) {}
 
   LaneGroup& group() { return group_; }
@@ -31,10 +31,10 @@ class GroupSeat {
   // How many replicas the closure is one of.
   //   Errors  Aborted: it was sent for another group than the lane is in. It must not meet that
   //           one's calls.
-  std::int32_t replicas_of(const Closure& closure) const;
+  std::int32_t replicas_of(const ClosureRun& closure) const;
   class Member;
   // The closure's variables, of which its group keeps those of the numbers `mirrored` in step.
-  std::unique_ptr<StepStore> open(RemoteStore& store, ActivitySlot* slot, const Closure& closure,
+  std::unique_ptr<StepStore> open(RemoteStore& store, ActivitySlot* slot, const ClosureRun& closure,
                                   Member& member, const std::set<VariableId>& mirrored,
                                   bool check_copies);
 
@@ -43,7 +43,7 @@ class GroupSeat {
   class Member final : public CopiesTurn {
    public:
     // In the order in which they have come.
-    Member(GroupSeat& seat, const Closure& closure);
+    Member(GroupMembership& membership, const ClosureRun& closure);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
@@ -56,7 +56,7 @@ class GroupSeat {
     void ended_well() { well_ = true; }
 
    private:
-    GroupSeat& seat_;
+    GroupMembership& membership_;
     const std::uint64_t number_;  // of its group; 0: it is of none
     const std::uint64_t sequence_;
     bool last_ = false, well_ = false;

@@ -1,4 +1,4 @@
-// Collective: how the replicas of a step reduce values together, whatever lies between them.
+// AsyncCollective: how the replicas of a step reduce values together, whatever lies between them.
 #pragma once
 #include <kj/async.h>
 
@@ -9,9 +9,9 @@
 
 namespace cairn::worker {
 
-class Collective {
+class AsyncCollective {
  public:
-  virtual ~Collective() = default;
+  virtual ~AsyncCollective() = default;
   // Begins to reduce the values in place, and resolves when they hold what all replicas' shares
   // come to. Calls of one step are made in the same order on every replica, and the next may come
   // before this one has resolved.

@@ -1,4 +1,4 @@
-// Dispatcher: queue -> lane -> result. It chooses a lane for each closure, gives the closure its
+// ClosureScheduler: queue -> lane -> result. It chooses a lane for each closure, gives the closure its
 // step and its elements, and settles what became of it: committed, run again, or failed.
 // What a run's Consistency decides about that, ConsistencyPolicy does.
 //
@@ -38,10 +38,10 @@
 
 namespace cairn {
 
-class Dispatcher {
+class ClosureScheduler {
  public:
-  // All outlive the dispatcher. Lanes are sent the synced layout of `tables`.
-  Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables, DispatchGate& gate,
+  // All outlive the scheduler. Lanes are sent the synced layout of `tables`.
+  ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables, DispatchGate& gate,
              ConsistencyPolicy& policy, Announcer& announcer, ProgressBook& progress,
              Outcomes& outcomes);
 
@@ -53,13 +53,13 @@ class Dispatcher {
 
   // ---- lanes; called by Workers ----
   // The lane has a new connection, of which nothing is known. It is sent nothing yet.
-  void renew(Lane& lane);
+  void renew(LaneState& lane);
   // The lane may be sent closures, if it is ready. One that comes while pushes are held is kept out
   // until they are released: it has not been asked to hold its own.
-  void admit(Lane& lane);
+  void admit(LaneState& lane);
   // The lane is lost: its connection and tasks go. What it had been sent is appended to
   // `interrupted`; some of that may be torn from now on.
-  void abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& interrupted);
+  void abandon(LaneState& lane, std::vector<std::shared_ptr<Closure>>& interrupted);
 
   // ---- for a cut; called by CutMaker ----
   // Are there closures that some shards may have and others not?
@@ -78,27 +78,27 @@ class Dispatcher {
  private:
   void dispatch_queued();
   std::shared_ptr<const Closure> next_queued();
-  void dispatch_next(Lane& lane, const Closure& next);
-  void weigh(Lane& lane);
-  bool prepared(const Lane& lane, const Closure& closure) const;
-  rpc::Task<void> prepare(Lane* lane, std::shared_ptr<Closure> closure);
-  rpc::Task<void> send_preparations(Lane* lane, std::shared_ptr<Closure> closure);
-  void dispatch(Lane& lane, std::shared_ptr<Closure> closure);
-  void owe(Lane& lane);
+  void dispatch_next(LaneState& lane, const Closure& next);
+  void weigh(LaneState& lane);
+  bool prepared(const LaneState& lane, const Closure& closure) const;
+  rpc::Task<void> prepare(LaneState* lane, std::shared_ptr<Closure> closure);
+  rpc::Task<void> send_preparations(LaneState* lane, std::shared_ptr<Closure> closure);
+  void dispatch(LaneState& lane, std::shared_ptr<Closure> closure);
+  void owe(LaneState& lane);
   void send_dispatched();
-  LaneMessage next_message(Lane& lane);
+  LaneMessage next_message(LaneState& lane);
 
-  rpc::Task<void> run_on(Lane* lane, LaneMessage message);
-  void answered(Lane& lane, LaneReply reply);
-  void answered_late(Lane& lane, const LaneReply& reply);
-  void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
-  void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
+  rpc::Task<void> run_on(LaneState* lane, LaneMessage message);
+  void answered(LaneState& lane, LaneReply reply);
+  void answered_late(LaneState& lane, const LaneReply& reply);
+  void succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
+  void went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
   void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
   void fail(Closure& closure, std::exception_ptr error);
-  std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
+  std::exception_ptr input_error(const ErrorParts& parts, const LaneState& lane) const;
   void torn(Closure& closure);
 
-  rpc::Task<void> hold_lane(Lane* lane);
+  rpc::Task<void> hold_lane(LaneState* lane);
 
   Session& session_;
   ClusterMembers& members_;
@@ -113,7 +113,7 @@ class Dispatcher {
   std::shared_ptr<rpc::Mailbox> mailbox_;
   std::atomic<bool> wake_posted_{false};
   LeastLoaded free_;        // lanes that may be sent a closure, by their number
-  std::vector<Lane*> due_;  // lanes that something is to be sent to at the end of pump()
+  std::vector<LaneState*> due_;  // lanes that something is to be sent to at the end of pump()
 };
 
 }  // namespace cairn

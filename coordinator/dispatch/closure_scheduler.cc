@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/dispatcher.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,7 +17,7 @@ constexpr std::size_t kCallsWaiting = 2;
 constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 }  // namespace
 
-Dispatcher::Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables,
+ClosureScheduler::ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables,
                        DispatchGate& gate, ConsistencyPolicy& policy, Announcer& announcer,
                        ProgressBook& progress, Outcomes& outcomes)
     : session_(session),
@@ -35,12 +35,12 @@ Dispatcher::Dispatcher(Session& session, ClusterMembers& members, ShardTables& t
 // ---- queue -> lane ----
 
 // One post for however many closures are queued before the loop comes to it.
-void Dispatcher::wake() {
+void ClosureScheduler::wake() {
   if (!wake_posted_.exchange(true)) mailbox_->post([this] { pump(); });
 }
 
 // All that goes to a lane now goes in one message.
-void Dispatcher::pump() {
+void ClosureScheduler::pump() {
   // Cleared before the queue is looked at: a closure that is put from here on posts another
   // wake-up. Cleared after the look, it would fall between the two and wait for the next one.
   wake_posted_ = false;
@@ -60,12 +60,12 @@ void Dispatcher::pump() {
 
 // Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is
 // walked through in order.
-void Dispatcher::dispatch_queued() {
+void ClosureScheduler::dispatch_queued() {
   const std::size_t share = 1 + queue_.size() / std::max<std::size_t>(1, members_.lanes.size());
   auto next = next_queued();
   while (next && gate_.open_for(*next)) {
     const auto free = free_.first();
-    Lane* lane = policy_.lane_for(*next, free ? members_.lanes[*free] : nullptr);
+    LaneState* lane = policy_.lane_for(*next, free ? members_.lanes[*free] : nullptr);
     if (lane == nullptr) return;
     const auto goes_there = [&] {
       return next && gate_.open_for(*next) && policy_.lane_for(*next, lane) == lane;
@@ -80,7 +80,7 @@ void Dispatcher::dispatch_queued() {
 
 // What the queue has next. A closure whose data has ended stays there for as long as other closures
 // have elements of it, and those that came back go before it; then it fails.
-std::shared_ptr<const Closure> Dispatcher::next_queued() {
+std::shared_ptr<const Closure> ClosureScheduler::next_queued() {
   const auto first = [this](const Closure& closure) { return policy_.goes_first(closure); };
   while (auto next = queue_.front()) {
     if (!policy_.may_start(*next) && queue_.bring_forward(first)) next = queue_.front();
@@ -104,7 +104,7 @@ std::shared_ptr<const Closure> Dispatcher::next_queued() {
   return nullptr;
 }
 
-void Dispatcher::dispatch_next(Lane& lane, const Closure& next) {
+void ClosureScheduler::dispatch_next(LaneState& lane, const Closure& next) {
   auto closure = queue_.pop();
   // Another thread has cancelled it since it was looked at, and may have queued another one since.
   if (closure.get() != &next) {
@@ -120,14 +120,14 @@ void Dispatcher::dispatch_next(Lane& lane, const Closure& next) {
 }
 
 // After any change of what decides whether a lane is sent closures, and how soon.
-void Dispatcher::weigh(Lane& lane) {
+void ClosureScheduler::weigh(LaneState& lane) {
   if (lane.has_room())
     free_.put(lane.number, lane.inflight.size());
   else
     free_.remove(lane.number);
 }
 
-bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
+bool ClosureScheduler::prepared(const LaneState& lane, const Closure& closure) const {
   const auto& function = *closure.function;
   if (function.id >= lane.functions.size() || !lane.functions[function.id]) return false;
   if (function.uses_variables && lane.newest_layout != tables_.synced_version()) return false;
@@ -143,7 +143,7 @@ bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
 // If the lane is lost meanwhile, abandon() ends this coroutine and hands out the closure that it
 // prepares for. After any other error the closure is treated like one that was sent: it fails, or
 // goes back to the queue.
-rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure) {
+rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closure> closure) {
   std::exception_ptr error;
   try {
     co_await send_preparations(lane, closure);
@@ -168,7 +168,7 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
 // Each thing is noted as known to the lane only once it has acknowledged it. The layout is held by
 // value, since the synced one may move on during the wait; the lane is then sent the newer one for
 // its next closure.
-rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closure> closure) {
+rpc::Task<void> ClosureScheduler::send_preparations(LaneState* lane, std::shared_ptr<Closure> closure) {
   auto function = closure->function;
   if (function->uses_variables && lane->newest_layout != tables_.synced_version()) {
     auto layout = tables_.synced();
@@ -199,7 +199,7 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
 // Elements are taken once: each goes to one closure, whichever lane ends up running it. The layout
 // of the attempt is kept for the ledger of losses, which tells by it whether the closure pushed to
 // a process that is gone.
-void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
+void ClosureScheduler::dispatch(LaneState& lane, std::shared_ptr<Closure> closure) {
   if (!closure->datasets.empty()) progress_.take_elements(*closure, lane.number);
   ++closure->attempts;
   closure->sent_layout = lane.newest_layout;
@@ -209,14 +209,14 @@ void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   owe(lane);
 }
 
-void Dispatcher::owe(Lane& lane) {
+void ClosureScheduler::owe(LaneState& lane) {
   if (!std::exchange(lane.due, true)) due_.push_back(&lane);
 }
 
-void Dispatcher::send_dispatched() {
+void ClosureScheduler::send_dispatched() {
   // A lane that has closures always has calls waiting there for their results, if need be calls
   // that bring no closure. The list is taken first, since calls that end fill it anew.
-  for (Lane* lane : std::exchange(due_, {})) {
+  for (LaneState* lane : std::exchange(due_, {})) {
     lane->due = false;
     if (!lane->ready) continue;  // Workers puts back what was dispatched
     const std::size_t owed = lane->inflight.size() + lane->late.size();
@@ -225,7 +225,7 @@ void Dispatcher::send_dispatched() {
   }
 }
 
-LaneMessage Dispatcher::next_message(Lane& lane) {
+LaneMessage ClosureScheduler::next_message(LaneState& lane) {
   LaneMessage message{.sent_layout = lane.newest_layout, .lane_number = lane.number};
   // At most half of what the lane may hold, so that it works on one message while the other
   // travels.
@@ -250,7 +250,7 @@ LaneMessage Dispatcher::next_message(Lane& lane) {
 
 // ---- lane -> result, or another run ----
 
-rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
+rpc::Task<void> ClosureScheduler::run_on(LaneState* lane, LaneMessage message) {
   std::vector<LaneReply> replies;
   std::vector<std::uint64_t> sent;
   for (const auto& closure : message.closures) sent.push_back(closure->sequence);
@@ -287,7 +287,7 @@ rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
   pump();
 }
 
-void Dispatcher::answered(Lane& lane, LaneReply reply) {
+void ClosureScheduler::answered(LaneState& lane, LaneReply reply) {
   // A lane that answers what it was not sent cannot be believed about the rest either.
   const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
   if (!closure && lane.late.erase(reply.sequence) > 0) return answered_late(lane, reply);
@@ -308,14 +308,14 @@ void Dispatcher::answered(Lane& lane, LaneReply reply) {
 
 // Its round was applied without it: what became of this run is of no interest, but that the lane
 // has time again.
-void Dispatcher::answered_late(Lane& lane, const LaneReply& reply) {
+void ClosureScheduler::answered_late(LaneState& lane, const LaneReply& reply) {
   lane.window.answered(clock_.now());
   if (reply.error && error_parts(reply.error).code == Code::kCancelled)
     lane.client->connection().close();  // the lane is fenced
 }
 
 // The policy may hold the answer: a member of a round, for instance, ends with its round.
-void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
+void ClosureScheduler::succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
   lane.inflight.remove(closure->sequence);
   if (policy_.answered(closure, lane, reply) == ConsistencyPolicy::Answer::kHeld) return;
   policy_.ended(*closure);
@@ -323,7 +323,7 @@ void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, 
   outcomes_.commit({&result, 1});
 }
 
-void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
+void ClosureScheduler::went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure,
                             std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
   // Workers finds the loss, fences the lane and only then queues what was in flight. To queue it
@@ -362,20 +362,20 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
   }
 }
 
-void Dispatcher::data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end) {
+void ClosureScheduler::data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end) {
   if (!policy_.waits_for_elements())
     return fail(*closure, std::make_exception_ptr(OutOfRangeError(end.message, end.task)));
   progress_.data_ended(*closure, *end.input_pipeline);
   queue_.put_back(std::move(closure));
 }
 
-void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
+void ClosureScheduler::fail(Closure& closure, std::exception_ptr error) {
   policy_.ended(closure);
   outcomes_.fail(closure, std::move(error));
 }
 
 // The worker knows a pipeline by its number; the user by the dataset's name.
-std::exception_ptr Dispatcher::input_error(const ErrorParts& parts, const Lane& lane) const {
+std::exception_ptr ClosureScheduler::input_error(const ErrorParts& parts, const LaneState& lane) const {
   const std::string& worker = lane.worker->name;
   std::uint64_t pipeline = *parts.input_pipeline;
   const std::string name = progress_.pipeline_name(pipeline);
@@ -386,7 +386,7 @@ std::exception_ptr Dispatcher::input_error(const ErrorParts& parts, const Lane& 
 
 // From this moment on, not only once the closure runs again: a cut in between would hold half of
 // it.
-void Dispatcher::torn(Closure& closure) {
+void ClosureScheduler::torn(Closure& closure) {
   if (closure.function->updates && closure.attempts > 0 && policy_.pushes_alone(closure))
     outcomes_.torn(closure);
 }
@@ -395,7 +395,7 @@ void Dispatcher::torn(Closure& closure) {
 
 // A connection is a life of its own: nothing that an earlier one brought to the worker is relied
 // upon, not even functions that the worker's process still has.
-void Dispatcher::renew(Lane& lane) {
+void ClosureScheduler::renew(LaneState& lane) {
   lane.newest_layout = 0;
   lane.functions.clear();
   lane.pipelines.clear();
@@ -407,12 +407,12 @@ void Dispatcher::renew(Lane& lane) {
                            policy_.lane_window(session_.options.send_window));
 }
 
-void Dispatcher::admit(Lane& lane) {
+void ClosureScheduler::admit(LaneState& lane) {
   lane.kept_out = members_.pushes_held;
   weigh(lane);
 }
 
-void Dispatcher::abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& interrupted) {
+void ClosureScheduler::abandon(LaneState& lane, std::vector<std::shared_ptr<Closure>>& interrupted) {
   lane.ready = false;
   weigh(lane);
   lane.tasks.reset();  // before the client, which its coroutines use
@@ -432,15 +432,15 @@ void Dispatcher::abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& inte
 
 // Only a wait that begins is news to a policy. One may also end because the engine does, which runs
 // nothing any more that is posted.
-void Dispatcher::cut_waits(bool waits) {
+void ClosureScheduler::cut_waits(bool waits) {
   if (outcomes_.cut_waits(waits) && waits) wake();
 }
 
 // Every lane that may push: one that comes later is kept out until release_pushes().
-rpc::Task<void> Dispatcher::hold_pushes() {
+rpc::Task<void> ClosureScheduler::hold_pushes() {
   members_.pushes_held = true;
   std::vector<kj::Promise<void>> holds;
-  for (Lane* lane : members_.lanes) {
+  for (LaneState* lane : members_.lanes) {
     if (!lane->ready) continue;
     std::string what = str("holding the pushes of ", lane->worker->name, " lane ", lane->index,
                            " for a checkpoint");
@@ -451,16 +451,16 @@ rpc::Task<void> Dispatcher::hold_pushes() {
 
 // Ends when no push of the lane is under way, and what became of its closures is known here: one
 // that failed between two shards is torn from then on only.
-rpc::Task<void> Dispatcher::hold_lane(Lane* lane) {
+rpc::Task<void> ClosureScheduler::hold_lane(LaneState* lane) {
   const LaneIncarnation incarnation = lane->incarnation;
   const std::uint64_t ended = co_await lane->client->hold_pushes();
   while (lane->incarnation == incarnation && lane->answers < ended)
     co_await session_.changed.wait();
 }
 
-void Dispatcher::release_pushes() {
+void ClosureScheduler::release_pushes() {
   members_.pushes_held = false;
-  for (Lane* lane : members_.lanes) {
+  for (LaneState* lane : members_.lanes) {
     lane->kept_out = false;
     weigh(*lane);
     if (lane->ready && lane->client)
@@ -469,8 +469,8 @@ void Dispatcher::release_pushes() {
   pump();
 }
 
-bool Dispatcher::all_committed(const AppliedClosures& applied) const {
-  for (const Lane* lane : members_.lanes)
+bool ClosureScheduler::all_committed(const AppliedClosures& applied) const {
+  for (const LaneState* lane : members_.lanes)
     for (const auto& [sequence, closure] : lane->inflight)
       if (closure->function->updates && applied.contains(sequence)) return false;
   return true;
