@@ -10,7 +10,7 @@
 #include "ps/shard/shard.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/net/network.h"
-#include "worker/remote_step.h"
+#include "worker/rows/remote_step.h"
 
 namespace cairn::bench {
 

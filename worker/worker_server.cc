@@ -10,8 +10,8 @@
 #include "rpc/loop/reactor_thread.h"
 #include "rpc/server/control_session.h"
 #include "rpc/server/server.h"
-#include "worker/lane_service.h"
-#include "worker/register_memory.h"
+#include "worker/lane/lane_service.h"
+#include "worker/rows/register_memory.h"
 
 namespace cairn::worker {
 namespace {
@@ -42,7 +42,7 @@ Json closure_json(const ActivitySlot::Seen& seen, Duration now) {
 // thread.
 struct WorkerServer::LaneThread {
   LaneThread(rpc::Reactor* shared, rpc::Network& network, const LaneOptions& options,
-           std::uint32_t index) {
+             std::uint32_t index) {
     if (shared == nullptr) thread = std::make_unique<rpc::ReactorThread>(str("lane ", index));
     reactor = shared != nullptr ? shared : &thread->reactor();
     // A lane belongs to its reactor's thread, so it is made there, and the constructor waits for
@@ -104,7 +104,8 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
     lane.data.lane = i;
     lane.device = &device_of(i);
     lane.link.register_memory = register_with(*lane.device);
-    lane_threads_.push_back(std::make_unique<LaneThread>(shared ? &reactor_ : nullptr, network, lane, i));
+    lane_threads_.push_back(
+        std::make_unique<LaneThread>(shared ? &reactor_ : nullptr, network, lane, i));
     endpoints.push_back(lane_endpoint(*lane_threads_.back()));
   }
   rpc::AcceptorOptions door;
@@ -146,7 +147,7 @@ rpc::Endpoint WorkerServer::control_endpoint() {
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneThread& thread) {
   auto serve = [weak = thread.lane](const rpc::PeerInfo& peer,
-                                  rpc::Connection& connection) -> capnp::Capability::Client {
+                                    rpc::Connection& connection) -> capnp::Capability::Client {
     auto lane = weak.lock();
     if (!lane) throw UnavailableError("this lane has ended");
     // Workers only ask what members of a group ask of each other.
@@ -207,7 +208,8 @@ std::string WorkerServer::status_json() const {
 std::vector<rpc::NamedLoop> WorkerServer::loops() const {
   std::vector<rpc::NamedLoop> loops;
   for (std::size_t i = 0; i < lane_threads_.size(); ++i)
-    if (lane_threads_[i]->thread) loops.push_back({str("lane ", i), lane_threads_[i]->reactor->mailbox()});
+    if (lane_threads_[i]->thread)
+      loops.push_back({str("lane ", i), lane_threads_[i]->reactor->mailbox()});
   return loops;
 }
 

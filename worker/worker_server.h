@@ -18,7 +18,7 @@
 #include "rpc/loop/reactor.h"
 #include "rpc/loop/waits.h"
 #include "rpc/net/network.h"
-#include "worker/lane.h"
+#include "worker/lane/lane.h"
 
 namespace cairn::rpc {
 class Acceptor;

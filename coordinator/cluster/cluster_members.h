@@ -100,7 +100,8 @@ struct Ps : ClusterMember {
 struct ClusterMembers {
   std::vector<std::unique_ptr<Ps>> ps;
   std::vector<std::unique_ptr<Worker>> workers;
-  std::vector<LaneState*> lanes;    // of all workers, by their number; complete once the engine started
+  std::vector<LaneState*>
+      lanes;                   // of all workers, by their number; complete once the engine started
   std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
   // Pushes are held on the lanes for a cut, or about to be (by ClosureScheduler).
   bool pushes_held = false;

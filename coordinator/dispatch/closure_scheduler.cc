@@ -18,8 +18,8 @@ constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 }  // namespace
 
 ClosureScheduler::ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables,
-                       DispatchGate& gate, ConsistencyPolicy& policy, Announcer& announcer,
-                       ProgressBook& progress, Outcomes& outcomes)
+                                   DispatchGate& gate, ConsistencyPolicy& policy,
+                                   Announcer& announcer, ProgressBook& progress, Outcomes& outcomes)
     : session_(session),
       members_(members),
       tables_(tables),
@@ -168,7 +168,8 @@ rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closu
 // Each thing is noted as known to the lane only once it has acknowledged it. The layout is held by
 // value, since the synced one may move on during the wait; the lane is then sent the newer one for
 // its next closure.
-rpc::Task<void> ClosureScheduler::send_preparations(LaneState* lane, std::shared_ptr<Closure> closure) {
+rpc::Task<void> ClosureScheduler::send_preparations(LaneState* lane,
+                                                    std::shared_ptr<Closure> closure) {
   auto function = closure->function;
   if (function->uses_variables && lane->newest_layout != tables_.synced_version()) {
     auto layout = tables_.synced();
@@ -315,7 +316,8 @@ void ClosureScheduler::answered_late(LaneState& lane, const LaneReply& reply) {
 }
 
 // The policy may hold the answer: a member of a round, for instance, ends with its round.
-void ClosureScheduler::succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
+void ClosureScheduler::succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure,
+                                 LaneReply reply) {
   lane.inflight.remove(closure->sequence);
   if (policy_.answered(closure, lane, reply) == ConsistencyPolicy::Answer::kHeld) return;
   policy_.ended(*closure);
@@ -324,7 +326,7 @@ void ClosureScheduler::succeeded(LaneState& lane, const std::shared_ptr<Closure>
 }
 
 void ClosureScheduler::went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure,
-                            std::exception_ptr error) {
+                                  std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
   // Workers finds the loss, fences the lane and only then queues what was in flight. To queue it
   // here would run it elsewhere while the lost lane can still push.
@@ -375,7 +377,8 @@ void ClosureScheduler::fail(Closure& closure, std::exception_ptr error) {
 }
 
 // The worker knows a pipeline by its number; the user by the dataset's name.
-std::exception_ptr ClosureScheduler::input_error(const ErrorParts& parts, const LaneState& lane) const {
+std::exception_ptr ClosureScheduler::input_error(const ErrorParts& parts,
+                                                 const LaneState& lane) const {
   const std::string& worker = lane.worker->name;
   std::uint64_t pipeline = *parts.input_pipeline;
   const std::string name = progress_.pipeline_name(pipeline);
@@ -412,7 +415,8 @@ void ClosureScheduler::admit(LaneState& lane) {
   weigh(lane);
 }
 
-void ClosureScheduler::abandon(LaneState& lane, std::vector<std::shared_ptr<Closure>>& interrupted) {
+void ClosureScheduler::abandon(LaneState& lane,
+                               std::vector<std::shared_ptr<Closure>>& interrupted) {
   lane.ready = false;
   weigh(lane);
   lane.tasks.reset();  // before the client, which its coroutines use

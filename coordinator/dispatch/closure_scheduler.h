@@ -1,6 +1,6 @@
-// ClosureScheduler: queue -> lane -> result. It chooses a lane for each closure, gives the closure its
-// step and its elements, and settles what became of it: committed, run again, or failed.
-// What a run's Consistency decides about that, ConsistencyPolicy does.
+// ClosureScheduler: queue -> lane -> result. It chooses a lane for each closure, gives the closure
+// its step and its elements, and settles what became of it: committed, run again, or failed. What a
+// run's Consistency decides about that, ConsistencyPolicy does.
 //
 // Exactly once, on this side:
 //   - A closure's step and elements are fixed when it is first sent, and kept for as often as it is
@@ -41,9 +41,9 @@ namespace cairn {
 class ClosureScheduler {
  public:
   // All outlive the scheduler. Lanes are sent the synced layout of `tables`.
-  ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables, DispatchGate& gate,
-             ConsistencyPolicy& policy, Announcer& announcer, ProgressBook& progress,
-             Outcomes& outcomes);
+  ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables,
+                   DispatchGate& gate, ConsistencyPolicy& policy, Announcer& announcer,
+                   ProgressBook& progress, Outcomes& outcomes);
 
   // Has the loop pump soon; any thread.
   void wake();
@@ -92,7 +92,8 @@ class ClosureScheduler {
   void answered(LaneState& lane, LaneReply reply);
   void answered_late(LaneState& lane, const LaneReply& reply);
   void succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
-  void went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
+  void went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure,
+                  std::exception_ptr error);
   void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
   void fail(Closure& closure, std::exception_ptr error);
   std::exception_ptr input_error(const ErrorParts& parts, const LaneState& lane) const;
@@ -112,7 +113,7 @@ class ClosureScheduler {
   const Clock& clock_;
   std::shared_ptr<rpc::Mailbox> mailbox_;
   std::atomic<bool> wake_posted_{false};
-  LeastLoaded free_;        // lanes that may be sent a closure, by their number
+  LeastLoaded free_;             // lanes that may be sent a closure, by their number
   std::vector<LaneState*> due_;  // lanes that something is to be sent to at the end of pump()
 };
 

@@ -22,7 +22,9 @@ bool ConsistencyPolicy::may_start(const Closure&) const { return true; }
 
 bool ConsistencyPolicy::goes_first(const Closure&) const { return false; }
 
-LaneState* ConsistencyPolicy::lane_for(const Closure&, LaneState* least_loaded) const { return least_loaded; }
+LaneState* ConsistencyPolicy::lane_for(const Closure&, LaneState* least_loaded) const {
+  return least_loaded;
+}
 
 void ConsistencyPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState&) {
   if (closure->function->updates && closure->global_step < 0) give_step(*closure);

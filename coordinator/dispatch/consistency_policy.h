@@ -71,7 +71,8 @@ class ConsistencyPolicy {
   // ---- from a lane to the result ----
   enum class Answer : std::uint8_t { kEnds, kHeld };
   // A lane has run the closure. kHeld: the policy has taken the reply, and ends the closure later.
-  virtual Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply);
+  virtual Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane,
+                          LaneReply& reply);
   // A lane that is still there ended its run without a result.
   virtual void lost(const Closure& closure);
   // Do its own pushes change rows? Then a run that is lost may have changed those of some shards.

@@ -31,7 +31,8 @@ class HybridPolicy final : public RoundsPolicy {
 
   void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) override;
   // Its rows of tables are applied by then.
-  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply) override;
+  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane,
+                  LaneReply& reply) override;
   void lost(const Closure& closure) override;
   bool pushes_alone(const Closure&) const override { return true; }  // rows of tables
   void settle() override;

@@ -24,11 +24,13 @@ class RoundGroup {
   std::size_t size() const { return lanes_.size(); }
   const std::vector<LaneState*>& lanes() const { return lanes_; }
   // In the group since it was formed, by the same connection.
-  bool has(const LaneState& lane) const { return number_ != 0 && lane.ready && lane.group == number_; }
+  bool has(const LaneState& lane) const {
+    return number_ != 0 && lane.ready && lane.group == number_;
+  }
   // All of its lanes are there.
   bool stands() const {
-    return number_ != 0 &&
-           std::all_of(lanes_.begin(), lanes_.end(), [this](const LaneState* one) { return has(*one); });
+    return number_ != 0 && std::all_of(lanes_.begin(), lanes_.end(),
+                                       [this](const LaneState* one) { return has(*one); });
   }
   // Those that a group could be made of, by their numbers.
   std::vector<LaneState*> candidates() const {

@@ -50,7 +50,8 @@ class RoundsPolicy : public ConsistencyPolicy {
   void begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) override;
   // Not after its round was applied without it.
   bool still_wanted(const Closure& closure) const override;
-  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane, LaneReply& reply) override;
+  Answer answered(const std::shared_ptr<Closure>& closure, LaneState& lane,
+                  LaneReply& reply) override;
   // Nothing of a member is applied before its round is.
   bool pushes_alone(const Closure& closure) const override { return !takes(closure); }
   void ended(const Closure& closure) override;

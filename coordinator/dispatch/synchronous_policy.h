@@ -2,9 +2,9 @@
 // members' shares, and add them up when all but those of the `b` slowest workers have answered.
 //
 // A closure that was too slow is left out: it is not named to the shards, and what its lane still
-// sends for it is a share of a round that is over. That lane is late (LaneState::late), and its answer
-// is not looked at. The closure is a member of the next round, which waits for it, so that none is
-// left out twice in a row.
+// sends for it is a share of a round that is over. That lane is late (LaneState::late), and its
+// answer is not looked at. The closure is a member of the next round, which waits for it, so that
+// none is left out twice in a row.
 //
 // Where some shard may have applied a round and another one has not, because it lost its shares,
 // all members run again, as a new round of the same closures: none joins it, and none is left out.

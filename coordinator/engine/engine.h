@@ -27,9 +27,9 @@
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/announcer.h"
 #include "coordinator/dispatch/checkpoint_view.h"
+#include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/dispatch_gate.h"
-#include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/function_registry.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "coordinator/dispatch/outcomes.h"
@@ -83,7 +83,7 @@ class Engine {
 
   // ---- the loop's ----
   void log_waits() { status_.log_waits(); }  // logs what it waits for
-  void pump() { scheduler_.pump(); }        // sends what can be sent
+  void pump() { scheduler_.pump(); }         // sends what can be sent
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);

@@ -16,8 +16,8 @@
 #include "coordinator/cluster/dialer.h"
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
-#include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/closure_scheduler.h"
+#include "coordinator/dispatch/consistency_policy.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "rpc/loop/task.h"
 

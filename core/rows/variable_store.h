@@ -70,7 +70,7 @@ class StepMemory {
 };
 
 // Variables that are at hand: in this process, or made up by a test. Every call answers before it
-// returns. (A worker's variables are on ps: worker/remote_store.h.)
+// returns. (A worker's variables are on ps: worker/rows/remote_store.h.)
 //   Errors  Unavailable: repeat the whole step later. Aborted: run the step again from its reads.
 //           InvalidArgument, OutOfRange: the request itself is wrong.
 //   Thread  all calls from one.

@@ -4,8 +4,8 @@
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"
 #include "tests/fuzz/refusal.h"
-#include "worker/lane.h"
-#include "worker/lane_wire.h"
+#include "worker/lane/lane.h"
+#include "worker/lane/lane_wire.h"
 
 namespace cairn::fuzz {
 namespace {

@@ -15,7 +15,7 @@
 #include "storage/row_store.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "tests/service/over_sockets.h"
-#include "worker/pipelines.h"
+#include "worker/lane/pipelines.h"
 #include "worker/worker_server.h"
 
 namespace cairn::service {

@@ -1,8 +1,8 @@
 // A call that was abandoned may still use memory shared with the shard: it must not be reused yet.
 #include <gmock/gmock.h>
 
-#include "tests/worker/remote_store_fixture.h"
-#include "worker/remote_store.h"
+#include "tests/worker/rows/remote_store_fixture.h"
+#include "worker/rows/remote_store.h"
 
 namespace cairn::worker {
 namespace {

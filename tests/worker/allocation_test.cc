@@ -9,7 +9,7 @@
 #include "ps/server/ps_server.h"
 #include "rpc/loop/reactor.h"
 #include "storage/row_store.h"
-#include "worker/remote_step.h"
+#include "worker/rows/remote_step.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t bytes);

@@ -1,5 +1,5 @@
 // Dense variables that nobody writes: RemoteStore does not have them sent again.
-#include "tests/worker/remote_store_fixture.h"
+#include "tests/worker/rows/remote_store_fixture.h"
 
 namespace cairn::worker {
 namespace {

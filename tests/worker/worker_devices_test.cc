@@ -5,7 +5,7 @@
 #include "core/base/log.h"
 #include "tests/core/fake_device.h"
 #include "tests/worker/worker_fixture.h"
-#include "worker/register_memory.h"
+#include "worker/rows/register_memory.h"
 
 namespace cairn::worker {
 namespace {

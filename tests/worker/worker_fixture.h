@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rpc/loop/error_wire.h"
-#include "tests/worker/lane_fixture.h"
+#include "tests/worker/lane/lane_fixture.h"
 #include "worker/worker_server.h"
 
 namespace cairn::worker {

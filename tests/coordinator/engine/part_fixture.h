@@ -128,7 +128,8 @@ struct PartTest : ::testing::Test {
   std::unique_ptr<ConsistencyPolicy> policy =
       make_policy({session, members, lock, progress, outcomes, [this] { scheduler.pump(); }});
   DispatchGate gate{members, tables, lock, announcer, *policy};
-  ClosureScheduler scheduler{session, members, tables, gate, *policy, announcer, progress, outcomes};
+  ClosureScheduler scheduler{session, members,   tables,   gate,
+                             *policy, announcer, progress, outcomes};
   Workers workers{session, members, scheduler, *policy, fence, losses};
   PsGroup ps_group{session,   members, tables,
                    lock,      sources, fence,

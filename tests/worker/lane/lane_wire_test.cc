@@ -1,0 +1,67 @@
+// What a lane refuses of what it is told.
+#include "worker/lane/lane_wire.h"
+
+#include <capnp/message.h>
+#include <gmock/gmock.h>
+
+#include "core/graph/wire/wire.h"
+
+namespace cairn::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Placed {
+  std::uint32_t shard;
+  std::int64_t begin, end;
+};
+
+// The layout of a variable "w" of 8 rows in these parts, over a wire.
+std::shared_ptr<const Layout> layout_of_parts(const std::vector<Placed>& parts,
+                                              std::uint32_t shards = 2) {
+  capnp::MallocMessageBuilder message;
+  auto layout = message.initRoot<wire::Layout>();
+  auto server = layout.initServers(1)[0];
+  server.setAddress("sim://ps0");
+  server.setShards(shards);
+  auto variable = layout.initVariables(1)[0];
+  wire::write(variable.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
+  wire::write(variable.initRule(), UpdateRule{});
+  auto list = variable.initParts(static_cast<unsigned>(parts.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setShard(parts[i].shard);
+    list[i].setBegin(parts[i].begin);
+    list[i].setEnd(parts[i].end);
+  }
+  return read(layout.asReader());
+}
+
+TEST(LayoutWire, PartsThatCoverTheRowsAreTaken) {
+  EXPECT_EQ(layout_of_parts({{0, 0, 3}, {1, 3, 8}})->variables.at(0).parts.size(), 2u);
+}
+
+TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
+  const std::vector<std::vector<Placed>> wrong = {{},
+                                                  {{0, 0, 7}},
+                                                  {{0, 0, 9}},
+                                                  {{0, 0, 3}, {1, 4, 8}},
+                                                  {{0, 0, 5}, {1, 3, 8}},
+                                                  {{0, 0, 8}, {1, 8, 2}},
+                                                  {{0, -1, 8}}};
+  for (const auto& parts : wrong) {
+    try {
+      layout_of_parts(parts);
+      ADD_FAILURE() << parts.size() << " parts were taken";
+    } catch (const InvalidArgumentError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("\"w\""));
+    }
+  }
+}
+
+TEST(LayoutWire, ShardsThatNoClusterHasAreRefused) {  // a lane keeps a place for each
+  EXPECT_THROW(layout_of_parts({{0xffffffff, 0, 8}}), InvalidArgumentError);
+  EXPECT_THROW(layout_of_parts({{0, 0, 8}}, 0xffffffff), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cairn::worker
