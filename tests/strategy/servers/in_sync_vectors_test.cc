@@ -166,7 +166,7 @@ void trains_on_partial_batches(const Json& test) {
                      {.global_batch_size = batch});
 }
 
-void is_model_fit(const Json&) {}  // tests/model/fit_vectors_test.cc
+void is_model_fit(const Json&) {}  // tests/model/fit_loop_vectors_test.cc
 
 TEST(Vectors, InSyncTraining) {
   testing::run_cases("training", {{"guide_custom_loop", follows_the_guide},

@@ -222,7 +222,7 @@ void custom_loop_trains_as_recorded(const Json& test) {
   testing::expect_near(out.at("weights").at(1), values_of(model.bias), kTolerance, 1e-6);
 }
 
-void is_fitted(const Json&) {}  // tests/model/fit_vectors_test.cc
+void is_fitted(const Json&) {}  // tests/model/fit_loop_vectors_test.cc
 
 TEST(Vectors, TrainingOnParameterServers) {
   testing::run_cases("ps_training", {{"dense", regression_trains_as_recorded},
