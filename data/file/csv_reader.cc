@@ -16,7 +16,7 @@ namespace {
 // The buffer stays in the second-level cache while its cells are converted. It grows only for a
 // record that does not fit, up to a bound: without one, a quote that is never closed, or a file
 // that is not text, would be read into memory whole.
-constexpr std::size_t kBufferBytes = 256u << 10;
+constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 constexpr std::size_t kSlack = 8;  // cut_plain() looks at eight bytes at once
 
@@ -65,7 +65,7 @@ CsvReader::CsvReader(std::string path, const CsvSchema& schema,
       schema_(schema),
       bytes_(open_bytes(path_, pipes)),
       fields_(schema.columns.size()),
-      buffer_(kBufferBytes + kSlack) {
+      buffer_(kReadBytes + kSlack) {
   skip_byte_order_mark();
   if (schema_.header)
     read_header(wanted);
