@@ -63,25 +63,31 @@ nn::CosineDecayRestartsOptions read_cosine_restarts(TomlTable& table, float init
   return options;
 }
 
+template <typename Schedule, typename Options>
+nn::LearningRate made_of(const TomlTable& optimizer, const Options& options) {
+  return optimizer.locating([&]() -> nn::LearningRate { return Schedule(options); });
+}
+
 }  // namespace
 
 // The choice is made before unknown keys are refused: each kind knows its own keys only.
 nn::LearningRate read_schedule(const TomlTable& optimizer, TomlTable table, float initial) {
   std::string kind;
   table.read("kind", kind);
-  const auto make = [&](auto schedule, const auto& options) {
-    return optimizer.locating([&]() -> nn::LearningRate { return schedule(options); });
-  };
   const auto made = [&]() -> nn::LearningRate {
     if (kind == "exponential")
-      return make(nn::ExponentialDecay, read_decay<nn::ExponentialDecayOptions>(table, initial));
-    if (kind == "piecewise") return make(nn::PiecewiseConstantDecay, read_piecewise(table));
-    if (kind == "polynomial") return make(nn::PolynomialDecay, read_polynomial(table, initial));
+      return made_of<nn::ExponentialDecay>(optimizer,
+                                           read_decay<nn::ExponentialDecayOptions>(table, initial));
+    if (kind == "piecewise")
+      return made_of<nn::PiecewiseConstantDecay>(optimizer, read_piecewise(table));
+    if (kind == "polynomial")
+      return made_of<nn::PolynomialDecay>(optimizer, read_polynomial(table, initial));
     if (kind == "inverse_time")
-      return make(nn::InverseTimeDecay, read_decay<nn::InverseTimeDecayOptions>(table, initial));
-    if (kind == "cosine") return make(nn::CosineDecay, read_cosine(table, initial));
+      return made_of<nn::InverseTimeDecay>(optimizer,
+                                           read_decay<nn::InverseTimeDecayOptions>(table, initial));
+    if (kind == "cosine") return made_of<nn::CosineDecay>(optimizer, read_cosine(table, initial));
     if (kind == "cosine_restarts")
-      return make(nn::CosineDecayRestarts, read_cosine_restarts(table, initial));
+      return made_of<nn::CosineDecayRestarts>(optimizer, read_cosine_restarts(table, initial));
     table.one_of("kind", kind, schedule_kinds());
     CAIRN_CHECK(false, "a schedule that nobody reads");
   }();

@@ -20,7 +20,7 @@ Job job_of(int ps, int workers) {
 
 TEST(JobThreads, WhatIsLeftToTheMachineIsItsShareOfTheProcessors) {
   Job job = job_of(2, 2);
-  choose_threads(job, 16, 4, "");
+  EXPECT_EQ(choose_threads(job, 16, 4, ""), LaneChoice::kShare);
   EXPECT_EQ(job.cluster.shards, 4);
   EXPECT_EQ(job.cluster.lanes, 4);
   EXPECT_EQ(threads_text(job.cluster),
@@ -35,7 +35,7 @@ TEST(JobThreads, WhatTheJobSaysStays) {
   EXPECT_EQ(job.cluster.lanes, 8);
   job.cluster.threads_why.clear();
   job.cluster.lanes = 1;
-  choose_threads(job, 16, 2, "");
+  EXPECT_EQ(choose_threads(job, 16, 2, ""), LaneChoice::kByJob);
   EXPECT_EQ(threads_text(job.cluster), "3 shards per ps, 1 lane per worker (as the job says)");
 }
 
@@ -43,9 +43,17 @@ TEST(JobThreads, SynchronousStepsHaveAsManyLanesAsDivideTheBatch) {
   Job job = job_of(2, 2);
   job.strategy.consistency = "synchronous";
   job.data.batch = 64;
-  choose_threads(job, 12, 4, "");  // 2 workers of 3 lanes would not
+  // 2 workers of 3 lanes would not
+  EXPECT_EQ(choose_threads(job, 12, 4, ""), LaneChoice::kForRun);
   EXPECT_EQ(job.cluster.lanes, 2);
   EXPECT_THAT(job.cluster.threads_why, HasSubstr("data.batch"));
+}
+
+// A worker by itself does not know how many others there are.
+TEST(JobThreads, LanesThatTheNumberOfWorkersBoundsAreOfTheRun) {
+  Job job = job_of(1, 4);
+  EXPECT_EQ(choose_threads(job, 64, 5, ""), LaneChoice::kForRun);
+  EXPECT_EQ(job.cluster.lanes, 4);
 }
 
 TEST(JobThreads, HybridReadsNoLanes) {
@@ -66,7 +74,7 @@ TEST(JobThreads, ARunThatGoesOnHasTheLanesOfItsCheckpoint) {
   system_disk().make_folder(checkpoint);
   storage::commit(system_disk(), checkpoint, manifest);
   Job job = job_of(2, 2);
-  choose_threads(job, 16, 4, checkpoint);
+  EXPECT_EQ(choose_threads(job, 16, 4, checkpoint), LaneChoice::kForRun);
   EXPECT_EQ(job.cluster.lanes, 3);
   EXPECT_THAT(job.cluster.threads_why, HasSubstr("as in the checkpoint"));
   job = job_of(2, 2);
