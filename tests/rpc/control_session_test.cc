@@ -177,7 +177,8 @@ TEST_F(ControlSessions, CallsOfBothFormerInterfacesAreServed) {
     wait(ended.send().ignoreResult());
     EXPECT_EQ(std::exchange(ended_for_, ""), "so it was asked then");
   }
-  auto unknown = connect()->bootstrap_any().typelessRequest(0xfbc28941a6b4403e, 0, nullptr);
+  const auto connection = connect();
+  auto unknown = connection->bootstrap_any().typelessRequest(0xfbc28941a6b4403e, 0, nullptr);
   EXPECT_THROW(wait(unknown.send().ignoreResult()), UnimplementedError);
 }
 
