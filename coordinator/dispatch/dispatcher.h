@@ -77,6 +77,8 @@ class Dispatcher {
 
  private:
   void dispatch_queued();
+  bool may_be_sent(std::shared_ptr<const Closure>& next);
+  Lane* least_loaded();
   std::shared_ptr<const Closure> next_queued();
   void dispatch_next(Lane& lane, const Closure& next);
   void weigh(Lane& lane);
@@ -91,7 +93,7 @@ class Dispatcher {
   rpc::Task<void> run_on(Lane* lane, LaneMessage message);
   void answered(Lane& lane, LaneReply reply);
   void answered_late(Lane& lane, const LaneReply& reply);
-  void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
+  void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply& reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
   void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
   void fail(Closure& closure, std::exception_ptr error);
