@@ -58,33 +58,46 @@ void ClosureScheduler::pump() {
   if (announcer_.due()) announcer_.hurry();
 }
 
-// Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is
-// walked through in order.
+// Neighbours go to one lane, as many as leave the others theirs, and as the policy would send
+// there: fewer messages, and memory is walked through in order.
 void ClosureScheduler::dispatch_queued() {
   const std::size_t share = 1 + queue_.size() / std::max<std::size_t>(1, members_.lanes.size());
   auto next = next_queued();
-  while (next && gate_.open_for(*next)) {
-    const auto free = free_.first();
-    LaneState* lane = policy_.lane_for(*next, free ? members_.lanes[*free] : nullptr);
+  while (next && may_be_sent(next)) {
+    LaneState* lane = policy_.lane_for(*next, least_loaded());
     if (lane == nullptr) return;
-    const auto goes_there = [&] {
-      return next && gate_.open_for(*next) && policy_.lane_for(*next, lane) == lane;
-    };
-    for (std::size_t i = 0; i < share && lane->has_room() && goes_there(); ++i) {
+    std::size_t sent = 0;
+    do {
       dispatch_next(*lane, *next);
       next = next_queued();
-    }
+    } while (++sent < share && lane->has_room() && next && gate_.open_for(*next) &&
+             policy_.lane_for(*next, lane) == lane);
     weigh(*lane);
   }
+}
+
+// A closure that has to run first may stand behind one that is held back: then that one is next.
+bool ClosureScheduler::may_be_sent(std::shared_ptr<const Closure>& next) {
+  if (gate_.open_for(*next)) return true;
+  const auto first = [this](const Closure& closure) { return policy_.goes_first(closure); };
+  if (policy_.may_start(*next) || !queue_.bring_forward(first)) return false;
+  next = queue_.front();
+  return next && gate_.open_for(*next);
+}
+
+LaneState* ClosureScheduler::least_loaded() {
+  while (const auto number = free_.first()) {
+    LaneState* lane = members_.lanes[*number];
+    if (lane->has_room()) return lane;
+    free_.remove(*number);
+  }
+  return nullptr;
 }
 
 // What the queue has next. A closure whose data has ended stays there for as long as other closures
 // have elements of it, and those that came back go before it; then it fails.
 std::shared_ptr<const Closure> ClosureScheduler::next_queued() {
-  const auto first = [this](const Closure& closure) { return policy_.goes_first(closure); };
   while (auto next = queue_.front()) {
-    if (!policy_.may_start(*next) && queue_.bring_forward(first)) next = queue_.front();
-    if (!next) return nullptr;
     const PerWorkerDataset* ended = progress_.out_of_data(*next);
     if (!ended) return next;
     if (progress_.any_open(*ended)) {
@@ -301,7 +314,7 @@ void ClosureScheduler::answered(LaneState& lane, LaneReply reply) {
   try {
     if (reply.error) std::rethrow_exception(reply.error);
     verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
-    succeeded(lane, closure, std::move(reply));
+    succeeded(lane, closure, reply);
   } catch (...) {
     went_wrong(lane, closure, std::current_exception());
   }
@@ -317,12 +330,11 @@ void ClosureScheduler::answered_late(LaneState& lane, const LaneReply& reply) {
 
 // The policy may hold the answer: a member of a round, for instance, ends with its round.
 void ClosureScheduler::succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure,
-                                 LaneReply reply) {
+                                 LaneReply& reply) {
   lane.inflight.remove(closure->sequence);
   if (policy_.answered(closure, lane, reply) == ConsistencyPolicy::Answer::kHeld) return;
   policy_.ended(*closure);
-  Outcomes::Result result{closure, &lane, std::move(reply)};
-  outcomes_.commit({&result, 1});
+  outcomes_.commit(*closure, lane, reply);
 }
 
 void ClosureScheduler::went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure,

@@ -77,6 +77,8 @@ class ClosureScheduler {
 
  private:
   void dispatch_queued();
+  bool may_be_sent(std::shared_ptr<const Closure>& next);
+  LaneState* least_loaded();
   std::shared_ptr<const Closure> next_queued();
   void dispatch_next(LaneState& lane, const Closure& next);
   void weigh(LaneState& lane);
@@ -91,7 +93,7 @@ class ClosureScheduler {
   rpc::Task<void> run_on(LaneState* lane, LaneMessage message);
   void answered(LaneState& lane, LaneReply reply);
   void answered_late(LaneState& lane, const LaneReply& reply);
-  void succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
+  void succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply& reply);
   void went_wrong(LaneState& lane, const std::shared_ptr<Closure>& closure,
                   std::exception_ptr error);
   void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);

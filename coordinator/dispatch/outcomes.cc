@@ -12,17 +12,27 @@ Outcomes::Outcomes(Session& session, const ClusterMembers& members, ProgressBook
       losses_(losses),
       save_is_due_(std::move(save_is_due)) {}
 
+void Outcomes::commit(Closure& closure, LaneState& lane, LaneReply& reply) {
+  if (closure.function->updates) progress_.commit_steps(closure.function->steps);
+  finish(closure, lane, reply);
+  if (closure.function->updates) save_if_due();
+}
+
 void Outcomes::commit(std::span<Result> results) {
-  const RegisteredFunction& function = *results.front().closure->function;
-  if (function.updates) progress_.commit_steps(function.steps);
-  for (Result& result : results) {
-    Closure& closure = *result.closure;
-    if (!closure.takes.empty()) commit_elements(closure, result.reply);
-    not_torn(closure);
-    if (function.updates) count_update(result);
-    session_.queue.finish(closure, std::move(result.reply.outputs));
-  }
-  if (function.updates && progress_.save_due()) save_is_due_();
+  progress_.commit_steps(results.front().closure->function->steps);
+  for (Result& result : results) finish(*result.closure, *result.lane, result.reply);
+  save_if_due();
+}
+
+void Outcomes::finish(Closure& closure, LaneState& lane, LaneReply& reply) {
+  if (!closure.takes.empty()) commit_elements(closure, reply);
+  not_torn(closure);
+  if (closure.function->updates) count_update(closure, *lane.worker, reply.staleness);
+  session_.queue.finish(closure, std::move(reply.outputs));
+}
+
+void Outcomes::save_if_due() {
+  if (progress_.save_due()) save_is_due_();
 }
 
 // A lane that did not tell the iterator's state has read the elements all the same.
@@ -40,9 +50,8 @@ void Outcomes::commit_elements(const Closure& closure, LaneReply& reply) {
   }
 }
 
-void Outcomes::count_update(const Result& result) {
-  Worker& worker = *result.lane->worker;
-  bool news = losses_.commit(result.closure->sequence, result.closure->sent_layout);
+void Outcomes::count_update(const Closure& closure, Worker& worker, std::uint64_t staleness) {
+  bool news = losses_.commit(closure.sequence, closure.sent_layout);
   if (worker.ready && worker.absence) news |= losses_.first_push(worker.absence, session_.uptime());
   for (auto& ps : members_.ps)
     if (ps->ready && ps->absence) news |= losses_.first_push(ps->absence, session_.uptime());
@@ -50,7 +59,7 @@ void Outcomes::count_update(const Result& result) {
   session_.stats.edit([&](EngineStats& stats) {
     ++stats.updates;
     stats.global_step = progress_.global_step();
-    stats.staleness.add(result.reply.staleness);
+    stats.staleness.add(staleness);
     stats.staleness_max = stats.staleness.max();
     stats.staleness_mean = stats.staleness.mean();
   });

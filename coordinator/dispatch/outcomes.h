@@ -38,7 +38,9 @@ class Outcomes {
     LaneState* lane = nullptr;  // that has answered
     LaneReply reply;
   };
-  // These closures ended well, as one step.
+  // The closure ended well.
+  void commit(Closure& closure, LaneState& lane, LaneReply& reply);
+  // These did, as one step.
   void commit(std::span<Result> results);
   // The closure fails with its own error. Its elements are not taken again.
   void fail(Closure& closure, std::exception_ptr error);
@@ -61,8 +63,10 @@ class Outcomes {
  private:
   static constexpr std::uint32_t kAttemptsMax = 1000;
 
+  void finish(Closure& closure, LaneState& lane, LaneReply& reply);
+  void save_if_due();
   void commit_elements(const Closure& closure, LaneReply& reply);
-  void count_update(const Result& result);
+  void count_update(const Closure& closure, Worker& worker, std::uint64_t staleness);
   void not_torn(Closure& closure);
   rpc::Task<void> put_back_later(std::shared_ptr<Closure> closure);
 

@@ -72,6 +72,20 @@ void refuse_unread(const JobStrategy& strategy, const GivenKeys& given, const Pl
   }
 }
 
+struct NamedConsistency {
+  std::string name;
+  Consistency (*make)(const JobStrategy&);
+};
+
+// What strategy.consistency may be.
+const std::vector<NamedConsistency>& consistencies() {
+  static const std::vector<NamedConsistency> all = {
+      {"asynchronous", [](const JobStrategy&) { return Consistency::asynchronous(); }},
+      {"bounded", [](const JobStrategy& job) { return Consistency::bounded(job.max_staleness); }},
+      {"synchronous", [](const JobStrategy&) { return Consistency::synchronous(); }}};
+  return all;
+}
+
 void verify_whole(const std::string& place, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     throw InvalidArgumentError(
@@ -97,6 +111,12 @@ JobStrategy read_strategy(TomlTable table) {
   return strategy;
 }
 
+Consistency consistency_of(const JobStrategy& strategy) {
+  for (const NamedConsistency& one : consistencies())
+    if (one.name == strategy.consistency) return one.make(strategy);
+  return {};
+}
+
 // The kind first: what else may be given depends on it.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
   const JobStrategy& strategy = job.strategy;
@@ -105,8 +125,9 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
   if (given.contains("strategy.replicas"))
     verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
   if (strategy.kind != "parameter_server") return;
-  verify_known(place("strategy.consistency"), strategy.consistency,
-               {"asynchronous", "bounded", "synchronous"});
+  std::vector<std::string> names;
+  for (const NamedConsistency& one : consistencies()) names.push_back(one.name);
+  verify_known(place("strategy.consistency"), strategy.consistency, names);
   if (strategy.consistency == "synchronous" && job.cluster.steps_per_closure != 1)
     throw InvalidArgumentError(
         str(place("cluster.steps_per_closure"), " is ", job.cluster.steps_per_closure,

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/consistency.h"
 #include "tools/job/spec/job_limits.h"
 
 namespace cairn::tools {
@@ -29,6 +30,9 @@ JobStrategy read_strategy(TomlTable table);
 // Verifies the strategy, and that it reads each of the `given` keys. Of [strategy] and [cluster] a
 // key that the job's kind does not read is an error, because it would have no effect.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place);
+
+// How far the workers of a verified parameter_server job may run ahead of one another.
+Consistency consistency_of(const JobStrategy& strategy);
 
 // "2 replicas of this process", for people.
 std::string strategy_text(const Job& job);

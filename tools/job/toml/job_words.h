@@ -5,8 +5,8 @@
 //   "... leave such lines out with data.skip_bad_rows = true"
 //
 // Applied where a message leaves for a terminal, a log or a report, so that it holds for messages
-// from other processes, too. tests/tools/job/toml/job_words_test.cc goes through the literals of the rooms
-// that jobs use: a message with a C++ name that has no word here fails it.
+// from other processes, too. tests/tools/job/toml/job_words_test.cc goes through the literals of
+// the rooms that jobs use: a message with a C++ name that has no word here fails it.
 #pragma once
 #include <cstdint>
 #include <string>

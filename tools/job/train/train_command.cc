@@ -21,6 +21,7 @@
 #include "tools/job/run/interrupt.h"
 #include "tools/job/run/progress_line.h"
 #include "tools/job/spec/job_service.h"
+#include "tools/job/spec/job_strategy.h"
 #include "tools/job/spec/job_threads.h"
 #include "tools/job/train/given_cluster.h"
 #include "tools/job/train/train_in_process.h"
@@ -61,9 +62,7 @@ ParameterServerOptions strategy_options(const Job& job, std::shared_ptr<UpToShar
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
   options.engine.computing = {parse_arithmetic(job.cluster.arithmetic), job.cluster.deterministic};
   options.engine.recovery = job.cluster.recovery;
-  if (job.strategy.consistency == "bounded")
-    options.consistency = Consistency::bounded(job.strategy.max_staleness);
-  if (job.strategy.consistency == "synchronous") options.consistency = Consistency::synchronous();
+  options.consistency = consistency_of(job.strategy);
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.cluster.ps_wait_seconds));
   return options;
