@@ -4,7 +4,17 @@
 // nn/optimizers/optimizer.h.
 #include "nn/optimizers/optimizer.h"
 
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/base/error.h"
+#include "core/tensor/element.h"
+#include "nn/optimizers/optimizer_names.h"
 
 namespace cairn::nn {
 namespace {
@@ -132,5 +142,45 @@ Adadelta::Adadelta(AdadeltaOptions o)
     : Optimizer(o.name, adadelta_rule(o), o.learning_rate, o.clipping) {}
 
 Ftrl::Ftrl(FtrlOptions o) : Optimizer(o.name, ftrl_rule(o), o.learning_rate, o.clipping) {}
+
+// ---- by names ----
+
+namespace {
+
+using MakeOptimizer = std::function<std::shared_ptr<Optimizer>()>;
+
+template <typename O>
+MakeOptimizer maker_of() {
+  return [] { return std::make_shared<O>(); };
+}
+
+const std::map<std::string, MakeOptimizer>& known_optimizers() {
+  static const std::map<std::string, MakeOptimizer> all = {
+      {"sgd", maker_of<Sgd>()},
+      {"adam", maker_of<Adam>()},
+      {"rmsprop", maker_of<RmsProp>()},
+      {"adagrad", maker_of<Adagrad>()},
+      {"adamax", maker_of<Adamax>()},
+      {"adadelta", maker_of<Adadelta>()},
+      {"nadam", maker_of<Nadam>()},
+      {"ftrl", maker_of<Ftrl>()},
+      {"lazy_adam", maker_of<LazyAdam>()},
+      {"rowwise_adagrad", maker_of<RowwiseAdagrad>()}};
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<Optimizer> make_optimizer(const std::string& name) {
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto found = known_optimizers().find(lower);
+  if (found != known_optimizers().end()) return found->second();
+  std::vector<std::string> names;
+  for (const auto& [each, made] : known_optimizers()) names.push_back(each);
+  const std::string near = nearest_name(lower, names);
+  throw InvalidArgumentError(str("there is no optimizer \"", name, "\"",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
 
 }  // namespace cairn::nn

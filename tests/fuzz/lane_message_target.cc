@@ -56,7 +56,7 @@ struct World {
     lane.register_function(2, sum_of_batch());
     lane.open_pipeline(4, numbers());
   }
-  void run(worker::Closure closure) {
+  void run(worker::ClosureRun closure) {
     auto ran = lane.run(std::move(closure));
     reactor.wait(reactor.with_deadline(std::move(ran), kPatience, "the closure"));
   }
@@ -114,7 +114,7 @@ void lane_message(Bytes input) {
     Message message(input);
     serve(world, choice, message);
   });
-  worker::Closure good;
+  worker::ClosureRun good;
   good.function = 1;
   good.arguments = {Tensor::of<float>({2}, std::vector<float>{1, 2})};
   may_refuse([&] { world.run(good); });

@@ -103,8 +103,8 @@ RuleRates custom_rates(const RuleConstants&, const RuleInputs& in) {
   return {.rate = in.learning_rate, .t = static_cast<float>(in.t)};
 }
 
-constexpr RuleDef assignment(RuleKind kind, std::string_view name, RowLoop loop, EqualIds equal) {
-  return {.kind = kind, .name = name, .loop = loop, .assigns = true, .equal_ids = equal};
+constexpr RuleDef assignment(RuleKind kind, std::string_view name, EqualIds equal) {
+  return {.kind = kind, .name = name, .loop = kind, .assigns = true, .equal_ids = equal};
 }
 
 // The same rule under another kind, which goes to every row if `every_row`.
@@ -118,14 +118,14 @@ constexpr RuleDef variant_of(RuleDef def, RuleKind kind, std::string_view name,
 
 constexpr RuleDef kMomentum = {.kind = RuleKind::kMomentum,
                                .name = "momentum",
-                               .loop = RowLoop::kMomentum,
+                               .loop = RuleKind::kMomentum,
                                .constants = {{{"momentum", kShare}, {"nesterov", kFlag}}},
                                .slots = {{{"momentum", ""}}},
                                .rates = momentum_rates};
 
 constexpr RuleDef kAdagrad = {.kind = RuleKind::kAdagrad,
                               .name = "adagrad",
-                              .loop = RowLoop::kAdagrad,
+                              .loop = RuleKind::kAdagrad,
                               .constants = {{{"initial_accumulator", kNotNegative},
                                              {"epsilon", kNotNegative},
                                              {"epsilon_under_root", kFlag}}},
@@ -135,7 +135,7 @@ constexpr RuleDef kAdagrad = {.kind = RuleKind::kAdagrad,
 constexpr RuleDef kRowwiseAdagrad = {
     .kind = RuleKind::kRowwiseAdagrad,
     .name = "rowwise_adagrad",
-    .loop = RowLoop::kRowwiseAdagrad,
+    .loop = RuleKind::kRowwiseAdagrad,
     .constants = {{{"initial_accumulator", kNotNegative}, {"epsilon", kNotNegative}}},
     .slots = {{{"accumulator", "initial_accumulator"}}},
     .rates = adagrad_rates,
@@ -143,7 +143,7 @@ constexpr RuleDef kRowwiseAdagrad = {
 
 constexpr RuleDef kLazyAdam = {.kind = RuleKind::kLazyAdam,
                                .name = "lazy_adam",
-                               .loop = RowLoop::kAdam,
+                               .loop = RuleKind::kAdam,
                                .constants = {{{"beta_1", kDecay},
                                               {"beta_2", kDecay},
                                               {"epsilon", kNotNegative},
@@ -155,14 +155,14 @@ constexpr RuleDef kLazyAdam = {.kind = RuleKind::kLazyAdam,
 
 constexpr RuleDef amsgrad() {
   RuleDef def = variant_of(kLazyAdam, RuleKind::kAmsgrad, "amsgrad", true);
-  def.loop = RowLoop::kAmsgrad;
+  def.loop = RuleKind::kAmsgrad;
   def.slots[2] = {"vhat", ""};
   return def;
 }
 
 constexpr RuleDef kAdamax = {.kind = RuleKind::kAdamax,
                              .name = "adamax",
-                             .loop = RowLoop::kAdamax,
+                             .loop = RuleKind::kAdamax,
                              .constants = {{{"beta_1", kDecay},
                                             {"beta_2", kDecay},
                                             {"epsilon", kNotNegative},
@@ -173,7 +173,7 @@ constexpr RuleDef kAdamax = {.kind = RuleKind::kAdamax,
 
 constexpr RuleDef kNadam = {.kind = RuleKind::kNadam,
                             .name = "nadam",
-                            .loop = RowLoop::kNadam,
+                            .loop = RuleKind::kNadam,
                             .constants = {{{"beta_1", kDecay},
                                            {"beta_2", kDecay},
                                            {"epsilon", kNotNegative},
@@ -186,7 +186,7 @@ constexpr RuleDef kNadam = {.kind = RuleKind::kNadam,
 
 constexpr RuleDef kRmsProp = {.kind = RuleKind::kRmsProp,
                               .name = "rmsprop",
-                              .loop = RowLoop::kRmsProp,
+                              .loop = RuleKind::kRmsProp,
                               .constants = {{{"rho", kDecay},
                                              {"epsilon", kNotNegative},
                                              {"epsilon_under_root", kFlag},
@@ -197,14 +197,14 @@ constexpr RuleDef kRmsProp = {.kind = RuleKind::kRmsProp,
 
 constexpr RuleDef rmsprop_centered() {
   RuleDef def = variant_of(kRmsProp, RuleKind::kRmsPropCentered, "rmsprop_centered", true);
-  def.loop = RowLoop::kRmsPropCentered;
+  def.loop = RuleKind::kRmsPropCentered;
   def.slots[1] = {"mean", ""};
   return def;
 }
 
 constexpr RuleDef kRmsPropMomentum = {.kind = RuleKind::kRmsPropMomentum,
                                       .name = "rmsprop_momentum",
-                                      .loop = RowLoop::kRmsPropMomentum,
+                                      .loop = RuleKind::kRmsPropMomentum,
                                       .constants = {{{"rho", kDecay},
                                                      {"epsilon", kNotNegative},
                                                      {"momentum", kShare},
@@ -215,7 +215,7 @@ constexpr RuleDef kRmsPropMomentum = {.kind = RuleKind::kRmsPropMomentum,
 constexpr RuleDef rmsprop_centered_momentum() {
   RuleDef def =
       variant_of(kRmsPropMomentum, RuleKind::kRmsPropCenteredMomentum, "rmsprop_centered_momentum");
-  def.loop = RowLoop::kRmsPropCenteredMomentum;
+  def.loop = RuleKind::kRmsPropCenteredMomentum;
   def.slots[2] = {"mean", ""};
   return def;
 }
@@ -223,14 +223,14 @@ constexpr RuleDef rmsprop_centered_momentum() {
 constexpr RuleDef kAdadelta = {
     .kind = RuleKind::kAdadelta,
     .name = "adadelta",
-    .loop = RowLoop::kAdadelta,
+    .loop = RuleKind::kAdadelta,
     .constants = {{{"rho", kDecay}, {"epsilon", kNotNegative}, {"share", kShare}}},
     .slots = {{{"gradients", ""}, {"updates", ""}}},
     .rates = averaged_rates};
 
 constexpr RuleDef kFtrl = {.kind = RuleKind::kFtrl,
                            .name = "ftrl",
-                           .loop = RowLoop::kFtrl,
+                           .loop = RuleKind::kFtrl,
                            .constants = {{{"learning_rate_power", kNotPositive},
                                           {"initial_accumulator", kNotNegative},
                                           {"l1", kNotNegative},
@@ -249,10 +249,10 @@ constexpr RuleDef ftrl_table() {
 
 // In the order of RuleKind, whose numbers travel on the wire.
 constexpr std::array<RuleDef, kRuleKindCount> kRules = {
-    assignment(RuleKind::kAssign, "assign", RowLoop::kAssign, EqualIds::kLast),
-    assignment(RuleKind::kAssignAdd, "assign_add", RowLoop::kAdd, EqualIds::kSum),
-    assignment(RuleKind::kAssignSub, "assign_sub", RowLoop::kSubtract, EqualIds::kSum),
-    RuleDef{.kind = RuleKind::kSgd, .name = "sgd", .loop = RowLoop::kSgd, .rates = sgd_rates},
+    assignment(RuleKind::kAssign, "assign", EqualIds::kLast),
+    assignment(RuleKind::kAssignAdd, "assign_add", EqualIds::kSum),
+    assignment(RuleKind::kAssignSub, "assign_sub", EqualIds::kSum),
+    RuleDef{.kind = RuleKind::kSgd, .name = "sgd", .loop = RuleKind::kSgd, .rates = sgd_rates},
     kMomentum,
     kAdagrad,
     variant_of(kLazyAdam, RuleKind::kAdam, "adam", true),
@@ -274,13 +274,13 @@ constexpr std::array<RuleDef, kRuleKindCount> kRules = {
     kAdadelta,
     variant_of(kAdadelta, RuleKind::kAdadeltaTable, "adadelta_table", true),
     ftrl_table(),
-    assignment(RuleKind::kAssignMul, "assign_mul", RowLoop::kMultiply, EqualIds::kProduct),
-    assignment(RuleKind::kAssignDiv, "assign_div", RowLoop::kDivide, EqualIds::kProduct),
-    assignment(RuleKind::kAssignMin, "assign_min", RowLoop::kMin, EqualIds::kMin),
-    assignment(RuleKind::kAssignMax, "assign_max", RowLoop::kMax, EqualIds::kMax),
+    assignment(RuleKind::kAssignMul, "assign_mul", EqualIds::kProduct),
+    assignment(RuleKind::kAssignDiv, "assign_div", EqualIds::kProduct),
+    assignment(RuleKind::kAssignMin, "assign_min", EqualIds::kMin),
+    assignment(RuleKind::kAssignMax, "assign_max", EqualIds::kMax),
     RuleDef{.kind = RuleKind::kCustom,
             .name = "custom",
-            .loop = RowLoop::kCustom,
+            .loop = RuleKind::kCustom,
             .rates = custom_rates,
             .counts_updates = true}};
 
@@ -304,7 +304,7 @@ float RuleConstants::operator[](std::string_view name) const {
 
 const RuleDef& rule_def(RuleKind kind) {
   static constexpr RuleDef kUnknownRule = {
-      .kind = RuleKind::kAssign, .name = "unknown", .loop = RowLoop::kAssign};
+      .kind = RuleKind::kAssign, .name = "unknown", .loop = RuleKind::kAssign};
   const auto i = static_cast<std::size_t>(kind);
   return i < kRules.size() ? kRules[i] : kUnknownRule;
 }
@@ -316,9 +316,9 @@ RuleRates fold_rates(const UpdateRule& rule, const RuleInputs& in) {
 
 void verify_rule_dtype(RuleKind kind, DType dtype) {
   const RuleDef& def = rule_def(kind);
-  if (def.loop == RowLoop::kAssign || dtype == DType::kFloat32) return;
+  if (def.loop == RuleKind::kAssign || dtype == DType::kFloat32) return;
   const bool counts = dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
-  if (counts && def.assigns && def.loop != RowLoop::kDivide) return;
+  if (counts && def.assigns && def.loop != RuleKind::kAssignDiv) return;
   throw InvalidArgumentError(str("update rule ", def.name, " cannot change a variable of ",
                                  dtype_name(dtype),
                                  counts        ? ": it wants float32"

@@ -1,6 +1,6 @@
-// RuleDef: everything about an update rule but its loop over rows, which each processor has by
-// RowLoop (core/kernels/cpu/apply_rule.cc, core/kernels/cuda/rows/rules.cu). The table stands in
-// rule_def.cc; update_rule.h answers from it.
+// RuleDef: everything about an update rule but its loop over rows, which each processor has in
+// tables of its own (core/kernels/cpu/rule_pass.h, core/kernels/cuda/rows/rule_walk.h). The table
+// of rules stands in rule_def.cc; update_rule.h answers from it.
 //   Thread  any: the table is constant.
 #pragma once
 #include <array>
@@ -10,32 +10,6 @@
 #include "core/graph/update_rule.h"
 
 namespace cairn {
-
-// How a loop changes a row. Kinds that differ in which rows they go to share a loop.
-enum class RowLoop : std::uint8_t {
-  kAssign,
-  kAdd,
-  kSubtract,
-  kMultiply,
-  kDivide,
-  kMin,
-  kMax,
-  kSgd,
-  kMomentum,
-  kAdagrad,
-  kRowwiseAdagrad,
-  kRmsProp,
-  kRmsPropCentered,
-  kRmsPropMomentum,
-  kRmsPropCenteredMomentum,
-  kAdam,
-  kAmsgrad,
-  kAdamax,
-  kNadam,
-  kAdadelta,
-  kFtrl,
-  kCustom
-};
 
 // The numbers of one update, made from the rule's constants and what comes with the update. Those
 // that depend on the step, such as bias corrections, are computed in double and rounded once. A
@@ -84,7 +58,8 @@ class RuleConstants {
 struct RuleDef {
   RuleKind kind;
   std::string_view name;
-  RowLoop loop;
+  // The kind whose loop over rows it runs: kinds that differ in which rows they go to share one.
+  RuleKind loop;
   // In the order in which UpdateRule::constants holds them and the wire carries them.
   std::array<ConstantDef, UpdateRule::kConstants> constants{};
   std::array<SlotDef, 3> slots{};  // of a custom rule the program names them

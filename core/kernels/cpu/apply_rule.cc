@@ -5,6 +5,8 @@
 // Kernels are chosen once per call, not per row; the loops are in rules_adaptive.cc and
 // rules_moments.cc.
 #include <algorithm>
+#include <array>
+#include <span>
 #include <type_traits>
 
 #include "core/base/error.h"
@@ -33,32 +35,36 @@ CAIRN_CLONES void assign_max_pass(const Pass& pass) {
   named_rows<0>(pass, [](float& p, float&, float&, float&, float g) { p = g > p ? g : p; });
 }
 
+constexpr RowPass kAssignmentPasses[] = {
+    {RuleKind::kAssignAdd,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_add_pass(pass, 1); }},
+    {RuleKind::kAssignSub,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_add_pass(pass, -1); }},
+    {RuleKind::kAssignMul,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_mul_pass(pass); }},
+    {RuleKind::kAssignDiv,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_div_pass(pass); }},
+    {RuleKind::kAssignMin,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_min_pass(pass); }},
+    {RuleKind::kAssignMax,
+     [](const UpdateRule&, const RuleInputs&, const Pass& pass) { assign_max_pass(pass); }},
+    {RuleKind::kSgd, [](const UpdateRule&, const RuleInputs& in, const Pass& pass) {
+       assign_add_pass(pass, -in.learning_rate);
+     }}};
+
 void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  switch (rule_def(rule.kind).loop) {
-    case RowLoop::kAssign: break;
-    case RowLoop::kAdd: return assign_add_pass(pass, 1);
-    case RowLoop::kSubtract: return assign_add_pass(pass, -1);
-    case RowLoop::kMultiply: return assign_mul_pass(pass);
-    case RowLoop::kDivide: return assign_div_pass(pass);
-    case RowLoop::kMin: return assign_min_pass(pass);
-    case RowLoop::kMax: return assign_max_pass(pass);
-    case RowLoop::kSgd: return assign_add_pass(pass, -in.learning_rate);
-    case RowLoop::kMomentum: return apply_momentum(rule, in, pass);
-    case RowLoop::kAdagrad: return apply_adagrad(rule, in, pass);
-    case RowLoop::kRowwiseAdagrad: return apply_rowwise_adagrad(rule, in, pass);
-    case RowLoop::kRmsProp: return apply_rmsprop(rule, in, pass);
-    case RowLoop::kRmsPropCentered: return apply_rmsprop_centered(rule, in, pass);
-    case RowLoop::kRmsPropMomentum: return apply_rmsprop_momentum(rule, in, pass);
-    case RowLoop::kRmsPropCenteredMomentum: return apply_rmsprop_centered_momentum(rule, in, pass);
-    case RowLoop::kAdam: return apply_adam(rule, in, pass);
-    case RowLoop::kAmsgrad: return apply_amsgrad(rule, in, pass);
-    case RowLoop::kAdamax: return apply_adamax(rule, in, pass);
-    case RowLoop::kNadam: return apply_nadam(rule, in, pass);
-    case RowLoop::kAdadelta: return apply_adadelta(rule, in, pass);
-    case RowLoop::kFtrl: return apply_ftrl(rule, in, pass);
-    case RowLoop::kCustom: return apply_custom(rule, in, pass);
-  }
-  CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no arithmetic");
+  using Apply = decltype(RowPass::apply);
+  static const std::array<Apply, kRuleKindCount> by_loop = [] {
+    std::array<Apply, kRuleKindCount> all{};
+    for (const std::span<const RowPass> part :
+         {std::span<const RowPass>(kAssignmentPasses), adaptive_passes(), moments_passes(),
+          custom_passes()})
+      for (const RowPass& one : part) all[static_cast<std::size_t>(one.loop)] = one.apply;
+    return all;
+  }();
+  const Apply apply = by_loop[static_cast<std::size_t>(rule_def(rule.kind).loop)];
+  CAIRN_CHECK(apply != nullptr, "rule ", rule_name(rule.kind), " has no arithmetic");
+  apply(rule, in, pass);
 }
 
 template <typename T, typename F>
@@ -78,15 +84,15 @@ void apply_to_integers(RuleKind kind, const RowBlock& block, const std::int64_t*
                        std::size_t count, const std::byte* values) {
   using U = std::make_unsigned_t<T>;
   auto by = [&](auto change) { change_integers<T>(block, numbers, count, values, change); };
-  switch (rule_def(kind).loop) {
-    case RowLoop::kAdd:
+  switch (kind) {
+    case RuleKind::kAssignAdd:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) + static_cast<U>(v)); });
-    case RowLoop::kSubtract:
+    case RuleKind::kAssignSub:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) - static_cast<U>(v)); });
-    case RowLoop::kMultiply:
+    case RuleKind::kAssignMul:
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) * static_cast<U>(v)); });
-    case RowLoop::kMin: return by([](T p, T v) { return std::min(p, v); });
-    case RowLoop::kMax: return by([](T p, T v) { return std::max(p, v); });
+    case RuleKind::kAssignMin: return by([](T p, T v) { return std::min(p, v); });
+    case RuleKind::kAssignMax: return by([](T p, T v) { return std::max(p, v); });
     default: CAIRN_CHECK(false, "rule ", rule_name(kind), " does not change integers");
   }
 }

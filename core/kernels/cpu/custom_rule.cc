@@ -191,8 +191,12 @@ std::shared_ptr<const RuleProgram> make_rule_program(const Graph& graph) {
   return made;
 }
 
-void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass) {
-  CustomPass(*operations_of(rule).program(), inputs, pass).run();
+std::span<const RowPass> custom_passes() {
+  static constexpr RowPass kPasses[] = {
+      {RuleKind::kCustom, [](const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass) {
+         CustomPass(*operations_of(rule).program(), inputs, pass).run();
+       }}};
+  return kPasses;
 }
 
 }  // namespace cairn

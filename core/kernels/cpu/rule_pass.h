@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "core/base/clones.h"
@@ -30,22 +31,15 @@ struct Pass {
   bool every_row;  // rows not named get gradient zero
 };
 
-// The kernels, one for each RowLoop with slots.
-void apply_momentum(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_adadelta(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_ftrl(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_rmsprop(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_rmsprop_centered(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_rmsprop_momentum(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_rmsprop_centered_momentum(const UpdateRule& rule, const RuleInputs& inputs,
-                                     const Pass& pass);
-void apply_adam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_amsgrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_adamax(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
-void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+// A loop over rows, and the kind that it is the loop of (RuleDef::loop).
+struct RowPass {
+  RuleKind loop;
+  void (*apply)(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+};
+// One part of the table per file; the assignments and SGD stand in apply_rule.cc.
+std::span<const RowPass> adaptive_passes();
+std::span<const RowPass> moments_passes();
+std::span<const RowPass> custom_passes();
 
 // How many rows ahead are fetched: rows of a few cache lines each still fit the first-level cache.
 // In a table of 8 M rows, one thread updates 44 M rows per second if 12 to 16 are fetched ahead,

@@ -215,8 +215,6 @@ CAIRN_CLONES void centered_momentum_pass(const Pass& pass, RmsRates r) {
       });
 }
 
-}  // namespace
-
 void apply_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
   return RuleConstants(rule)["epsilon_under_root"] != 0
@@ -240,14 +238,10 @@ void apply_ftrl(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) 
   return rates.power == 0.5f ? ftrl_sqrt_pass(pass, rates) : ftrl_power_pass(pass, rates);
 }
 
-namespace {
-
 RmsRates rms_rates(const UpdateRule& rule, const RuleInputs& in) {
   const RuleRates r = fold_rates(rule, in);
   return {r.rate, r.share_1, r.momentum, r.epsilon};
 }
-
-}  // namespace
 
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const bool under_root = RuleConstants(rule)["epsilon_under_root"] != 0;
@@ -270,5 +264,19 @@ void apply_rmsprop_centered_momentum(const UpdateRule& rule, const RuleInputs& i
                                      const Pass& pass) {
   centered_momentum_pass(pass, rms_rates(rule, in));
 }
+
+constexpr RowPass kAdaptivePasses[] = {
+    {RuleKind::kAdagrad, apply_adagrad},
+    {RuleKind::kRowwiseAdagrad, apply_rowwise_adagrad},
+    {RuleKind::kAdadelta, apply_adadelta},
+    {RuleKind::kFtrl, apply_ftrl},
+    {RuleKind::kRmsProp, apply_rmsprop},
+    {RuleKind::kRmsPropCentered, apply_rmsprop_centered},
+    {RuleKind::kRmsPropMomentum, apply_rmsprop_momentum},
+    {RuleKind::kRmsPropCenteredMomentum, apply_rmsprop_centered_momentum}};
+
+}  // namespace
+
+std::span<const RowPass> adaptive_passes() { return kAdaptivePasses; }
 
 }  // namespace cairn

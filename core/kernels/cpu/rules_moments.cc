@@ -127,8 +127,6 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
       });
 }
 
-}  // namespace
-
 void apply_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
   return RuleConstants(rule)["nesterov"] != 0 ? nesterov_pass(pass, r.rate, r.momentum)
@@ -156,5 +154,15 @@ void apply_nadam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass)
   return RuleConstants(rule)["moves_every_row"] != 0 ? nadam_pass(pass, rates)
                                                      : nadam_named_pass(pass, rates);
 }
+
+constexpr RowPass kMomentsPasses[] = {{RuleKind::kMomentum, apply_momentum},
+                                      {RuleKind::kAdam, apply_adam},
+                                      {RuleKind::kAmsgrad, apply_amsgrad},
+                                      {RuleKind::kAdamax, apply_adamax},
+                                      {RuleKind::kNadam, apply_nadam}};
+
+}  // namespace
+
+std::span<const RowPass> moments_passes() { return kMomentsPasses; }
 
 }  // namespace cairn

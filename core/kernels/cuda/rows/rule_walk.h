@@ -42,20 +42,15 @@ struct RowWalk {
 // have their gradients in order; they take as few launches as hold them.
 using WalkRows = void (*)(Queue& queue, std::span<const RowWalk> walks);
 
-// The kernels, one for each RowLoop with slots; what a constant of the rule decides is an argument.
-WalkRows walk_momentum(bool nesterov);
-WalkRows walk_adam();
-WalkRows walk_amsgrad();
-WalkRows walk_adamax();
-WalkRows walk_nadam(bool moves_every_row);
-WalkRows walk_adagrad(bool epsilon_under_root);
-WalkRows walk_rowwise_adagrad();
-WalkRows walk_rmsprop(bool epsilon_under_root);
-WalkRows walk_rmsprop_centered(bool epsilon_under_root);
-WalkRows walk_rmsprop_momentum();
-WalkRows walk_rmsprop_centered_momentum();
-WalkRows walk_adadelta();
-WalkRows walk_ftrl(bool power_is_a_square_root);
+// A kernel over rows, and the kind that it is the loop of (RuleDef::loop). What a constant of the
+// rule decides is chosen when the rule is prepared.
+struct RuleWalk {
+  RuleKind loop;
+  WalkRows (*choose)(const RuleConstants& constants);
+};
+// One part of the table per file; the assignments and SGD stand in rules.cu.
+std::span<const RuleWalk> adaptive_walks();
+std::span<const RuleWalk> moments_walks();
 
 // Neighbouring elements of a row, loaded and stored as one.
 template <typename T, int kWidth>

@@ -73,17 +73,17 @@ struct Assignment {
 };
 
 template <typename T>
-WalkRows assignment(RowLoop loop) {
+WalkRows assignment(RuleKind loop) {
   switch (loop) {
-    case RowLoop::kAdd: return walk_rows<Assignment<T, Add<T>>>;
-    case RowLoop::kSubtract: return walk_rows<Assignment<T, Subtract<T>>>;
-    case RowLoop::kMultiply: return walk_rows<Assignment<T, Multiply<T>>>;
-    case RowLoop::kMin: return walk_rows<Assignment<T, Lower<T>>>;
-    case RowLoop::kMax: return walk_rows<Assignment<T, Higher<T>>>;
+    case RuleKind::kAssignAdd: return walk_rows<Assignment<T, Add<T>>>;
+    case RuleKind::kAssignSub: return walk_rows<Assignment<T, Subtract<T>>>;
+    case RuleKind::kAssignMul: return walk_rows<Assignment<T, Multiply<T>>>;
+    case RuleKind::kAssignMin: return walk_rows<Assignment<T, Lower<T>>>;
+    case RuleKind::kAssignMax: return walk_rows<Assignment<T, Higher<T>>>;
     default: break;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (loop == RowLoop::kDivide) return walk_rows<Assignment<float, Divide>>;
+    if (loop == RuleKind::kAssignDiv) return walk_rows<Assignment<float, Divide>>;
   }
   CAIRN_CHECK(false, "loop ", static_cast<int>(loop), " is no assignment of such numbers");
 }
@@ -99,8 +99,8 @@ WalkRows replacement(DType dtype) {
   }
 }
 
-WalkRows assignment(RowLoop loop, DType dtype) {
-  if (loop == RowLoop::kAssign) return replacement(dtype);
+WalkRows assignment(RuleKind loop, DType dtype) {
+  if (loop == RuleKind::kAssign) return replacement(dtype);
   switch (dtype) {
     case DType::kInt32: return assignment<std::int32_t>(loop);
     case DType::kInt64: return assignment<std::int64_t>(loop);
@@ -110,32 +110,12 @@ WalkRows assignment(RowLoop loop, DType dtype) {
 }
 
 WalkRows kernel_of(const UpdateRule& rule, DType dtype) {
-  const RowLoop loop = rule_def(rule.kind).loop;
-  const RuleConstants c(rule);
-  switch (loop) {
-    case RowLoop::kAssign:
-    case RowLoop::kAdd:
-    case RowLoop::kSubtract:
-    case RowLoop::kMultiply:
-    case RowLoop::kDivide:
-    case RowLoop::kMin:
-    case RowLoop::kMax: return assignment(loop, dtype);
-    case RowLoop::kSgd: return walk_rows<Sgd>;
-    case RowLoop::kMomentum: return walk_momentum(c["nesterov"] != 0);
-    case RowLoop::kAdam: return walk_adam();
-    case RowLoop::kAmsgrad: return walk_amsgrad();
-    case RowLoop::kAdamax: return walk_adamax();
-    case RowLoop::kNadam: return walk_nadam(c["moves_every_row"] != 0);
-    case RowLoop::kAdagrad: return walk_adagrad(c["epsilon_under_root"] != 0);
-    case RowLoop::kRowwiseAdagrad: return walk_rowwise_adagrad();
-    case RowLoop::kRmsProp: return walk_rmsprop(c["epsilon_under_root"] != 0);
-    case RowLoop::kRmsPropCentered: return walk_rmsprop_centered(c["epsilon_under_root"] != 0);
-    case RowLoop::kRmsPropMomentum: return walk_rmsprop_momentum();
-    case RowLoop::kRmsPropCenteredMomentum: return walk_rmsprop_centered_momentum();
-    case RowLoop::kAdadelta: return walk_adadelta();
-    case RowLoop::kFtrl: return walk_ftrl(c["learning_rate_power"] == -0.5f);
-    case RowLoop::kCustom: break;  // prepare_custom_rule()
-  }
+  if (is_assignment(rule.kind)) return assignment(rule.kind, dtype);
+  const RuleKind loop = rule_def(rule.kind).loop;
+  if (loop == RuleKind::kSgd) return walk_rows<Sgd>;
+  for (const std::span<const RuleWalk> part : {adaptive_walks(), moments_walks()})
+    for (const RuleWalk& one : part)
+      if (one.loop == loop) return one.choose(RuleConstants(rule));
   CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no loop on devices");
 }
 

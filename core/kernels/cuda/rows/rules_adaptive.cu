@@ -149,29 +149,41 @@ void walk_rows_of_rowwise_adagrad(Queue& queue, std::span<const RowWalk> walks) 
   });
 }
 
+WalkRows walk_adagrad(const RuleConstants& c) {
+  return c["epsilon_under_root"] != 0 ? walk_rows<Adagrad<UnderRoot>>
+                                      : walk_rows<Adagrad<BesideRoot>>;
+}
+WalkRows walk_rowwise_adagrad(const RuleConstants&) { return walk_rows_of_rowwise_adagrad; }
+WalkRows walk_rmsprop(const RuleConstants& c) {
+  return c["epsilon_under_root"] != 0 ? walk_rows<RmsProp<UnderRoot>>
+                                      : walk_rows<RmsProp<BesideRoot>>;
+}
+WalkRows walk_rmsprop_centered(const RuleConstants& c) {
+  return c["epsilon_under_root"] != 0 ? walk_rows<RmsPropCentered<UnderRoot>>
+                                      : walk_rows<RmsPropCentered<BesideRoot>>;
+}
+WalkRows walk_rmsprop_momentum(const RuleConstants&) { return walk_rows<RmsPropMomentum>; }
+WalkRows walk_rmsprop_centered_momentum(const RuleConstants&) {
+  return walk_rows<RmsPropCenteredMomentum>;
+}
+WalkRows walk_adadelta(const RuleConstants&) { return walk_rows<Adadelta>; }
+WalkRows walk_ftrl(const RuleConstants& c) {
+  return c["learning_rate_power"] == -0.5f ? walk_rows<Ftrl<SquareRoot>>
+                                           : walk_rows<Ftrl<AnyPower>>;
+}
+
+constexpr RuleWalk kAdaptiveWalks[] = {
+    {RuleKind::kAdagrad, walk_adagrad},
+    {RuleKind::kRowwiseAdagrad, walk_rowwise_adagrad},
+    {RuleKind::kRmsProp, walk_rmsprop},
+    {RuleKind::kRmsPropCentered, walk_rmsprop_centered},
+    {RuleKind::kRmsPropMomentum, walk_rmsprop_momentum},
+    {RuleKind::kRmsPropCenteredMomentum, walk_rmsprop_centered_momentum},
+    {RuleKind::kAdadelta, walk_adadelta},
+    {RuleKind::kFtrl, walk_ftrl}};
+
 }  // namespace
 
-WalkRows walk_adagrad(bool epsilon_under_root) {
-  return epsilon_under_root ? walk_rows<Adagrad<UnderRoot>> : walk_rows<Adagrad<BesideRoot>>;
-}
-
-WalkRows walk_rowwise_adagrad() { return walk_rows_of_rowwise_adagrad; }
-
-WalkRows walk_rmsprop(bool epsilon_under_root) {
-  return epsilon_under_root ? walk_rows<RmsProp<UnderRoot>> : walk_rows<RmsProp<BesideRoot>>;
-}
-
-WalkRows walk_rmsprop_centered(bool epsilon_under_root) {
-  return epsilon_under_root ? walk_rows<RmsPropCentered<UnderRoot>>
-                            : walk_rows<RmsPropCentered<BesideRoot>>;
-}
-
-WalkRows walk_rmsprop_momentum() { return walk_rows<RmsPropMomentum>; }
-WalkRows walk_rmsprop_centered_momentum() { return walk_rows<RmsPropCenteredMomentum>; }
-WalkRows walk_adadelta() { return walk_rows<Adadelta>; }
-
-WalkRows walk_ftrl(bool power_is_a_square_root) {
-  return power_is_a_square_root ? walk_rows<Ftrl<SquareRoot>> : walk_rows<Ftrl<AnyPower>>;
-}
+std::span<const RuleWalk> adaptive_walks() { return kAdaptiveWalks; }
 
 }  // namespace cairn::cuda

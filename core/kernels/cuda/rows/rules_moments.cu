@@ -87,16 +87,24 @@ struct NadamOfNamed {
   }
 };
 
+WalkRows walk_momentum(const RuleConstants& c) {
+  return c["nesterov"] != 0 ? walk_rows<Nesterov> : walk_rows<Momentum>;
+}
+WalkRows walk_adam(const RuleConstants&) { return walk_rows<Adam>; }
+WalkRows walk_amsgrad(const RuleConstants&) { return walk_rows<Amsgrad>; }
+WalkRows walk_adamax(const RuleConstants&) { return walk_rows<Adamax>; }
+WalkRows walk_nadam(const RuleConstants& c) {
+  return c["moves_every_row"] != 0 ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
+}
+
+constexpr RuleWalk kMomentsWalks[] = {{RuleKind::kMomentum, walk_momentum},
+                                      {RuleKind::kAdam, walk_adam},
+                                      {RuleKind::kAmsgrad, walk_amsgrad},
+                                      {RuleKind::kAdamax, walk_adamax},
+                                      {RuleKind::kNadam, walk_nadam}};
+
 }  // namespace
 
-WalkRows walk_momentum(bool nesterov) {
-  return nesterov ? walk_rows<Nesterov> : walk_rows<Momentum>;
-}
-WalkRows walk_adam() { return walk_rows<Adam>; }
-WalkRows walk_amsgrad() { return walk_rows<Amsgrad>; }
-WalkRows walk_adamax() { return walk_rows<Adamax>; }
-WalkRows walk_nadam(bool moves_every_row) {
-  return moves_every_row ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
-}
+std::span<const RuleWalk> moments_walks() { return kMomentsWalks; }
 
 }  // namespace cairn::cuda
