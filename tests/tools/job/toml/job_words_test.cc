@@ -77,7 +77,7 @@ TEST(JobWords, HaveOneForEachNameOfCppInMessagesAboutDataAndJobs) {
   std::vector<std::string> left;
   std::size_t literals = 0;
   for (const char* room : {"data", "tools"})
-    for (const auto& file : fs::directory_iterator(room)) {
+    for (const auto& file : fs::recursive_directory_iterator(room)) {
       const fs::path path = file.path();
       if ((path.extension() != ".cc" && path.extension() != ".h") || path.stem() == "job_words")
         continue;
