@@ -78,8 +78,8 @@ void ClosureScheduler::dispatch_queued() {
   }
 }
 
-// What the queue has next. A closure whose data has ended stays there for as long as other closures
-// have elements of it, and those that came back go before it; then it fails.
+// The next closure of the queue. If its data has ended, it stays there for as long as other
+// closures have elements of that data, and those that came back go before it; then it fails.
 std::shared_ptr<const Closure> ClosureScheduler::next_queued() {
   const auto first = [this](const Closure& closure) { return policy_.goes_first(closure); };
   while (auto next = queue_.front()) {
@@ -198,8 +198,8 @@ rpc::Task<void> ClosureScheduler::send_preparations(LaneState* lane,
 }
 
 // Elements are taken once: each goes to one closure, whichever lane ends up running it. The layout
-// of the attempt is kept for the ledger of losses, which tells by it whether the closure pushed to
-// a process that is gone.
+// of the attempt is kept for the ledger of losses, which compares it to find out whether the
+// closure pushed to a process that is gone.
 void ClosureScheduler::dispatch(LaneState& lane, std::shared_ptr<Closure> closure) {
   if (!closure->datasets.empty()) progress_.take_elements(*closure, lane.number);
   ++closure->attempts;
@@ -271,7 +271,7 @@ rpc::Task<void> ClosureScheduler::run_on(LaneState* lane, LaneMessage message) {
     co_return;
   }
   const std::size_t answers = replies.size();
-  // A call that brought no closure only waited for results, and whatever it would have told is lost
+  // A call that brought no closure only waited for results, and any results in its answer are lost
   // with it: the connection is ended, so that everything the lane has runs again.
   if (error) {  // none of these has begun
     if (sent.empty()) lane->client->connection().close();
