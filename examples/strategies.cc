@@ -34,7 +34,7 @@ std::unique_ptr<Strategy> strategy_of(const std::string& name) {
   return make_strategy(name, {.seed = kSeed});
 }
 
-// Points inside and outside of a sphere, which no plane tells apart.
+// Points inside and outside of a sphere, which no plane separates.
 Dataset points() {
   Tensor x(DType::kFloat32, {kExamples, kNumbers}), y(DType::kFloat32, {kExamples, 1});
   Random random(kSeed);

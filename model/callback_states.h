@@ -25,7 +25,7 @@ Json save_states(const Callbacks& callbacks, const std::string& folder, std::int
                  StateFile file);
 
 // Gives them back to callbacks of the same kinds, in their order. One for which there is no state
-// begins anew, and a state that no callback takes is left out; both are told by the log.
+// begins anew, and a state that no callback takes is left out; both are warnings in the log.
 //   Result  the callbacks that took one.
 //   Errors  DataLoss: the file beside `checkpoint` is gone or damaged.
 std::set<const Callback*> restore_states(const Json& saved, const std::string& checkpoint,

@@ -33,7 +33,7 @@ struct EarlyStoppingOptions {
   double min_delta = 0;
   std::int64_t patience = 0;  // epochs without an improvement before training stops
   MonitorMode mode = MonitorMode::kAuto;
-  // What must be better than this within `patience` epochs. NaN: there is no such bar.
+  // A value that must be bettered within `patience` epochs. NaN: there is none.
   double baseline = std::numeric_limits<double>::quiet_NaN();
   // At the end, for whatever reason but an error training ends, the weights of the best epoch are
   // put back, as `restore_best` of a job does. Whole values in memory: see Model::get_weights().

@@ -75,7 +75,7 @@ void BackupAndRestore::on_train_end(TrainingRun& run, const Logs&) {
     std::filesystem::remove_all(entry.path);
   remove_other_state_files(folder_, Json::object());
   std::filesystem::remove(folder_ + "/" + storage::kLockFile);
-  std::error_code not_empty;  // what else lies there is not ours
+  std::error_code not_empty;  // other files in the folder are not ours
   std::filesystem::remove(folder_, not_empty);
 }
 

@@ -1,4 +1,4 @@
-// What Model::compile() is told: how the model is optimized and judged.
+// Options of Model::compile(): how the model is optimized and judged.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -67,7 +67,7 @@ struct OutputOptions {
   std::vector<MetricChoice> evaluation_metrics = {};
 };
 
-// What a batch's loss is divided by, where several replicas in sync share the batch.
+// The divisor of a batch's loss, if several replicas in sync share the batch.
 enum class LossScaling : std::uint8_t {
   // The examples of the whole batch, so that the result does not depend on how it is shared.
   kGlobalBatch,

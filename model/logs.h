@@ -7,7 +7,7 @@ namespace cairn {
 
 // "loss" and the metrics by name ("auc", "recall@10"). Of a model whose outputs have names they are
 // OUTPUT_METRIC, and OUTPUT_loss if there are several outputs. Those of the validation data have
-// "val_" before them. The learning rate, where somebody adjusts it, is "learning_rate".
+// "val_" before them. The learning rate, if it is adjustable, is "learning_rate".
 //
 // A map, except that a name that it does not have is an error instead of a 0.
 class Logs : public std::map<std::string, double> {
@@ -17,7 +17,7 @@ class Logs : public std::map<std::string, double> {
   //   Errors  InvalidArgument: there is none of that name; names the nearest.
   double operator[](const std::string& name) const { return at(name); }
   double at(const std::string& name) const;
-  // Another value, or one more: what callbacks tell beside the others.
+  // Replaces a value, or adds one: callbacks report values of their own so.
   void set(const std::string& name, double value) { insert_or_assign(name, value); }
 };
 

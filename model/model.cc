@@ -20,7 +20,7 @@ namespace {
 
 // The columns that a dataset of arrays has.
 const std::string kX = "x", kY = "y", kWeight = "sample_weight";
-constexpr std::int64_t kBatchSize = 32;  // of arrays, unless told otherwise
+constexpr std::int64_t kBatchSize = 32;  // of arrays, unless an option sets it
 
 const std::string& weights_column(const Tensor& weights) {
   static const std::string none;

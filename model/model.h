@@ -75,7 +75,7 @@ struct FitOptions {
   // class's examples, and metrics count them by it. A class that is not named weighs 1; one that
   // the label cannot have is InvalidArgument.
   std::map<std::int64_t, float> class_weight = {};
-  // What the model is judged on after every `validation_freq` epochs.
+  // The data on which the model is judged after every `validation_freq` epochs.
   Dataset validation_data = {};
   double validation_split = 0;  // of arrays: the last share of them, instead
   std::int64_t validation_freq = 1;
@@ -110,8 +110,8 @@ class Model {
 
   // Trains for the epochs from `initial_epoch` up to `epochs`. Arrays become a dataset of the
   // columns "x" and "y", the label.
-  //   Errors  the first of a step, of a callback, or of the validation; callbacks are told of the
-  //           end before it is raised.
+  //   Errors  the first of a step, of a callback, or of the validation; on_train_end() of
+  //           the callbacks runs before it is raised.
   History fit(const Dataset& batches, const FitOptions& options = {});
   // The function knows how its data ends: none is repeated, and OutOfRange ends a fit() that
   // outlasts it.
@@ -138,13 +138,13 @@ class Model {
   float learning_rate();
   void set_learning_rate(float rate);
 
-  // What the network's prediction is computed from, in the order of first use; known once the model
-  // has been built by build(), fit(), evaluate() or predict().
+  // The variables that the network's prediction reads, in the order of first use; known once the
+  // model has been built by build(), fit(), evaluate() or predict().
   //   Errors  FailedPrecondition: it was not built.
   const std::vector<Variable>& variables() const;
   // Makes the variables for such data without running anything.
   void build(const ElementSpec& batches);
-  // What a prediction computes, to be looked at.
+  // The graph that a prediction runs, for inspection.
   //   Errors  as of variables().
   const Graph& predict_graph() const;
   // Their values, whole: not for tables that are larger than memory.

@@ -1,4 +1,4 @@
-// What a Model holds: for model/ alone.
+// Model::State: the members of a Model, for model/ alone.
 #pragma once
 #include <map>
 #include <memory>
@@ -26,7 +26,7 @@ struct Model::State {
   std::unique_ptr<StepRunner> step_runner;
   std::map<std::string, Function> tests;  // of `functions`, by the column of weights
   std::vector<Variable> variables;        // empty: not built
-  ElementSpec input;                      // what it was built for, without a label
+  ElementSpec input;                      // the batches it was built for, without a label
   Graph graph;                            // of a prediction
 };
 

@@ -1,11 +1,11 @@
 // Monitor: whether a number that is watched gets better, and for how long it has not. One rule for
-// all who watch: callbacks of Model::fit() by epochs, and `cairn train` by evaluations.
+// all its users: callbacks of Model::fit() by epochs, and `cairn train` by evaluations.
 //
 //   Direction   the metric's own (nn::Metric::direction()); a loss falls. It is never guessed from
 //               a name: where the metric says nothing, a mode is asked for.
 //   Better      by more than min_delta than the best so far.
 //   Patience    counts the values in a row that are no better.
-//   NaN         is no number: it counts neither as better nor as worse, and is told once.
+//   NaN         is no number: it counts neither as better nor as worse, and is reported once.
 //   Thread      one.
 #pragma once
 #include <cstdint>
@@ -73,7 +73,7 @@ class Monitor {
   std::int64_t best_at() const { return memory_.best_at; }  // its moment; 0 before the first
   std::int64_t in_vain() const { return memory_.in_vain; }
 
-  // What it remembers, for those who go on after a restart.
+  // The state that is kept to go on after a restart.
   struct Memory {
     double best = 0;
     std::int64_t best_at = 0, last_at = -1;  // the moments of the best and of the last value

@@ -28,7 +28,7 @@ struct SidecarOptions {
   // How long it waits for another checkpoint before it ends.
   Duration patience = std::chrono::minutes(10);
   Duration poll = std::chrono::seconds(1);
-  // What was found, of which checkpoint.
+  // Called after each evaluation, with the path of its checkpoint and the results.
   std::function<void(const std::string& checkpoint, const Logs& logs)> on_evaluation = {};
 };
 
@@ -39,7 +39,7 @@ class SidecarEvaluator {
   // Returns after max_evaluations, or when no checkpoint has come for `patience`.
   //   Result  how many checkpoints it has judged.
   //   Errors  those of evaluate(), and of the files. FailedPrecondition: `batches` has feature
-  //           columns that are not those that fit() had, as its checkpoint tells. A checkpoint that
+  //           columns other than those of fit(), which its checkpoint records. A checkpoint that
   //           is removed while it is read is passed over.
   std::int64_t run();
 

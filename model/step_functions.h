@@ -56,7 +56,7 @@ class StepFunctions {
     std::string name;  // empty: the only output
     OutputOptions options;
   };
-  // What one batch comes to: losses by example, and what is judged.
+  // The losses of one batch by example, and the examples' weights.
   struct Losses {
     Array total;             // float32 [b], weighted
     std::vector<Array> own;  // of each of several outputs, weighted by example

@@ -17,8 +17,8 @@ TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::on_train_begin(TrainingRun&) { files_.reset(); }
 
-// At the first epoch of this fit(), which is known only now: a backup may have been restored. What
-// earlier files told from there on is dropped by TensorBoard, of all tags alike: beside the steps
+// At the first epoch of this fit(), which is known only now: a backup may have been restored.
+// TensorBoard drops the events of earlier files from there on, of all tags alike: beside the steps
 // of batches, which are the larger numbers, epochs cannot be dropped.
 void TensorBoard::on_epoch_begin(TrainingRun& run, std::int64_t epoch) {
   epoch_ = epoch;

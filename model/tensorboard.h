@@ -1,4 +1,4 @@
-// TensorBoard: the callback that writes what training tells for TensorBoard to read.
+// TensorBoard: the callback that writes the course of training for TensorBoard to read.
 //
 //   model.fit(train, {.epochs = 10,
 //                     .validation_data = validation,

@@ -38,7 +38,7 @@ class Running final : public cairn::rpc::RunningServer {
   cairn::worker::WorkerServer server_;
 };
 
-// What lanes compute on, and how.
+// The device that lanes compute on, and whether results must repeat.
 struct Computing {
   std::string device = "auto";
   bool deterministic = false;
@@ -75,8 +75,8 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   return std::make_unique<Running>(reactor, network, std::move(options), std::move(reading));
 }
 
-// A device that is not there is wrong usage, told as such: where the program is started again
-// after an error, that would not help.
+// A missing device is reported as wrong usage: if the program is started again after an error, that
+// would not help.
 std::string wrong_device(const std::string& choice) {
   try {
     cairn::chosen_devices(choice);

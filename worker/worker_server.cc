@@ -213,8 +213,8 @@ std::vector<rpc::NamedLoop> WorkerServer::loops() const {
   return loops;
 }
 
-// First nobody reaches the server any more, then no connection comes in, and only then the lanes
-// end.
+// The order: first services no longer reach the server, then no connection comes in, and only then
+// the lanes end.
 void WorkerServer::stop() {
   alive_.reset();
   if (acceptor_) acceptor_->stop();

@@ -65,7 +65,7 @@ class WorkerServer {
   ProcessIncarnation incarnation() const { return options_.incarnation; }
   std::string status_json() const;
   std::vector<rpc::NamedLoop> loops() const;  // of the lanes, where they have loops of their own
-  // `handler(reason)` when somebody asks this worker to end. The default logs it.
+  // `handler(reason)` when a peer asks this worker to end. The default logs it.
   void on_shutdown(std::function<void(const std::string&)> handler);
   // Ends every connection and lane. Closures at work are dropped. Idempotent.
   void stop();
@@ -78,7 +78,7 @@ class WorkerServer {
   rpc::Endpoint lane_endpoint(const LaneThread& thread);
   WorkerOptions options_;
   rpc::Reactor& reactor_;
-  std::shared_ptr<WorkerServer*> alive_;  // what services hold weakly: gone with stop()
+  std::shared_ptr<WorkerServer*> alive_;  // services hold it weakly: gone with stop()
   std::vector<std::unique_ptr<LaneThread>> lane_threads_;
   std::function<void(const std::string&)> on_shutdown_;
   std::unique_ptr<rpc::Acceptor> acceptor_;

@@ -41,8 +41,8 @@ class SharedUpdates {
   // none.
   //   Result  as VariableStore::announce().
   std::vector<bool> announce(std::span<const Update> updates);
-  // Returns when all members have called it: each has applied what it was to apply, and looks at
-  // nobody's memory any more.
+  // Returns when all members have called it: each has applied its updates, and no longer looks
+  // at other members' memory.
   void applied() { group_.barrier(); }
   // Does what the last call gave refer to other members' memory, so that applied() must be called?
   bool shared() const { return shared_; }
@@ -63,7 +63,7 @@ class SharedUpdates {
   Update combined(const Update& own, Role role);
 
   Collective& group_;
-  // What the members have told, by rank, in its order, and what they agree on.
+  // The members' announcements, by rank, in its order, and the updates that they agree on.
   std::vector<Tensor> headers_;
   std::vector<std::vector<Told>> told_;
   std::vector<Places> agreed_;

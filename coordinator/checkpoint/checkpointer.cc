@@ -236,13 +236,13 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
       for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       ps->needs_rows = false;
     } catch (const UnavailableError&) {
-      // It still needs its rows, so that PsGroup rebuilds it when it is back. One that answered
-      // this over a sound connection is cut off, as nobody would rebuild it otherwise.
+      // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
+      // over a sound connection, it is cut off: otherwise it would never be rebuilt.
       if (ps->control) ps->control->connection().close();
     }
   }
-  // A ps may count as ready for some turns of the loop after its call has failed: that it is
-  // restored is told by `needs_rows`.
+  // A ps may count as ready for some turns of the loop after its call has failed. Only `needs_rows`
+  // shows whether it is restored.
   const auto all_restored = [&] {
     return all_there() && std::none_of(members_.ps.begin(), members_.ps.end(),
                                        [](const auto& ps) { return ps->needs_rows; });
@@ -274,7 +274,7 @@ void Checkpointer::go_on_from(std::shared_ptr<CheckpointView> source) {
   session_.stats.edit([&](EngineStats& stats) { stats.global_step = source->global_step; });
 }
 
-// What is saved from now on belongs to the run that saved `source`, with what it had gone on from.
+// From now on checkpoints belong to the run that saved `source`, and to that run's ancestors.
 void Checkpointer::become_heir_of(const CheckpointView& source) {
   ancestors_ = source.ancestors;
   ancestors_.push_back({source.session, source.checkpoint});

@@ -7,7 +7,7 @@
 //   Thread  the engine's.
 //   Errors  connect(): as rpc::Network. join(): FailedPrecondition: another coordinator is at work
 //           there, or has taken over what was ours; then the queue is failed as well, so that the
-//           program is told instead of waiting for tasks that work for another. dial(): those of
+//           program gets the error, and waits for no tasks of another. dial(): those of
 //           both; FailedPrecondition: another task than the member answers there, both named.
 #pragma once
 #include <cstdint>

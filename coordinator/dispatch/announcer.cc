@@ -12,8 +12,8 @@ constexpr Duration kAnnounceDeadline = std::chrono::seconds(10);
 }  // namespace
 
 // Half a block is kept in reserve, so that the next announcement travels while closures are still
-// sent under the last one. Settled closures are told in groups, which bounds what every shard has
-// to remember above the watermark.
+// sent under the last one. Settled closures are announced in groups, which bounds what every shard
+// has to remember above the watermark.
 bool Announcer::due() const {
   return wanted_below_ + kNumbersAhead / 2 > word_.closures_below ||
          session_.queue.low_watermark() >= word_.settled_below + kSettledTogether;
@@ -21,8 +21,8 @@ bool Announcer::due() const {
 
 Announcer::Word Announcer::next() {
   // The block is counted from the furthest number that was wanted or settled, and never falls
-  // behind an earlier word: a shard that is told twice, or in another order, ends with the same
-  // knowledge.
+  // behind an earlier word: a shard that gets a word twice, or words in another order, ends with
+  // the same knowledge.
   const std::uint64_t settled = session_.queue.low_watermark();
   word_.closures_below =
       std::max(word_.closures_below, std::max(wanted_below_, settled) + kNumbersAhead);
@@ -36,9 +36,9 @@ rpc::Task<void> Announcer::tell(Ps* ps, Word word) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s)
     co_await ps->shards[s]->announce(session_.number, word.closures_below, word.settled_below);
   ps->closures_below = std::max(ps->closures_below, word.closures_below);
-  // A closure may push to any shard, and a shard refuses a closure of which it was not told. So
-  // what counts is the ps that knows least, also while it is away: it is told as it is attached,
-  // before it opens.
+  // A closure may push to any shard, and a shard refuses a closure that was not announced to it. So
+  // the ps that knows least counts, even while it is away: it gets the newest word as it is
+  // attached, before it opens.
   closures_below_ = ps->closures_below;
   for (const auto& other : members_.ps)
     closures_below_ = std::min(closures_below_, other->closures_below);

@@ -1,10 +1,10 @@
-// Announcer: tells the shards which closures there are: how far their numbers go, and below which
-// all have ended. Shards believe no worker about either.
+// Announcer: announces the closures' numbers to the shards: how far they go, and below which all
+// have ended. Shards believe no worker about either.
 //
 // No closure is sent whose number has not been announced to every shard. Numbers are announced in
 // blocks, ahead of need: a closure waits for an announcement only if 2^15 others were sent while
-// one was on its way. What has ended is told each heartbeat and after every 1,024 closures, so that
-// a shard remembers few.
+// one was on its way. Ends are announced with each heartbeat and after every 1,024 closures, so
+// that a shard remembers few.
 //   Thread  the engine's.
 //   Errors  tell(): those of the shard. A ps that run() cannot tell in time is cut off, since it
 //           hears the newest word before it opens again (PsGroup).
@@ -44,7 +44,7 @@ class Announcer {
   // calls of two end.
   Word next();
   rpc::Task<void> tell(Ps* ps, Word word);
-  // Tells every ps that is ready, for as long as the engine lives.
+  // Announces to every ps that is ready, for as long as the engine lives.
   rpc::Task<void> run();
 
  private:

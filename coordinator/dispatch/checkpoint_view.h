@@ -38,9 +38,9 @@ struct CheckpointView {
 
 // Where rows come from that no shard has. Written by Checkpointer.
 struct RowSources {
-  // What the program restored: new variables take their rows from it. Null: nothing was.
+  // The checkpoint that the program restored, for rows of new variables. Null: none was restored.
   std::shared_ptr<CheckpointView> restored;
-  // What a lost ps is rebuilt from: the newest checkpoint of this run, or `restored`.
+  // The source for rebuilding a lost ps: the newest checkpoint of this run, or `restored`.
   std::shared_ptr<CheckpointView> newest;
   // A cut is marked on the shards, or its rows are on their way to the disk: `newest` is about to
   // be replaced, and a shard cannot be restored meanwhile.

@@ -94,7 +94,7 @@ LaneState* ClosureScheduler::least_loaded() {
   return nullptr;
 }
 
-// What the queue has next. A closure whose data has ended stays there for as long as other closures
+// Looks at the head of the queue. A closure whose data has ended stays there as long as others
 // have elements of it, and those that came back go before it; then it fails.
 std::shared_ptr<const Closure> ClosureScheduler::next_queued() {
   while (auto next = queue_.front()) {

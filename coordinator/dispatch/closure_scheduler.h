@@ -10,12 +10,12 @@
 //   - What was sent to a lost lane is handed out by abandon(), and queued again only after the
 //     lane's fence is raised (Workers).
 //   - A closure is answered when it ends, whatever else its message brought.
-//   - Where a pipeline ends, its lane helps with the others of the dataset. Only when all of their
-//     elements are committed is the program told of the end, for that error cancels what is queued.
+//   - If a pipeline ends, its lane helps with the others of the dataset. The program gets the end
+//     only when all their elements are committed, for that error cancels all that is queued.
 // Order: of the lanes with the fewest closures the one that has waited longest is next. Closures
 // that go to a lane in one turn of the loop go in one message, or in a few.
 //   Thread  the engine's, but for wake().
-//   Errors  those of closures go to the queue, which tells the user; none are thrown here.
+//   Errors  those of closures go to the queue, which raises them; none are thrown here.
 //   Cost    what a closure costs does not depend on how many workers there are.
 #pragma once
 #include <atomic>

@@ -12,9 +12,9 @@
 //
 // The life of a closure, as a policy sees it. The scheduler asks may_start() of the closure at the
 // head of the queue and lane_for() for its lane, and says begun(). The lane's answer comes with
-// answered(): the closure ends there, unless the policy holds it, and then commits it itself. A run
-// that ends without a result is told by lost(); the closure goes back to the queue, and once it
-// leaves that again all of this is repeated. ended() is the last that is heard of a closure.
+// answered(): the closure ends there, unless the policy holds it, and then commits it itself. If a
+// run ends without a result, lost() is called; the closure goes back to the queue, and once it
+// leaves that again all of this is repeated. ended() is the last call for a closure.
 //   Thread  the engine's, except for verify().
 //   Cost    of asynchronous updates: a few virtual calls for each closure.
 #pragma once
@@ -34,8 +34,8 @@
 
 namespace cairn {
 
-// What a policy is made of. All outlive it; the members' lanes are complete when the first closure
-// is sent.
+// The parts of the engine that a policy uses. All outlive it; the members' lanes are complete when
+// the first closure is sent.
 struct PolicyParts {
   Session& session;
   ClusterMembers& members;
@@ -90,7 +90,7 @@ class ConsistencyPolicy {
   virtual void sent();
 
   // ---- for people ----
-  // What holds the closure back that is at the head of the queue. Empty: nothing here.
+  // The reason why the closure at the head of the queue cannot start yet. Empty: none here.
   virtual std::string held_back(const Closure& next) const;
   // One of the closures that a lane has answered and the policy holds.
   struct Held {

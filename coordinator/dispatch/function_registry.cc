@@ -21,8 +21,8 @@ std::uint64_t count_pushes(const Graph& graph) {
 std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
     const VariableRegistry& variables) {
-  // Functions are told apart by the hash of their serialised graph: a lambda that is wrapped anew
-  // in each round of a loop, but records the same graph, is sent to a lane once.
+  // The hash of their serialised graph identifies functions: a lambda that is wrapped anew in each
+  // round of a loop, but records the same graph, is sent to a lane once.
   std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(mutex_);
   if (auto known = functions_.find(key); known != functions_.end()) return known->second;

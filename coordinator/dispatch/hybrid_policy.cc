@@ -8,8 +8,8 @@
 
 namespace cairn {
 namespace {
-// What lanes wait for each other, and a little: they can say who is missing, which a deadline here
-// could not.
+// A little longer than lanes wait for each other: their error names the missing lane, which a
+// deadline here could not.
 constexpr Duration kJoinDeadline = std::chrono::seconds(40);
 }  // namespace
 
@@ -144,8 +144,8 @@ void HybridPolicy::not_applied(const Attempt& attempt) {
 
 // ---- rounds that come to nothing ----
 
-// What the members of the round ahead assume of copies is known to be true when the open round has
-// been applied.
+// The round ahead assumes copies as the open round leaves them. Only once that is applied is the
+// assumption known to be true.
 bool HybridPolicy::stands(const Round& round) const {
   const bool right = round.base == 0 || round.base == base_ || &round == &ahead_;
   return round.members.empty() || all_answered(round) ||
@@ -187,7 +187,7 @@ void HybridPolicy::settle() {
   settle_group();
 }
 
-// What was just sent may be all that there is for its round.
+// The closure that was just sent may be the last of its round.
 void HybridPolicy::sent() { settle_group(); }
 
 // Called after every change that may let the group go on. The members of a round wait for one
@@ -288,7 +288,7 @@ rpc::Task<void> HybridPolicy::join_group(std::uint64_t number, std::vector<LaneS
   parts_.pump();
 }
 
-// What waits in the group on a lane that is still there ends.
+// Ends with an error the calls that wait in the group, on all lanes that are still there.
 void HybridPolicy::break_group() {
   const std::uint64_t number = group_.number();
   for (LaneState* lane : group_.broke())

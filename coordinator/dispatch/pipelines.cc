@@ -43,8 +43,8 @@ InvalidArgumentError other_dataset(const std::string& name) {
 }
 
 Pipeline::Pipeline(PipelinePosition position) : position_(std::move(position)) {
-  // What the earlier run had taken and not committed belongs to no closure of this one. It is given
-  // out again before anything new.
+  // Elements that the earlier run took and never committed belong to no closure of this run. They
+  // are given out again before anything new.
   revisit_ = std::exchange(position_.open, {});
   position_.states.try_emplace(0);  // the beginning is always a state
 }

@@ -20,10 +20,10 @@
 
 namespace cairn {
 
-// What create_per_worker_dataset makes: a pipeline for each lane, or one that all lanes draw from.
-// It is a description alone, and holds no open file: a lane opens the pipelines that its closures
-// take from, and opens them anew wherever they have to go on. Immutable, and shared by all closures
-// that name it.
+// The result of create_per_worker_dataset: a pipeline for each lane, or one that all lanes draw
+// from. It is a description alone, and holds no open file: a lane opens the pipelines that its
+// closures take from, and opens them anew wherever they have to go on. Immutable, and shared by all
+// closures that name it.
 class PerWorkerDataset final : public IteratorSource {
  public:
   PerWorkerDataset(std::string name, std::uint64_t first_pipeline,

@@ -2,8 +2,8 @@
 // gradients of what is mirrored. The scheduler has them form a group, and a new one when a lane
 // was lost, has come, or has no closure.
 //
-// A lane is in one group at a time, by number. Groups are numbered upwards, so that what an earlier
-// one still sends is told apart.
+// A lane is in one group at a time, by number. Numbers only grow, so that messages which an earlier
+// group still sends are recognised.
 //   Thread  the engine's.
 #pragma once
 #include <algorithm>

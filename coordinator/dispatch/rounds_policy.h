@@ -78,7 +78,7 @@ class RoundsPolicy : public ConsistencyPolicy {
     std::uint64_t group = 0, base = 0, epoch = 0;
     std::size_t whole = 0;
   };
-  // What calling all shards to apply the open round has come to.
+  // The outcome of calling all shards to apply the open round.
   struct Attempt {
     std::exception_ptr error;
     bool anywhere = false;     // some shard has applied the round

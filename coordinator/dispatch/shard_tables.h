@@ -3,13 +3,13 @@
 //
 // The registry makes a new layout for each new variable; sync() brings the newest to every shard.
 // Lanes go by the layout that all shards have: the synced one. A shard is configured with its
-// tables while it is closed, gets its rows, and is opened last, so that nobody sees half a model.
+// tables while it is closed, gets its rows, and is opened last, so that no peer sees half a model.
 //   Thread  the engine's, but for registry().
 //   Errors  Unavailable: the ps was lost. FailedPrecondition: a variable has another dtype or shape
 //           in the checkpoint. DataLoss, NotFound: the checkpoint is damaged; the text says how to
 //           find out more.
-//   Lock    sync() takes the TableLock. Everybody who calls configure(), restore(), restore_new()
-//           or rebuild() holds it: PsGroup as it attaches one, Checkpointer as it restores.
+//   Lock    sync() takes the TableLock. Callers of configure(), restore(), restore_new()
+//           and rebuild() hold it: PsGroup as it attaches one, Checkpointer as it restores.
 //   Calls   `pump` (of the scheduler) once a layout is synced; fails the queue if it cannot be.
 #pragma once
 #include <cstdint>

@@ -74,7 +74,7 @@ void SynchronousPolicy::leave_out(const std::shared_ptr<Closure>& closure) {
   for (LaneState* lane : members().lanes) {
     if (!lane->inflight.find(closure->sequence)) continue;
     lane->inflight.remove(closure->sequence);
-    // What has not been sent yet never will be.
+    // A closure that is still in the outbox will not be sent, so no late answer can come.
     if (std::erase(lane->outbox, closure) == 0) lane->late.insert(closure->sequence);
     return queue().put_back(closure);
   }

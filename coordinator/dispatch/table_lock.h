@@ -8,8 +8,8 @@
 //   while (lock.held()) co_await session.changed.wait();
 //   const TableLock::Hold hold(lock);      // no wait between the two
 //
-//   Thread  the engine's. It blocks nobody: a coroutine that wants it waits for `changed` and looks
-//           again.
+//   Thread  the engine's. It blocks no thread: a coroutine that wants it waits for `changed`, and
+//           then looks again.
 #pragma once
 #include "core/base/error.h"
 #include "rpc/server/signal.h"

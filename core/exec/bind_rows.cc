@@ -61,9 +61,9 @@ std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
   }
 }
 
-// Lookups, and what the device computes in rows of a given distance, are written where they will
-// stand, if they are put beside one another and nobody else reads them. Lookups that the host makes
-// all the same (Step::expand) lie by themselves and are copied there.
+// Lookups, and rows of a given distance that the device computes, are written where they will
+// stand, if a join puts them beside one another and is their only reader. Lookups that the host
+// makes all the same (Step::expand) lie by themselves and are copied there.
 void Binder::find_rows_into() {
   bound_.within_.assign(plan_.values(), {});
   if (on_host_) return;

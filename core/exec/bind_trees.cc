@@ -1,5 +1,5 @@
-// What is computed inside what: trees of elementwise operations, and what of them lies in memory in
-// which dtype.
+// Decides which node is computed inside which: trees of elementwise operations, and the dtype in
+// which each of their values lies in memory.
 #include <algorithm>
 
 #include "core/exec/bind.h"
@@ -20,8 +20,8 @@ bool is_broadcast(const Node& node) { return node.op->has(OpFlags::kBroadcast); 
 
 }  // namespace
 
-// By value, its only reader. What needs its shape alone does not read it, nor does what the plan
-// found nobody to need; an output of the graph counts as a reader.
+// By value, its only reader. A node that needs the shape alone does not read the value, nor does a
+// node that the plan does not run; an output of the graph counts as a reader.
 void Binder::find_consumers() {
   runs_.assign(plan_.graph.nodes.size(), false);
   for (const Wave& wave : plan_.waves) {

@@ -116,7 +116,7 @@ struct RecordedRun {
   enum class State : std::uint8_t { kNew, kUsed, kNever };
   State state = State::kNew;
   std::unique_ptr<RecordedWork> work;
-  // What it was recorded over: the arena, and by variable where its rows are.
+  // The addresses that were recorded: the arena, and by variable where its rows are.
   const std::byte* arena = nullptr;
   std::vector<const std::byte*> rows;
 };
@@ -124,7 +124,7 @@ struct RecordedRun {
 // The rates of a plan's updates, one behind another in the device's memory.
 struct RatesOnDevice {
   std::shared_ptr<std::byte> memory;
-  std::vector<std::byte> sent;  // what lies there
+  std::vector<std::byte> sent;  // the bytes that lie there
 };
 
 class BoundPlan {

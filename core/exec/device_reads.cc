@@ -67,7 +67,7 @@ void DeviceReads::serve_rows(const DeviceRows::Held& held, const ReadAt& read) {
     look_up(i, run_of_lookup(i, held.block, values_.data(values_.input(i, 0))));
 }
 
-// What reads rows that are written within those of a larger value finds them there.
+// If a lookup's rows are written within a larger value, its readers find them there.
 RowKernels::GatherRun DeviceReads::run_of_lookup(std::int32_t read, const RowBlock& block,
                                                  const std::byte* ids) {
   const std::int32_t value = values_.plan().value({read, 0});

@@ -31,7 +31,7 @@ class DeviceRows final : public RowHolder {
   DeviceRows(const DeviceRows&) = delete;
   DeviceRows& operator=(const DeviceRows&) = delete;
 
-  // What tables may take that are borrowed from now on.
+  // The limit for tables that are borrowed from now on.
   void limit_tables(const DeviceCache& limit) { limit_ = limit; }
   // Steps will use these variables, in this way. What all tables that were announced take together
   // decides which of them are cached.

@@ -71,7 +71,7 @@ void DeviceUpdates::enqueue(BoundWave& wave) {
   values_.device().row_kernels()->finish_updates();
 }
 
-// What it runs on comes first: that brings rows into a cache, which has a size only then.
+// run_of() comes first: it brings rows into a cache, whose size is known only then.
 void DeviceUpdates::enqueue_one(BoundWave& wave, BoundUpdate& update) {
   RowKernels& kernels = *values_.device().row_kernels();
   const RowKernels::UpdateRun run = run_of(update);

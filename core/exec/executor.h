@@ -41,15 +41,15 @@ std::shared_ptr<const Plan> make_plan(Graph graph, std::vector<VariableId> bound
                                       PlanOptions options = {});
 const Graph& plan_graph(const Plan& plan);
 
-// What a lane keeps between runs so that a warm step allocates nothing: its arenas, in the memory
-// of the device on which its runs compute. Thread: one.
+// The memory that a lane keeps between runs so that a warm step allocates nothing: its arenas, in
+// the memory of the device on which its runs compute. Thread: one.
 class Workspace {
  public:
   Workspace();                         // of the CPU
   explicit Workspace(Device& device);  // which outlives it
   ~Workspace();
-  // What tables may take of a device's memory, where a store lends them: of those that steps use
-  // for the first time from now on.
+  // Limits the device memory of tables, where a store lends them: of those that steps use for the
+  // first time from now on.
   void limit_tables(const DeviceCache& limit);
   struct State;
   State& state() { return *state_; }
@@ -58,14 +58,14 @@ class Workspace {
   std::unique_ptr<State> state_;
 };
 
-// What a run brings: arguments, and for each iterator argument the elements that it takes, in order
-// (Graph::elements_taken).
+// The inputs of a run: arguments, and for each iterator argument the elements that it takes, in
+// order (Graph::elements_taken).
 struct RunInputs {
   std::vector<Tensor> arguments;
   std::vector<std::vector<Element>> elements;
-  // What the workspace's next run is to bring, if the device wants it sent ahead. Called once,
-  // while the device computes and before the host waits for it; on the CPU never. An error that it
-  // raises ends the run. Empty: nothing is known of the next run.
+  // The inputs of the workspace's next run, if the device wants them sent ahead. Called once, while
+  // the device computes and before the host waits for it; on the CPU never. An error that it raises
+  // ends the run. Empty: nothing is known of the next run.
   std::function<std::vector<Tensor>()> next = {};
   // The elements of the run so many runs after this one, as `elements` has them; empty: they are
   // not known. Called as `next` is, from 1 on, where the device caches tables that it looks up.

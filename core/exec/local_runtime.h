@@ -65,7 +65,7 @@ class LocalRuntime : public VariableCreator, public EagerRuntime {
   std::vector<Variable> variables_;  // by VariableId
   std::map<std::string, VariableId> by_name_;
   Workspace workspace_;
-  std::shared_ptr<VariableSource> source_;  // what was restored last
+  std::shared_ptr<VariableSource> source_;  // the newest source that was restored
 };
 
 }  // namespace cairn

@@ -40,7 +40,7 @@ class NumericChecks {
  private:
   struct Failed {
     std::int32_t node = 0;      // the first that failed
-    float value = 0;            // what it found
+    float value = 0;            // the offending value
     std::string message;        // empty: not known yet
     std::vector<bool> stopped;  // by node: depends on this check, or on another that failed
   };

@@ -1,5 +1,5 @@
-// What make_plan() finds out once for a graph: which nodes run at all, and in which order compute,
-// pulls and pushes follow. Everything that needs concrete shapes is in core/exec/bound_plan.h.
+// The plan of a graph, made once: which nodes run at all, and in which order compute, pulls and
+// pushes follow. Everything that needs concrete shapes is in core/exec/bound_plan.h.
 #pragma once
 #include <cstdint>
 #include <memory>

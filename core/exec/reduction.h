@@ -1,4 +1,4 @@
-// What a step asks of the other replicas.
+// The request of a step to the other replicas.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -66,7 +66,7 @@ class Step::Run {
   StepUpdates updates_;
   StepReductions reductions_;
   std::size_t wave_ = 0;
-  std::vector<bool> left_out_;  // what was announced was answered so
+  std::vector<bool> left_out_;  // by announced update: whether to leave it out
   bool announced_ = false;      // of this wave, and not answered yet
   bool pushed_ = false, finished_ = false;
   std::vector<Tensor> outputs_;

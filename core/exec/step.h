@@ -19,7 +19,7 @@
 //   }
 //   step.outputs()
 //
-// So whoever drives it decides what waits for what: a lane's coroutine awaits its shards and its
+// So the driver of a step decides what waits for what: a lane's coroutine awaits its shards and its
 // turn to compute, run() calls a store.
 // A plan of a graph without all_reduce, or for one replica, asks for no AllReduce and no Await. A
 // step whose updates need not be announced (StepMemory::wants_announced()) asks for no Announce.

@@ -128,7 +128,7 @@ void StepReads::verify(const ReadAt& read) const {
               variable.name, "; ", want.to_string(), " was asked for");
 }
 
-// Deals the distinct rows out to everybody who asked for them.
+// Deals the distinct rows out to all reads that asked for them.
 void StepReads::expand(const ReadAt& read) {
   const std::size_t bytes = row_bytes_of(
       values_.plan().graph.variables[static_cast<std::size_t>(read.group.variable)].type);

@@ -35,8 +35,8 @@ class WaveCutter {
   }
 
  private:
-  // What an effect still undone holds back on its variable: a read holds updates, an update reads,
-  // a stuck update updates too.
+  // An effect that is not done yet holds back others on its variable: a read holds updates, an
+  // update reads, a stuck update updates too.
   struct Held {
     bool updates = false, reads = false;
   };

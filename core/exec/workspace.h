@@ -1,4 +1,4 @@
-// What stands behind a Workspace: the arena, and the plans bound to the shapes that this lane met
+// The inside of a Workspace: the arena, and the plans bound to the shapes that this lane met
 // lately.
 #pragma once
 #include <memory>
@@ -52,7 +52,7 @@ struct Workspace::State {
     std::vector<RowKernels::UpdateRun> runs;      // beside `together`
   };
   Rows made;
-  // What is asked of the store where the device serves the rest, and the groups that asked.
+  // The reads that the store serves because the device does not, and the groups that asked.
   std::vector<Read> asked;
   std::vector<std::size_t> asked_by;
   std::vector<std::byte> staging;  // rows on their way to a device with memory of its own

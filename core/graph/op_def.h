@@ -34,7 +34,7 @@ enum class Effect : std::uint8_t {
   kAllReduce,
 };
 
-// What else a planner, an executor or a gradient must know. Or-ed together.
+// Facts that a planner, an executor or a gradient must know as well. Or-ed together.
 enum class OpFlags : std::uint32_t {
   kNone = 0,
   // Element i of the output needs element i of each input alone, stretched to the output's shape: a

@@ -36,7 +36,7 @@ struct ArrayNode {
   std::shared_ptr<const VariableSpec> variable;
   EagerRuntime* runtime = nullptr;  // beside `variable`
   bool mirrored = false;            // likewise: GraphVariable::mirrored
-  // what an eager read found: a constant by now, except that gradients still reach the variable
+  // the value of an eager read: a constant by now, except that gradients still reach the variable
   Tensor value;
   std::unique_ptr<Derivative> derivative;
 

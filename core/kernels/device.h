@@ -246,7 +246,7 @@ class Device {
   virtual RowKernels* row_kernels() { return nullptr; }
 };
 
-// What is called while it lives is part of the step.
+// Calls made while it lives are part of the step.
 class DeviceStepScope {
  public:
   DeviceStepScope(Device& device, std::int64_t number) : device_(device) {

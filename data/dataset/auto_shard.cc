@@ -79,7 +79,7 @@ AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
   const bool enough = files >= static_cast<std::size_t>(workers);
   if (policy == AutoShardPolicy::kAuto) {
     if (enough && files > 0) return AutoShardPolicy::kFile;
-    // What is no files is in memory, where reading all of it costs nothing.
+    // A source without files is in memory, where reading all of it costs nothing.
     if (files > 0)
       warning =
           str("the data is dealt out by examples and not by files, since ", too_few(files, workers),

@@ -18,7 +18,7 @@ enum class AutoShardPolicy : std::uint8_t {
   kFile,  // files worker, worker + workers, and so on
   kData,  // all of it, and keeps its pieces of every batch
   kOff,   // all of it
-  kHint,  // what shard_hint() in the pipeline leaves to it
+  kHint,  // the shard that shard_hint() in the pipeline leaves to it
 };
 
 // How a global batch becomes pieces, one for each replica of all workers.
@@ -43,7 +43,7 @@ struct WorkerShare {
 struct ShardedDataset {
   Dataset dataset;
   AutoShardPolicy applied = AutoShardPolicy::kOff;  // never kAuto
-  std::string warning;                              // empty: there is nothing to be told
+  std::string warning;                              // empty: there is none
 };
 
 // Worker `worker`'s part of the data, in batches as they are.
@@ -52,12 +52,12 @@ struct ShardedDataset {
 ShardedDataset auto_shard(const Dataset& dataset, AutoShardPolicy policy, std::int64_t workers,
                           std::int64_t worker);
 
-// What the replicas of a worker take: as many elements a step as it has replicas, and at the end
+// The pieces for a worker's replicas: as many elements per step as it has replicas, and at the end
 // perhaps fewer.
 struct ReplicaPieces {
   Dataset dataset;
   AutoShardPolicy applied = AutoShardPolicy::kOff;  // never kAuto
-  std::string warning;                              // empty: there is nothing to be told
+  std::string warning;                              // empty: there is none
   // The batches of which `dataset` are this worker's pieces, where every worker reads the same ones
   // and each is cut on its own; else undefined. For readers that cut by themselves.
   Dataset cut_batches;

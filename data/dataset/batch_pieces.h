@@ -20,7 +20,7 @@ std::vector<Element> cut_in_pieces(const ElementSpec& spec, const Element& batch
 // A batch of no examples.
 Element empty_batch(const ElementSpec& spec);
 
-// Has every batch so many examples that the spec tells how many?
+// Whether the spec says how many examples each batch has.
 bool has_fixed_size(const ElementSpec& batches);
 // The spec of such pieces. A size is known only if `count` divides that of every batch.
 ElementSpec pieces_spec(const ElementSpec& batches, std::int64_t count);

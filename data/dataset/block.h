@@ -6,7 +6,7 @@
 //
 // Packing is what makes a pipeline fast: a stage is called once for some hundred examples, and a
 // column is one run of memory.
-//   Thread  values; copies share tensors, which nobody changes.
+//   Thread  values; copies share tensors, which are never changed.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-// What each column of a spec is: nothing special, the values of a ragged column, or its row splits.
+// Says of each column whether it is ordinary, the values of a ragged column, or its row splits.
 struct BlockLayout {
   enum class Role : std::uint8_t { kDense, kRaggedValues, kRowSplits };
   struct Column {

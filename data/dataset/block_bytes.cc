@@ -1,7 +1,7 @@
 // The form: packed or batches, the number of elements, then each tensor: dtype, rank, dimensions,
 // and its values; a string is its length and its bytes. All numbers have 8 bytes.
 //
-// The reader trusts nothing: a disk may return anything, and a checksum tells accidents only. Every
+// The reader trusts nothing: a disk may return anything, and a checksum finds accidents only. Every
 // size is compared with the bytes that are left before memory is allocated for it, and row splits
 // are checked because later stages index with them.
 #include "data/dataset/block_bytes.h"

@@ -130,7 +130,7 @@ class Dataset {
   //   parameter servers; sending it to workers is FailedPrecondition. A resumed iterator begins
   //   again and drops what it had, so each pass must give the same.
   //   Errors  when read. InvalidArgument: an example does not fit `element`; and what it throws.
-  //   Thread  called by whoever reads, one at a time per iterator.
+  //   Thread  called on the thread that reads, one call at a time per iterator.
   static Dataset from_generator(std::function<ElementGenerator()> begin, ElementSpec element);
   // Elements that a data service hands out: it reads `dataset`, and every consumer of the job gets
   // some. Programs call service::distribute() (service/consumer/distribute.h), which brings `open`
@@ -248,7 +248,7 @@ class Dataset {
   //           read, columns of different lengths.
   Dataset unbatch() const;
 
-  // What `replicas` replicas that run a step together take, one after another and always all of
+  // Elements for `replicas` replicas that run a step together and take them in turn, always all of
   // them. kCut: the pieces of each batch, of ceil(size / replicas) examples; the last ones may have
   // fewer, or none. kInTurn: batches as they are, and at the end as many of no examples as the last
   // step lacks. Strategies call it last, and programs need not. After batch() only.
@@ -283,13 +283,13 @@ inline constexpr std::int64_t kInfiniteCardinality = -1;
 // How many elements one iteration yields. Cheap for range, tensors, records (by file size) and IDX
 // files. Elements of from_generator() are counted by making them; the lines of text and the records
 // of TFRecord files are counted, and parsed only where bad ones are skipped; `lines`, if given,
-// tells what was met on the way.
+// receives what was met on the way.
 //   Errors  NotFound: a file is missing; and those of reading.
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 
 // ---- templates ----
 namespace detail {
-// What a function of an element returns for one.
+// Calls `function` with `element`, in the form that the function takes.
 template <typename F>
 auto of_element(F& function, const Batch& element) {
   constexpr bool kOfBatch = std::is_invocable_v<F&, const Batch&>,

@@ -1,4 +1,4 @@
-// What the calls of Dataset share: each checks its arguments against what the stage below yields,
+// Helpers of the calls of Dataset: each checks its arguments against what the stage below yields,
 // and adds one stage.
 #pragma once
 #include <cstdint>

@@ -80,7 +80,7 @@ class DatasetIterator {
   // that can be returned to: see above.
   bool reads_once() const { return once_; }
   // Lines left out so far under OnError::kSkipAndCount, in this epoch; a shuffle or prefetch counts
-  // what it has read ahead.
+  // the lines that it has read ahead.
   std::int64_t skipped() const;
   const ElementSpec& element_spec() const { return spec_; }
 

@@ -1,4 +1,4 @@
-// What Dataset::from_generator() calls for one element after another.
+// ElementGenerator: a function that Dataset::from_generator() calls for one element after another.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// What each stage yields, and whether its description fits together. All checks of descriptions are
+// Computes the element that each stage yields, and checks its description. All such checks are
 // here, since they need the types of the stage below; they run when a program builds a dataset and
 // again when a worker receives it, so a worker may open a description without further checks.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What Dataset::tfrecords() is told about its files. Values that describe, like a Dataset, whose
-// calls check them.
+// Options of Dataset::tfrecords() about its files. They are values that describe, like a Dataset,
+// whose calls check them.
 //   Source  TFRecord files and tf.train.Example are described in "TFRecord and tf.train.Example",
 //           tensorflow.org/tutorials/load_data/tfrecord; the protocol buffers' encoding in
 //           protobuf.dev/programming-guides/encoding.
@@ -44,8 +44,8 @@ struct ExampleSchema {
 };
 
 struct TfRecordOptions {
-  // What a record does that is damaged or does not fit. Where the damage hides where the next one
-  // begins, the rest of the file counts as one.
+  // Says how a record is treated that is damaged or does not fit. If the damage hides where the
+  // next record begins, the rest of the file counts as one.
   OnError on_error = OnError::kFail;
   std::int64_t record_bytes_max = 64 << 20;  // a longer one is damage; at most 1 GB
   EmptyFiles empty_files = EmptyFiles::kFail;

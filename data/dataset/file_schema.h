@@ -1,4 +1,4 @@
-// What the sources of text lines, libsvm lines and IDX files are told about them. Values that
+// Options of the sources of text lines, libsvm lines and IDX files. They are values that
 // describe, like a Dataset, whose calls check them.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TextOptions {
   std::string column = "line";
   bool skip_blank = false;                 // leave out lines of blanks and tabs alone
   std::int64_t line_bytes_max = 16 << 20;  // a longer line is a bad one; at most 1 GB
-  OnError on_error = OnError::kFail;       // what a bad line does
+  OnError on_error = OnError::kFail;       // how a bad line is treated
   EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const TextOptions&) const = default;
 };
@@ -46,7 +46,7 @@ struct IdxColumn {
 };
 
 struct FileOptions {
-  OnError on_error = OnError::kFail;  // what a bad line or record does
+  OnError on_error = OnError::kFail;  // how a bad line or record is treated
   EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const FileOptions&) const = default;
 };

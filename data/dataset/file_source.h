@@ -25,7 +25,7 @@ struct SourceOptions {
   Pipes pipes = Pipes::kRefuse;
 };
 
-// What a source is opened with: the stage that it is, and the stages above that it takes over.
+// A request to open a source: its own stage, and the stages above that it takes over.
 struct SourceRequest {
   std::shared_ptr<const StageSpec> stage;
   ShardSpec shard = {};

@@ -18,7 +18,7 @@ struct LabelRange {
     if (classes == 0) return !binary || (label >= 0 && label <= 1);
     return label >= 0 && label < static_cast<double>(classes) && label == std::floor(label);
   }
-  // What it is that such a label is not: "is not " and this.
+  // Ends a message about a label outside of the range: "is not " and this text.
   std::string text() const {
     if (classes == 0) return "a label of two classes, which must lie in [0, 1]";
     return str("one of ", classes, " classes, which are the whole numbers from 0 to ", classes - 1);

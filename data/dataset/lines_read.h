@@ -1,4 +1,4 @@
-// What happens while lines and records of files are read: told one by one (LineEvents), or kept
+// Events while lines and records of files are read: reported one by one (LineEvents), or kept
 // (LinesRead). A TFRecord counts as a line here.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// How many of the lines left out are told one by one; the rest are only counted.
+// How many of the lines left out are reported one by one; the rest are only counted.
 inline constexpr int kSkippedRowsTold = 20;
 
 // Called on the thread that reads, which is one of OpenOptions::offload below a prefetch().
@@ -20,11 +20,11 @@ struct LineEvents {
   // A file without a single row, good or bad, was passed over (EmptyFiles::kSkip).
   std::function<void(const std::string& path)> on_empty_file = nullptr;
   // So many more rows were left out by CsvSchema::where, or by CsvLabel::skip_unknown because their
-  // label is unknown. Rows that are read again are told again.
+  // label is unknown. Rows that are read again are reported again.
   std::function<void(std::int64_t rows)> on_filtered_rows = nullptr, on_unlabelled_rows = nullptr;
 };
 
-// What was met when the files of a dataset were read once.
+// The events of reading the files of a dataset once.
 struct LinesRead {
   std::int64_t skipped = 0;  // lines left out (OnError::kSkipAndCount)
   // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."

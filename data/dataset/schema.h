@@ -1,4 +1,4 @@
-// What the columns of a file are: CsvSchema for text, RecordSchema for flat binary records. Values
+// The columns of a file: CsvSchema for text, RecordSchema for flat binary records. They are values
 // that describe, like a Dataset; Dataset::csv() and records() check them.
 #pragma once
 #include <cstdint>
@@ -26,12 +26,12 @@ struct CsvColumn {
   // Adds a column "NAME/missing": float32 1 where the cell is empty or holds CsvSchema::unknown,
   // otherwise 0. It is a column like any other: an input of FeatureColumn::numeric(), say.
   bool missing_indicator = false;
-  // Further texts of a cell whose value nobody knows, beside CsvSchema::unknown.
+  // Further texts of a cell whose value is unknown, beside CsvSchema::unknown.
   std::vector<std::string> unknown = {};
   // The ids that the cells of a column of whole numbers may hold. Any other number is a bad cell.
   IdRange ids = {};
   // With `skip`, in files without a header: a file may lack the column, which the number of cells
-  // in its first row tells. If several columns are optional, it lacks all of them or none.
+  // in its first row shows. If several columns are optional, it lacks all of them or none.
   bool optional = false;
   // The format of an int64 column whose cells are dates (data/feature/date_format.h), such as
   // "%Y-%m-%d": the values are seconds since 1970-01-01 UTC. Empty: cells are numbers.
@@ -63,7 +63,7 @@ enum class OnError : std::uint8_t { kFail = 0, kSkipAndCount = 1 };
 
 // The policy for files without a row: no bytes, blank lines alone, or a header alone. Most of them
 // were cut short on their way, so the default is an error. kSkip is for the empty parts and the
-// _SUCCESS that Spark writes: such files are passed over and told (LineEvents::on_empty_file).
+// _SUCCESS that Spark writes: such files are passed over and reported (LineEvents::on_empty_file).
 enum class EmptyFiles : std::uint8_t { kFail = 0, kSkip = 1 };
 
 struct CsvSchema {
@@ -75,7 +75,7 @@ struct CsvSchema {
   bool header = false;
   bool trim = true;          // drop blanks and tabs around a cell
   std::string comment = "";  // lines that begin with it are skipped; empty: none
-  std::string unknown = "";  // the text of a cell whose value nobody knows, such as "?"
+  std::string unknown = "";  // the text of a cell whose value is unknown, such as "?"
   // A cell that begins with this character ends at the next one, and may hold delimiters; two of
   // them stand for one. 0: quotes are ordinary characters. A quote that is not closed makes its
   // line a bad one, and so does text behind a closing quote.
@@ -97,7 +97,7 @@ struct CsvSchema {
 };
 
 struct CsvOptions {
-  // What a line that does not fit does: it ends the run, or is counted and left out.
+  // A line that does not fit ends the run, or is counted and left out.
   OnError on_error = OnError::kFail;
   EmptyFiles empty_files = EmptyFiles::kFail;
   bool operator==(const CsvOptions&) const = default;

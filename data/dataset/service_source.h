@@ -1,5 +1,5 @@
-// What a dataset knows of the data service that its elements come from. The service itself (the
-// room service/) stands above this room: whoever opens the dataset brings it along.
+// Describes the data service that a dataset's elements come from. The service itself (the
+// room service/) stands above this room: programs pass its client as OpenElements.
 #pragma once
 #include <cstdint>
 #include <functional>

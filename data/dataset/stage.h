@@ -24,10 +24,10 @@ class Stage {
   virtual ~Stage() = default;
   // From 1 to `most` elements; none at the end, however often it is asked.
   virtual Block next(std::int64_t most) = 0;
-  // Drops up to `count` elements and tells how many: fewer only at the end.
+  // Drops up to `count` elements. Returns how many: fewer only at the end.
   virtual std::int64_t skip(std::int64_t count);
-  // Back to the beginning. `epoch` tells apart the passes that repeat() stages above have made; 0
-  // at first. Shuffles draw their orders from it.
+  // Goes back to the beginning. `epoch` is 0 at first, and differs for each pass that repeat()
+  // stages above make. Shuffles draw their orders from it.
   virtual void restart(std::uint64_t epoch) = 0;
   // Where the stage stands, the stages below included, after what it handed out.
   virtual void save(StateWriter& out) const = 0;

@@ -70,7 +70,7 @@ struct ShuffleSpec {
   std::int64_t buffer_size = 1;
   std::uint64_t seed = 0;
   bool reshuffle = true;
-  // The input pipeline's number, which tells its order from those of the others; 0 changes nothing.
+  // The input pipeline's number, which gives it an order of its own; 0 changes nothing.
   std::uint64_t pipeline = 0;
 };
 // n examples per batch; the last one may have fewer, unless it is dropped.
@@ -139,7 +139,7 @@ struct WindowSpec {
   bool drop_remainder = false;
 };
 
-// What so many replicas take one after another: pieces of each batch, or batches in turn.
+// Deals elements to so many replicas in turn: pieces of each batch, or whole batches.
 struct DealSpec {
   std::int64_t replicas = 1;
   bool cut = true;
@@ -164,14 +164,14 @@ using StageKind =
                  TakeWhileSpec, UnbatchSpec, PaddedBatchSpec, WindowSpec, GeneratorSpec,
                  HashSplitSpec, ServiceSpec>;
 
-// A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
-// it twice. `depth` also tells the shuffles of one chain apart.
+// A stage: its facts, the stages below, and the facts derived from all, kept so that they are
+// computed once. `depth` also gives each shuffle of a chain a key of its own.
 struct StageSpec {
   StageKind kind;
   std::shared_ptr<const StageSpec> input;  // nullptr: a source
   // For concatenate(), zip() and sample_from_datasets(): the datasets beside the input.
   std::vector<std::shared_ptr<const StageSpec>> others;
-  ElementSpec element;  // what it yields
+  ElementSpec element;  // the spec of its elements
   int batches = 0;      // 0: examples, 1: batches of them, 2: batches of such batches
   bool batched() const { return batches > 0; }
   std::size_t depth = 1;    // stages down to the sources, all together
@@ -204,14 +204,14 @@ ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec);
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
 ElementSpec unbatch_element(const ElementSpec& input);
 ElementSpec padded_batch_element(const ElementSpec& input, const PaddedBatchSpec& spec);
-// What a concatenation of both yields: a dimension in which they differ is unknown. `call` names
-// what wants it.
+// The element of a concatenation of both: a dimension in which they differ is unknown. Errors
+// name `call`.
 ElementSpec common_element(const ElementSpec& one, const ElementSpec& other, const char* call);
 ElementSpec zip_element(const std::vector<const ElementSpec*>& inputs);
 // For filter() and take_while(): checks that the graph gives one bool.
 void check_predicate(const ElementSpec& input, const std::vector<std::byte>& graph,
                      const char* call);
-// What every source of columns and of files checks: the number of columns and their names; the
+// Checks for every source of columns and of files: the number of columns and their names; the
 // paths. `what` names the source.
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what);
 void check_paths(const std::vector<std::string>& paths);
@@ -234,7 +234,7 @@ std::vector<std::byte> trace_map(const ElementSpec& input,
 std::vector<std::byte> trace_predicate(const ElementSpec& input,
                                        const std::function<Array(const Batch&)>& body);
 
-// What is appended to a ragged column's name for the column of its row splits.
+// The suffix of a ragged column's name that names the column of its row splits.
 inline constexpr const char* kRowSplits = "/row_splits";
 // The same for the column that says where a CSV column's cells have no value.
 inline constexpr const char* kMissing = "/missing";

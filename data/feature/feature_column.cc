@@ -1,4 +1,4 @@
-// The factories check at once, so that a wrong feature is told where the program makes it;
+// The factories check at once, so that a wrong feature fails where the program makes it;
 // check_feature() runs again when a description comes over the wire.
 #include "data/feature/feature_column.h"
 

@@ -28,7 +28,7 @@ struct NumericInput {
 // behind them (n).
 enum class Oov : std::uint8_t { kFirst = 0, kLast = 1 };
 
-// What a text is split into. A word is a run of letters, digits and non-ASCII characters. Taken are
+// Says how a text is split. A word is a run of letters, digits and non-ASCII characters. Pieces are
 // sequences of 1 to `words_max` consecutive words and, within each word enclosed in "<" and ">",
 // sequences of `characters_min` to `characters_max` consecutive characters.
 struct Ngrams {
@@ -83,11 +83,11 @@ struct FeatureColumn {
   // int64 [b] in [0, buckets): the hash of a string or integer; of a ragged column: ragged.
   static FeatureColumn hashed(std::string column, std::int64_t buckets, std::string name = "");
   // int64 [b] in [0, boundaries.size()]: how many boundaries are <= x. Named COLUMN_bucket unless
-  // told otherwise.
+  // `name` is given.
   static FeatureColumn bucketised(std::string column, std::vector<float> boundaries,
                                   std::string name = "");
   // int64 [b] in [0, buckets): a hash of the inputs together, in their order. Named A_x_B unless
-  // told otherwise.
+  // `name` is given.
   static FeatureColumn crossed(std::vector<std::string> columns, std::int64_t buckets,
                                std::string name = "");
   // The column unchanged, numbers of any shape or ragged: what the model reads as it is, or ids in
@@ -102,11 +102,11 @@ struct FeatureColumn {
                              std::string name = "");
   // int64 [b] in [0, date_part_ids(part)), of a column of dates (CsvColumn::date_format) or of any
   // other int64 column of seconds since 1970-01-01 UTC. Named COLUMN_day_of_week, COLUMN_hour or
-  // COLUMN_month unless told otherwise.
+  // COLUMN_month unless `name` is given.
   static FeatureColumn date_part(std::string column, DatePart part, std::string name = "");
 };
 
-// What can be checked of a feature without knowing its input: names, numbers, vocabularies.
+// Checks the parts of a feature that need no knowledge of its input: names, numbers, vocabularies.
 void check_feature(const FeatureColumn& feature);
 
 }  // namespace cairn

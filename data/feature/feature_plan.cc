@@ -47,7 +47,7 @@ void each_text(const RawColumn& column, Visit visit) {
   });
 }
 
-// In float64, since float32 tells no hours of the seconds since 1970 apart.
+// Computed in float64, since float32 rounds today's seconds since 1970 to multiples of 128.
 float days_between(double date, std::int64_t until) {
   return static_cast<float>((static_cast<double>(until) - date) /
                             static_cast<double>(kSecondsPerDay));

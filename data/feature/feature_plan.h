@@ -14,12 +14,12 @@
 namespace cairn {
 
 // One column of some examples. Strings are views, so that the cells of a file are never copied:
-// what they refer to must outlive the column.
+// the bytes behind them must outlive the column.
 struct RawColumn {
   DType dtype = DType::kFloat32;
   // Unless kString: [rows], or all values of a ragged column.
   Tensor values;
-  std::span<const std::string_view> text;  // kString: the same; somebody else's, who outlives this
+  std::span<const std::string_view> text;  // kString: the same; its owner outlives this column
   Tensor splits;                           // of a ragged column: int64 [rows + 1], from 0
   // Values, which of a ragged column are more or fewer than rows.
   std::size_t size() const {

@@ -29,7 +29,7 @@ inline std::uint64_t cross_hash(std::uint64_t so_far, std::uint64_t next) {
   return mix_bits(so_far * 0x9E3779B97F4A7C15ull + next);
 }
 
-// A checksum of bytes, taken eight at a time, little-endian. It tells damage, not forgery.
+// A checksum of bytes, taken eight at a time, little-endian. It detects damage, not forgery.
 // Checkpoints use CRC-32C instead (core/base/checksum.h), which other programs know as well.
 inline std::uint64_t checksum(std::span<const std::byte> bytes) {
   std::uint64_t hash = bytes.size();

@@ -24,7 +24,7 @@
 
 namespace cairn {
 
-// What a condition must know of a column that it may name.
+// The facts that a condition needs about a column that it may name.
 struct ConditionColumn {
   std::string name;
   DType dtype = DType::kFloat32;

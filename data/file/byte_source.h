@@ -14,7 +14,7 @@ namespace cairn {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Reads up to `most` bytes to `out`, and tells how many; 0 at the end.
+  // Reads up to `most` bytes to `out`. Returns how many; 0 at the end.
   //   Errors  DataLoss: the compressed data is damaged or cut short.
   virtual std::size_t read(char* out, std::size_t most) = 0;
   // Goes to byte `offset` of the decompressed file.

@@ -14,8 +14,8 @@ constexpr std::size_t kBufferBytes = 256u << 10;
 ByteWindow::ByteWindow(std::unique_ptr<ByteSource> bytes)
     : bytes_(std::move(bytes)), buffer_(kBufferBytes) {}
 
-// What is left moves to the front only when there is no room behind it, and the buffer doubles only
-// when it is full: a long record costs a few copies, and memory for what the file really holds.
+// Unpassed bytes move to the front only when there is no room behind them, and the buffer doubles
+// only when it is full: a long record costs a few copies, and memory only for bytes that are there.
 bool ByteWindow::more() {
   if (at_end_) return false;
   if (end_ == buffer_.size() && begin_ > 0) {

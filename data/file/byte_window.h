@@ -15,12 +15,12 @@ class ByteWindow {
  public:
   explicit ByteWindow(std::unique_ptr<ByteSource> bytes);
 
-  // What has been read and not passed. Valid until more(), discard() or seek().
+  // The bytes that are read and not yet passed. Valid until more(), discard() or seek().
   std::string_view view() const { return {buffer_.data() + begin_, end_ - begin_}; }
   // Reads on behind view(); false: the file has no more.
   bool more();
   void pass(std::size_t bytes) { begin_ += bytes; }  // of view()
-  // Passes so many bytes without keeping them, and tells how many there were.
+  // Passes so many bytes without keeping them. Returns how many there were: fewer at the end.
   std::uint64_t discard(std::uint64_t bytes);
   // Where view() begins, in the decompressed file.
   std::uint64_t offset() const { return base_ + begin_; }

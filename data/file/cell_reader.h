@@ -44,9 +44,9 @@ class CellReader : public FileReader {
   // faulty one always comes alone.
   //   Errors  InvalidArgument: a line is longer than 16 MB. DataLoss: a compressed file is damaged.
   virtual void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out) = 0;
-  // Goes past up to `most` records without cutting them, and tells past how many.
+  // Goes past up to `most` records without cutting them. Returns how many it passed.
   virtual std::int64_t skip(std::int64_t most) = 0;
-  // What is wrong with the record that read() found faulty last.
+  // The fault of the last record that read() found faulty.
   virtual RecordFault fault() const = 0;
 };
 

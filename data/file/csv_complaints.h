@@ -12,9 +12,9 @@ namespace cairn {
 // "mend the line, or leave such lines out with ...": ends the message about any line that ends the
 // run.
 std::string line_cure();
-// What is wrong with a quote, and how the schema would allow it.
+// The fault of a quote, and the options of the schema that would allow it.
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema);
-// What is wrong with a cell that is empty or unknown, in a column that needs a value.
+// The fault of an empty or unknown cell in a column that needs a value.
 std::string unknown_complaint(const std::string& shown);
 // A record that has no cell for such a column.
 std::string lacking_complaint();

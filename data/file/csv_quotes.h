@@ -21,7 +21,7 @@ struct QuoteFault {
   std::int64_t column = 0;  // of the quote that opens the cell, or stands within it; from 1
 };
 
-// What a look at a record found: it is whole, more bytes are needed to tell, or it is faulty.
+// Result of a look at a record: it is whole, it needs more bytes, or it is faulty.
 struct QuotedRecord {
   enum class State { kWhole, kNeedsMore, kFaulty };
   State state = State::kNeedsMore;

@@ -2,7 +2,7 @@
 // them.
 //
 // Three things are kept apart so that each stays fast or stays clear: finding where a record ends,
-// cutting it into cells, and decoding cells (data/format/csv_cells.h). Columns that nobody wants
+// cutting it into cells, and decoding cells (data/format/csv_cells.h). Columns that are not read
 // are never stored.
 //   Source  RFC 4180, with the freedoms of CsvSchema.
 #pragma once
@@ -74,7 +74,7 @@ class CsvReader final : public CellReader {
   std::vector<int> slot_of_field_;  // which column of CsvCells a field becomes; -1: none
   std::size_t fields_;
   std::vector<char> buffer_;         // kSlack bytes longer than what is read into it
-  std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet passed
+  std::size_t begin_ = 0, end_ = 0;  // the buffer's bytes that are not yet passed
   std::uint64_t base_ = 0;           // the file offset of buffer_[0]
   std::int64_t line_ = 1;
   bool saw_records_ = false;

@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// What a head says, once it fits the column.
+// The contents of a file's head, which have been found to fit the column.
 struct IdxHead {
   std::int64_t count = 0;     // examples
   std::size_t bytes = 0;      // of the head

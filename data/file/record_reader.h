@@ -7,10 +7,10 @@
 
 namespace cairn {
 
-// What is wrong with a record or with what it holds.
+// Says why a record, or a value in it, cannot be used.
 struct RecordFault {
-  std::string why;          // empty: nothing
-  std::int64_t column = 0;  // the character in the line, from 1; 0: not told
+  std::string why;          // empty: it can be used
+  std::int64_t column = 0;  // the character in the line, from 1; 0: not known
   bool damaged = false;     // the bytes are not those that were written: DataLoss
   // Where the next record begins cannot be known: the rest of the file cannot be read.
   bool rest_lost = false;
@@ -42,8 +42,8 @@ class FileReader {
 // Thread: one at a time.
 class RecordReader : public FileReader {
  public:
-  // The next record; false: the file has no more. One that nobody wants need not be checked, nor
-  // its bytes be given.
+  // Takes the next record; false: the file has no more. If it is not `wanted`, it need not be
+  // checked, and `out.bytes` may stay empty.
   //   Errors  DataLoss: a compressed file is damaged; and those of reading files. What is wrong
   //           with one record is its fault.
   virtual bool next(RawRecord& out, bool wanted) = 0;

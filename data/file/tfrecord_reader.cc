@@ -36,7 +36,7 @@ void TfRecordReader::seek(std::uint64_t offset, std::int64_t number) {
 }
 
 // A length is not used before its checksum and its bound have been verified, and the window grows
-// only by what the file holds. A record that nobody wants is passed without its checksum.
+// only by what the file holds. Without `wanted` the checksum of the record's bytes is not verified.
 bool TfRecordReader::next(RawRecord& out, bool wanted) {
   out.fault.why.clear();
   out.bytes = {};

@@ -56,7 +56,7 @@ class CellSource final : public FilesStage<CellReader> {
   // the shards at once, as many as keep the product from overflowing.
   std::int64_t skip(std::int64_t count) override {
     if (leaves_out_bad() || !filter_.keeps_all())
-      return Stage::skip(count);  // only parsing tells which lines count
+      return Stage::skip(count);  // parsing decides which lines count
     std::int64_t gone = 0;
     touch();
     while (gone < count) {
@@ -72,7 +72,7 @@ class CellSource final : public FilesStage<CellReader> {
   }
 
  private:
-  // Chooses the columns to cut: those that somebody reads.
+  // Chooses the columns to cut: those that features, the label or conditions read.
   void choose_columns() {
     const CsvSchema& schema = schema_;
     auto is_wanted = [&](const CsvColumn& column) {
@@ -101,7 +101,7 @@ class CellSource final : public FilesStage<CellReader> {
           use.ids = {{feature.buckets}, feature.padding};
     return use;
   }
-  // What a feature reads: a column, or its indicator.
+  // The input of a feature: a column, or its indicator.
   const RawColumn& raw_column(const std::string& name) const {
     if (const ColumnDecoder* column = decoder(name)) return column->decoded();
     return decoder(name.substr(0, name.size() - std::string_view(kMissing).size()))->missing();
@@ -112,7 +112,7 @@ class CellSource final : public FilesStage<CellReader> {
     return nullptr;
   }
 
-  // Goes past `count` records, and tells past how many.
+  // Goes past `count` records. Returns how many there were: fewer at the end.
   std::int64_t pass(std::int64_t count) {
     std::int64_t gone = 0;
     while (gone < count && reader()) {
@@ -163,14 +163,14 @@ class CellSource final : public FilesStage<CellReader> {
     }
   }
   // A row counts once, however many of its cells are bad; the first one in the order of the columns
-  // is the one that is told.
+  // is the one that is reported.
   void drop_bad_rows() {
     std::sort(bad_.begin(), bad_.end(), [](auto a, auto b) {
       return std::pair(a.row, a.column) < std::pair(b.row, b.column);
     });
     std::vector<bool> unwanted(cells_.rows.size());
     for (const BadCell& bad : bad_) {
-      if (unwanted[bad.row]) continue;  // its first bad cell was told
+      if (unwanted[bad.row]) continue;  // its first bad cell was reported
       unwanted[bad.row] = true;
       refuse_cell(bad);
     }

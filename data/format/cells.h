@@ -1,4 +1,4 @@
-// What formats have in common whose records are cells of text, as CsvSchema describes them.
+// Helpers of all formats whose records are cells of text, as CsvSchema describes them.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// CountedStage: what sources have in common whose files tell how many examples they hold, so that
+// CountedStage: the base of sources whose files say how many examples they hold, so that
 // any example is found by multiplication: skipping and resuming read nothing.
 #pragma once
 #include <algorithm>

@@ -15,7 +15,7 @@ constexpr std::int64_t kKaggleRows[kCriteoIds] = {
     1460, 583,   10131227, 2202608, 305,  24,   12517, 633,     3,  93145, 5683,   8351593, 3194,
     27,   14992, 5461306,  10,      5652, 2173, 4,     7046547, 18, 15,    286181, 105,     142572};
 // How much of the logit's deviation comes from the counts, from the ids one by one, and from pairs
-// of ids. Pairs have the largest part, so that a model which learns interactions can be told from
+// of ids. Pairs have the largest part, so that a model which learns interactions beats
 // one that does not.
 constexpr float kCountWeight = 0.15f, kIdEffect = 0.25f, kPairEffect = 0.6f;
 constexpr float kBias = -1.3f;

@@ -126,8 +126,8 @@ ElementSpec CsvFiles::element() const {
   return element_of_cells(schema);
 }
 
-// Where a header names the columns no file needs to have them all, but those that are read; else
-// the number of cells tells whether one is there.
+// If a header names the columns, a file needs only those that are read; otherwise the number of
+// cells shows whether the column is there.
 FileSourcePtr CsvFiles::without_column(const std::string& column) const {
   if (schema.header || schema.last_takes_rest) return nullptr;
   return changed([&](CsvFiles& copy) {

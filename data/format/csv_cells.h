@@ -41,7 +41,7 @@ class ColumnDecoder {
   // added to `bad` with `place` as their column; their values are then undefined, so that the
   // caller must drop those rows and decode again.
   void decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
-  // What decode() found. Text refers to the cells, and is valid as long as they are.
+  // The result of decode(). Text refers to the cells, and is valid as long as they are.
   const RawColumn& decoded() const { return decoded_; }
   // For a column with a missing_indicator: 1 where a cell has no value, otherwise 0.
   const RawColumn& missing() const { return missing_; }

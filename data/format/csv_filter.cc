@@ -21,7 +21,7 @@ std::vector<ConditionColumn> condition_columns(const CsvSchema& schema) {
   return columns;
 }
 
-// The label comes last: a row that `where` leaves out is not told as one whose label is unknown.
+// The label comes last: a row that `where` leaves out must not also count as unlabelled.
 CsvFilter::CsvFilter(const CsvSchema& schema) : schema_(schema) {
   const std::vector<ConditionColumn> columns = condition_columns(schema);
   for (const std::string& text : schema.where) tests_.push_back({RowCondition(text, columns)});

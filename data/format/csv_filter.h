@@ -12,7 +12,7 @@
 
 namespace cairn {
 
-// Whether nobody knows the value of such a cell: it is empty, or one of the texts that say so.
+// Whether the value of such a cell is unknown: it is empty, or one of the texts that say so.
 bool is_unknown(std::string_view cell, const CsvSchema& schema, const CsvColumn& column);
 
 // The columns that conditions may name, and what they are.
@@ -28,9 +28,9 @@ class CsvFilter {
 
   bool keeps_all() const { return tests_.empty(); }
   bool reads(const std::string& column) const;
-  // Tells where cells are: `wanted` are the places in the schema of CsvCells' columns.
+  // Sets where cells are: `wanted` are the places in the schema of CsvCells' columns.
   void place(const std::vector<std::size_t>& wanted);
-  // Removes the rows that are not to be read, and tells of them.
+  // Removes the rows that are not to be read, and reports their numbers to `events`.
   void apply(CsvCells& cells, const LineEvents& events);
 
  private:

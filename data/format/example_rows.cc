@@ -275,7 +275,7 @@ class ExampleRows final : public RowDecoder {
   }
 
  private:
-  // The label's range is told of all its numbers.
+  // For the label, finiteness is left to the later check of its range.
   bool add_to(std::size_t place, std::string& why) {
     Column& column = columns_[place];
     if (!column.add(why)) return false;

@@ -56,7 +56,7 @@ class ObjectCells {
   }
   // A column without a value has a cell without data.
   const std::vector<std::string_view>& cells() const { return cells_; }
-  // What is wrong with the values; empty: nothing.
+  // Why the values cannot be used; empty: they can.
   const RecordFault& fault() const { return fault_; }
 
   // ---- the parser's events ----

@@ -28,7 +28,7 @@ class ProtoFields {
       case Wire::kFixed32: return take(4);
       case Wire::kBytes: return varint(at_, end_, number_) ? take(number_) : fail();
     }
-    return fail();  // groups, which nobody writes any more, and what is no wire type
+    return fail();  // groups, a wire type out of use, and numbers that are no wire type
   }
   bool broken() const { return broken_; }
 

@@ -180,8 +180,8 @@ class RecordsSource final : public CountedStage {
                        str(values[i], " is not a finite number")});
   }
 
-  // Tells of the bad ones among the `rows` in the buffer, and moves the others together. How many
-  // those are.
+  // Reports the bad ones among the `rows` in the buffer, and moves the others together. Returns how
+  // many others there are.
   std::int64_t leave_out(const std::vector<BadRecord>& bad, std::int64_t rows) {
     auto next = bad.begin();
     char* to = buffer_.data();
@@ -207,7 +207,7 @@ class RecordsSource final : public CountedStage {
     ++told_;
     events_.on_skipped_row(message);
   }
-  // A file may be shortened by somebody else after its size was taken.
+  // Another program may shorten a file after its size was taken.
   void read(std::int64_t rows) {
     const std::string& path = records_.paths[file()];
     if (!bytes_) bytes_ = open_plain_bytes(path);
@@ -241,7 +241,7 @@ void refuse_compressed(const std::string& path) {
         str(path, " is compressed, and records are read as they lie: decompress it first"));
 }
 
-// A file that does not hold whole records has another schema or was cut short. Both are told when
+// A file that does not hold whole records has another schema or was cut short. Both fail when
 // the dataset is opened, and not when the last record is met.
 std::int64_t count_of(const std::string& path, std::int64_t record) {
   const auto bytes = static_cast<std::int64_t>(file_bytes(path));

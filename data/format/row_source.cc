@@ -33,7 +33,7 @@ class RowSource final : public FilesStage<RecordReader> {
     return Block::packed(layout_, size, rows.take());
   }
 
-  // Skips records without decoding them, unless only that tells which ones count.
+  // Skips records without decoding them, unless decoding decides which ones count.
   std::int64_t skip(std::int64_t count) override {
     if (leaves_out_bad()) return Stage::skip(count);
     std::int64_t gone = 0;

@@ -36,7 +36,7 @@ struct RowSourceParts {
   FilesRules files;
   std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
   std::unique_ptr<RowDecoder> rows;  // may refer to the schema of the request's stage
-  const char* record = "line";       // what a record is called
+  const char* record = "line";       // a record's name in messages
 };
 
 StagePtr make_row_source(RowSourceParts parts, SourceRequest request);

@@ -1,4 +1,4 @@
-// What the readers and writers of a description share: lists and texts, bounded before they are
+// Helpers for the readers and writers of a description: lists and texts are bounded before they are
 // copied.
 #pragma once
 #include <capnp/list.h>

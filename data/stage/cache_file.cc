@@ -8,7 +8,7 @@
 //
 // The table comes last because it is known last, and a reader begins with the tail. A file takes
 // its final name only when it is complete and synced, so one that has the name and does not fit was
-// damaged later; its checksums tell.
+// damaged later; its checksums show that.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,7 +124,7 @@ class FileCache final : public CacheStore {
       fail(path_, "read");
     }
   }
-  // An unfinished file is of no use to anybody: it has no table.
+  // An unfinished file is of no use: it has no table.
   ~FileCache() override {
     if (!complete() && file_) ::unlink(file_->path().c_str());
   }

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// What a tensor costs beside its values, roughly: its object, its dimensions and the owner of its
+// A tensor's cost beside its values, roughly: its object, its dimensions and the owner of its
 // buffer. Small elements cost mostly that, so that a bound which counted values alone would be
 // exceeded many times.
 constexpr std::size_t kTensorBytes = sizeof(Tensor) + 96;

@@ -30,11 +30,11 @@ class CacheStore {
   Block read(std::int64_t place, std::int64_t most);
 
  protected:
-  // What a store of one kind does. Groups are put once, in order, and then only read.
+  // Each kind of store implements these. Groups are put once, in order, and then only read.
   virtual void put(Block group) = 0;                // becomes group number groups()
   virtual const Block& get(std::size_t group) = 0;  // valid until the next call
   virtual void seal() {}                            // every group was put
-  // For a file that was found complete: what constructors call.
+  // Constructors call this for a file that was found complete.
   void set_complete(std::vector<std::int64_t> starts, std::int64_t size);
   std::size_t groups() const { return starts_.size(); }
   const std::vector<std::int64_t>& starts() const { return starts_; }

@@ -110,7 +110,7 @@ struct Count {
     return least;
   }
   // The pass over the input only asks whether it ends, so its events are dropped: the pass over all
-  // stages tells them.
+  // stages reports them.
   std::int64_t read() {
     LinesRead untold;
     const bool is_infinite = count_stage(spec->input, untold) == kInfiniteCardinality;

@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-// In front of the message: magic, version, and a checksum of the message, so that what was damaged
-// on the way is told apart from what was wrong from the start.
+// In front of the message: magic, version, and a checksum of the message, so that damage
+// on the way is distinguished from a description that was wrong from the start.
 constexpr char kMagic[8] = {'C', 'A', 'I', 'R', 'N', 'D', 'S', '\0'};
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 24;

@@ -15,7 +15,7 @@ class FilterStage final : public StageOver {
   FilterStage(StagePtr input, const std::vector<std::byte>& graph, bool keep)
       : StageOver(std::move(input)), keep_(keep), plan_(make_plan(parse_graph(graph), {})) {}
 
-  // What was taken from below either goes on or is left out for good, so the state stays exact.
+  // An element taken from below either goes on or is left out for good, so the state stays exact.
   // After the first element that ends a take_while() it does not matter what was taken.
   Block next(std::int64_t most) override {
     while (!ended_) {

@@ -155,7 +155,7 @@ void check(const Dataset& dataset, const FitRequest& request) {
                                      "; give it a string or integer dtype, or bucketise it"));
 }
 
-// Nearly always the file is empty or every line was left out, so both are told.
+// Nearly always the file is empty or every line was left out, so the message has both.
 [[noreturn]] void refuse_no_examples(const LinesRead& lines) {
   std::string why;
   for (const auto& path : lines.empty_files)

@@ -1,4 +1,4 @@
-// What feature columns need to know about the data, found by reading it once.
+// fit() finds the facts about the data that feature columns need, by reading it once.
 //
 //     Fit found = fit(train, {.numeric = {{"age"}, {"hours"}}, .vocabularies = {"occupation"}});
 //     std::vector columns = {FeatureColumn::numeric(found.numeric),

@@ -25,7 +25,7 @@ class MapFunction {
   Mapped run(const Block& block, Workspace& workspace) const;
 
  private:
-  const bool pack_;  // what it makes travels packed
+  const bool pack_;  // its results travel packed
   const std::int64_t at_once_;
   const std::shared_ptr<const BlockLayout> layout_;
   const std::shared_ptr<const Plan> plan_;

@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-// A source makes as many elements as it is asked for before anybody counts their bytes, so it is
+// A source makes as many elements as it is asked for before their bytes are counted, so it is
 // asked for a limited number at a time: a batch of 2^31 elements then ends with an error and not
 // with the machine's memory.
 constexpr std::int64_t kAtOnce = 1 << 16;

@@ -114,7 +114,7 @@ struct OpenOver {
   StagePtr operator()(const ZipSpec&) { return make_zip_stage(inputs(), spec->element); }
   StagePtr operator()(const SampleSpec& sample) { return make_sample_stage(inputs(), sample); }
   // The others are read within whatever reads the input, and read nothing ahead themselves. Their
-  // shuffles are told apart from the input's.
+  // shuffles have other keys than the input's.
   std::vector<StagePtr> inputs() {
     OpenOptions without_offload = options;
     without_offload.offload = nullptr;
@@ -149,8 +149,8 @@ bool prefetches_above(const Chain& chain, std::size_t at) {
   return false;
 }
 
-// Opens the stages from `at` up over `stage`. `salt` tells the shuffles of one file from those of
-// another. A shuffle's own key is its depth, so that two shuffles of one chain with one seed
+// Opens the stages from `at` up over `stage`. `salt` gives the shuffles of each file orders of
+// their own. A shuffle's own key is its depth, so that two shuffles of one chain with one seed
 // differ.
 StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const OpenOptions& options,
                    std::uint64_t salt = 0) {

@@ -31,7 +31,7 @@ struct MapItem {
 };
 using MapItemPtr = std::shared_ptr<MapItem>;
 
-// What the stage and its jobs share.
+// Shared by the stage and its jobs.
 struct MapCalls {
   MapCalls(const StageSpec& spec, std::size_t lanes) : function(spec), at_work(lanes) {}
   const MapFunction function;
@@ -137,7 +137,7 @@ class ParallelMapStage final : public StageOver {
   std::size_t items_max() const { return static_cast<std::size_t>(2 * calls_); }
 
   // Divides the requested examples evenly among the calls. With larger items, a single example of
-  // a costly function would have to wait for hundreds that nobody has asked for.
+  // a costly function would have to wait for hundreds that were not requested.
   void read_ahead(std::int64_t most) {
     const std::int64_t share = (most - 1) / calls_ + 1;
     most_ = std::max(most_, std::min(share, shared_->function.at_once()));

@@ -45,7 +45,7 @@ Dataset read_tensors(pipeline::Tensors::Reader in) {
   return Dataset::from_tensor_slices(std::move(columns), read_text(in.getLabel()));
 }
 
-// What a fingerprint can know of code: serialize() refuses it.
+// Reached for fingerprints only, which know code by its columns: serialize() refuses it.
 void write_kind(pipeline::Stage::Builder stage, const GeneratorSpec& spec) {
   stage.setGenerator(spec.columns);
 }
@@ -137,7 +137,7 @@ void write_kind(pipeline::Stage::Builder stage, const WindowSpec& spec) {
   out.setStride(spec.stride);
   out.setDropRemainder(spec.drop_remainder);
 }
-// What the others are, write_others() writes.
+// The other inputs are written by write_others().
 void write_kind(pipeline::Stage::Builder, const ConcatenateSpec&) {}
 void write_kind(pipeline::Stage::Builder, const ZipSpec&) {}
 void write_kind(pipeline::Stage::Builder stage, const SampleSpec& spec) {
@@ -174,7 +174,7 @@ void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
   write_description(out.initDataset(), stages_of(spec.dataset));
 }
 
-// What mode and compression mean is verified where the service is.
+// The values of mode and compression are verified where the service is.
 Dataset read_service(pipeline::Service::Reader in) {
   ServiceSource source;
   source.dispatcher = read_text(in.getDispatcher());

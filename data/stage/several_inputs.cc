@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// What they share: the states of all inputs lie one after another, each with its length.
+// In a state, those of all inputs lie one after another, each with its length.
 class StageOverSeveral : public Stage {
  public:
   explicit StageOverSeveral(std::vector<StagePtr> inputs) : inputs_(std::move(inputs)) {}
@@ -75,8 +75,8 @@ class ConcatenateStage final : public StageOverSeveral {
   std::size_t at_ = 0;  // the input that is read
 };
 
-// The others are asked for as many elements as the first one gave. Where one gives fewer, the data
-// ends there, and what the inputs before it gave beyond is nobody's.
+// The others are asked for as many elements as the first one gave. If one gives fewer, the data
+// ends there, and the surplus of the inputs before it is dropped.
 class ZipStage final : public StageOverSeveral {
  public:
   ZipStage(std::vector<StagePtr> inputs, const ElementSpec& element)

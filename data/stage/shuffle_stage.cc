@@ -65,8 +65,8 @@ class ShuffleStage final : public StageOver {
   }
 
  private:
-  // Pipelines that read the same data must not read it in the same order. They are told apart by
-  // their own numbers, not by the lane that reads, so that an element taken again elsewhere is the
+  // Pipelines that read the same data must not read it in the same order. The order depends on
+  // their own numbers, not on the lane that reads, so that an element taken again elsewhere is the
   // same one.
   static std::uint64_t key_of(const ShuffleSpec& spec, std::uint64_t salt) {
     const std::uint64_t key = random_key(spec.seed, salt);

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// So that a place tells nothing of the bucket that a hashed feature puts the value in.
+// Makes a value's place independent of the bucket that a hashed feature puts it in.
 constexpr std::uint64_t kOfSplits = 0x73706C6974;
 
 double place_of(std::string_view text) {
@@ -45,7 +45,7 @@ class HashSplitStage final : public StageOver {
         split_(std::get<HashSplitSpec>(spec.kind)),
         column_(spec.element.find(split_.column)) {}
 
-  // What was taken from below either goes on or is left out for good, so the state stays exact.
+  // An element taken from below either goes on or is left out for good, so the state stays exact.
   Block next(std::int64_t most) override {
     for (;;) {
       Block block = input_->next(most);

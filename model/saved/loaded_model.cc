@@ -73,7 +73,7 @@ LoadedModel LoadedModel::load(const std::string& folder, const std::string& devi
 
 const SavedModel& LoadedModel::about() const { return state_->model; }
 
-// Told as an evaluation is: no step of training, and random numbers of its own each time.
+// Runs in an evaluation's context: no step of training, and random numbers of its own each time.
 std::vector<Tensor> LoadedModel::predict(const Element& batch) {
   verify_batch(state_->model.input, batch);
   StepContext step;

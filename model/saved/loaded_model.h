@@ -20,7 +20,7 @@ namespace cairn {
 struct PredictOptions {
   // Examples at once, of data that is not in batches; unset: 1024. InvalidArgument beside batches.
   std::optional<std::int64_t> batch = {};
-  LineEvents line_events = {};   // what is met in its files
+  LineEvents line_events = {};   // of reading its files
   Pipes pipes = Pipes::kRefuse;  // the data is read once, so that it may come from a pipe
 };
 

@@ -19,7 +19,7 @@ Dataset over_files(const Dataset& examples, std::vector<std::string> files);
 // The same source with another way to treat bad lines or records. Sources that have no such choice
 // stay as they are.
 Dataset with_on_error(const Dataset& source, OnError on_error);
-// What its stages make of `raw`.
+// The stages of `examples` over `raw`, which replaces their source.
 //   Errors  those of the calls of Dataset: other columns.
 Dataset prepared(const Dataset& examples, const Dataset& raw);
 

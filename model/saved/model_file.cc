@@ -114,7 +114,7 @@ std::vector<ColumnSpec> columns_of(const Json& list) {
   return columns;
 }
 
-// What rows have that the weights lack.
+// The initial values of rows that the weights lack.
 Json json_of(const Initializer& initializer) {
   Json json = {{"kind", static_cast<int>(initializer.kind)},
                {"a", initializer.a},

@@ -18,7 +18,7 @@ inline constexpr const char* kWeightsFolder = "weights";  // a checkpoint
 
 // The text of model.json in `model.folder`, where all other files are there already.
 std::string model_text(const SavedModel& model);
-// What that file says, it and all other files compared with their checksums; without `examples`,
+// Reads that file, after comparing it and all others with their checksums; without `examples`,
 // which is a file of its own.
 //   Errors  as read_saved_model().
 SavedModel read_model_file(const std::string& folder);

@@ -16,7 +16,7 @@ namespace cairn {
 TemporaryFolder::~TemporaryFolder() {
   try {
     system_disk().remove_tree(path_);
-  } catch (const Error&) {  // its name tells what it is
+  } catch (const Error&) {  // its name shows that it is temporary
   }
 }
 

@@ -26,7 +26,7 @@ std::vector<std::size_t> key_order(const std::vector<VariableSpec>& variables) {
   return order;
 }
 
-// What the checkpoint says of the variable, less its optimizer.
+// The checkpoint's entry of the variable, without the optimizer's slots.
 storage::VariableInfo info_without_slots(const storage::Manifest& manifest,
                                          const VariableSpec& wanted, const std::string& from) {
   const auto found =

@@ -119,8 +119,8 @@ void take_over(const std::string& from, const std::string& to,
     if (entry.symlink_status().type() == fs::file_type::directory) sync_folder(entry.path());
 }
 
-// The checksums are those of the files that had one. What else somebody has put into the folder
-// stays there, and may change later.
+// The checksums are those of the files that had one. Other files that were put into the folder
+// stay there, and may change later.
 void write_beside(SavedModel& model, const Graph& graph, const std::string& from,
                   const std::string& to) {
   Disk& disk = system_disk();

@@ -17,7 +17,7 @@ namespace {
 
 // ---- the graph ----
 
-// As the first replica of this process records it: it reads its own copies, and meets nobody.
+// Recorded on the first replica of this process: it reads its own copies, without any exchange.
 ConcreteFunction traced(Strategy& strategy, const Function& predict, const ElementSpec& input) {
   const Scope cross = strategy.scope();
   const ReplicaContext replica(strategy, 0);

@@ -34,7 +34,7 @@ struct SaveModelOptions {
   std::string checkpoint = "";
 };
 
-// What a model's folder says of it.
+// The description of a model that its folder holds.
 struct SavedModel {
   std::string folder;
   std::string name;
@@ -70,7 +70,7 @@ std::string signature_text(const SavedModel& model);
 SavedModel save_model(Strategy& strategy, const Function& predict, const ElementSpec& input,
                       const SaveModelOptions& options, const std::string& folder);
 
-// What the model in `folder` says, every byte of it compared with its checksum first.
+// Reads the description of the model in `folder`, whose files are first verified by checksum.
 //   Errors  NotFound: there is no model. DataLoss, naming the file: it is missing, or not as it was
 //           written. Unimplemented: another version of the format; names both.
 //   Thread  any that may block on files.

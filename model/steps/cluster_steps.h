@@ -15,7 +15,7 @@ namespace cairn {
 class ClusterSteps final : public StepRunner {
  public:
   // The strategy outlives it. `interrupted`: the number of the signal that asks for the end, 0
-  // without one; null: nobody asks.
+  // without one; null: no signal asks.
   explicit ClusterSteps(ParameterServerStrategy& strategy,
                         const std::atomic<int>* interrupted = nullptr);
 

@@ -24,7 +24,7 @@ LocalSteps::LocalSteps(LocalStrategy& strategy, const std::atomic<int>* interrup
       started_(system_clock().now()),
       saved_at_(started_) {}
 
-// What this process adds to a sum over the group: its first replica has it, its others zeros.
+// This process's addend to a sum over the group: its first replica has it, its others zeros.
 PerReplica LocalSteps::own_value(const std::vector<float>& values) const {
   const Shape shape{static_cast<std::int64_t>(values.size())};
   const int here = strategy_.num_replicas_in_sync() / group_->num_workers();
@@ -147,8 +147,8 @@ std::vector<CollectiveCounts> LocalSteps::collectives() const {
   return several == nullptr ? std::vector<CollectiveCounts>() : several->collective_counts();
 }
 
-// As whole numbers, which a group gathers without loss. One that has lost a member by now has told
-// its outcome already: what this process knows is enough.
+// As whole numbers, which a group gathers without loss. If the group has lost a member by
+// now, the run's outcome is known already, and the counts of this process are enough.
 std::vector<CollectiveCounts> LocalSteps::all_collectives() {
   const std::vector<CollectiveCounts> own = collectives();
   if (group_ == nullptr || own.empty()) return own;

@@ -6,7 +6,7 @@
 //              that the chief's clock says to save) travels with the loss, so that it costs no
 //              message.
 //   Saves      between two steps, which wait for them: nothing else runs here.
-//   Errors     of a save that was not asked for: counted and told, as under parameter servers.
+//   Errors     of a save that was not asked for: kept in stats(), as under parameter servers.
 #pragma once
 #include <atomic>
 

@@ -1,5 +1,5 @@
-// What a training loop asks of a strategy's kind: the StepRunner that fits it, and who writes
-// files.
+// Answers by a strategy's kind for a training loop: the StepRunner that fits it, and the process
+// that writes files.
 #pragma once
 #include <memory>
 

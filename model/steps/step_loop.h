@@ -1,4 +1,4 @@
-// StepLoop: takes a number of steps with a StepRunner, as many of them at once as keep everybody
+// StepLoop: takes a number of steps with a StepRunner, as many of them at once as keep all workers
 // busy. The one loop under Model::fit(), evaluate() and `cairn train`.
 //
 //   Bound        so many steps are under way, begun and not ended, as the loop was made for.
@@ -27,7 +27,7 @@ class StepLoop {
     std::int64_t steps = 1;
     StepResult result;
   };
-  // What the steps are, and what becomes of them.
+  // Makes the calls, and takes their results.
   struct Program {
     // Begins the next call; `left`: the steps that are still to be begun.
     std::function<Call(std::int64_t left)> begin;
@@ -41,7 +41,7 @@ class StepLoop {
     // Takes the error of a step whose loss was not finite, after which the loop ends in order with
     // everything abandoned. Empty: it is an error as any other.
     std::function<void(const NotFiniteError& error)> not_finite = {};
-    bool obeys_stop = false;  // `cairn stop` ends the loop; else it says that nobody obeys
+    bool obeys_stop = false;  // `cairn stop` ends the loop; else that command fails
   };
   enum class End : std::uint8_t { kAllTaken, kStopped, kInterrupted, kNotFinite };
 

@@ -26,8 +26,8 @@
 
 namespace cairn {
 
-// What a step returned, or will return: of one that is computed in several shares, the sum of what
-// they return, float32 each.
+// The values that a step returned, or will return. If a step is computed in several shares, they
+// are the sums of the shares' values, float32 each.
 class StepResult {
  public:
   explicit StepResult(std::vector<RemoteValue> shares) : shares_(std::move(shares)) {}
@@ -46,12 +46,12 @@ class StepResult {
 
 class StepRunner {
  public:
-  // What stands for a dataset of this runner.
+  // A dataset of this runner.
   using Data = std::shared_ptr<const IteratorSource>;
   virtual ~StepRunner() = default;
 
   virtual Strategy& strategy() = 0;
-  // A number of steps that may be scheduled and not have ended: enough to keep everybody busy.
+  // A number of steps that may be scheduled and not have ended: enough to keep all workers busy.
   virtual std::int64_t steps_ahead() const = 0;
   // How many runs of the step's function one step is made of. Each has its share of the batch, and
   // their gradients and losses add up.
@@ -69,7 +69,7 @@ class StepRunner {
   // Batches of which each goes to one run. `name`: in checkpoints.
   virtual Data test_data(const Dataset& batches, const std::string& name) = 0;
   // Whether checkpoints hold where training_data() stands. If not, it is made again to go on, with
-  // what was taken left out.
+  // the elements left out that were taken before.
   virtual bool keeps_positions() const = 0;
 
   // Makes the variables of a step without running it, where that is possible; else false, and the
@@ -92,7 +92,7 @@ class StepRunner {
                        const TakeOutputs& take) = 0;
   // Raises the error for which results were cancelled, if there is one.
   virtual void raise_failure() = 0;
-  // What has not begun is not begun any more; waits for the rest.
+  // Cancels the runs that have not begun, and waits for the rest.
   //   Errors  the first of the rest.
   virtual void abandon() = 0;
 
@@ -108,7 +108,7 @@ class StepRunner {
   // Nothing where there is none.
   virtual void set_program_status(const std::string&) {}
 
-  // What collective calls have come to, of each replica in this process; empty: there are none.
+  // The counts of collective calls of each replica in this process; empty: there are none.
   virtual std::vector<CollectiveCounts> collectives() const = 0;
   // The same of all replicas in sync, in their order: asked by all processes, at the end.
   virtual std::vector<CollectiveCounts> all_collectives() = 0;

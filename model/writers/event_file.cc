@@ -96,8 +96,8 @@ std::string histogram_tensor(const std::vector<double>& counts, const Extent& ex
 
 }  // namespace
 
-// A session's START, in TensorBoard's eyes: at the second one of a folder it drops what had been
-// told of that step and later ones. So the first file has one as well.
+// A session's START, in TensorBoard's eyes: at the second one of a folder it drops the
+// earlier events of that step and later ones. So the first file has one as well.
 EventFile::EventFile(const std::string& folder, std::int64_t first_step, const Clock& clock)
     : clock_(clock), file_(new_file(folder, clock.wall_microseconds() / 1'000'000)) {
   add(0, kEventFileVersion, "brain.Event:2");

@@ -1,4 +1,4 @@
-// EventFile: what a training run tells TensorBoard: scalars, histograms, texts and the graph, in
+// EventFile: a training run's events for TensorBoard: scalars, histograms, texts and the graph, in
 // the format of tf.summary.
 //
 //     EventFile events("logs/run1/train");
@@ -34,9 +34,9 @@ class AppendedFile;  // core/disk/appended_file.h
 //   Thread  one; calls may block.
 class EventFile {
  public:
-  // Makes the folder if it is missing, and a new file in it. TensorBoard drops what earlier files
-  // of the folder told of `first_step` and later ones: a run that goes on gives the step with
-  // which it does.
+  // Makes the folder if it is missing, and a new file in it. TensorBoard drops the events of
+  // `first_step` and later ones in earlier files of the folder: a run that goes on passes the step
+  // with which it does.
   //   Errors  PermissionDenied, and others of the disk.
   explicit EventFile(const std::string& folder, std::int64_t first_step = 0,
                      const Clock& clock = system_clock());

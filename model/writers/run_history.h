@@ -1,13 +1,13 @@
-// RunHistory: what a run tells of itself on the way, kept in its folder for `cairn plot` and other
-// programs: history.jsonl, an object of JSON per line.
+// RunHistory: a run's reports of its progress, kept in its folder for `cairn plot` and other
+// programs: history.jsonl, one JSON object per line.
 //
 //     {"kind":"start","step":0}
 //     {"kind":"step","step":400,"seconds":1.02,"loss":0.41,"examples_per_s":98000,"staleness":1.7}
 //     {"kind":"evaluation","step":500,"data":"test","metrics":{"auc":0.91}}
 //
 // A number that is not known, or is not finite, is null. A run that is taken up again in the same
-// folder goes on in the same file, behind another "start": what is told above its step before it
-// was not kept, and is told again.
+// folder goes on in the same file, behind another "start": earlier lines of later steps than its
+// step are void, and those steps are reported again.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// How often a run tells of itself, and the rate that it tells.
+// RunPace: how often a run reports its progress. ExamplesRate: the rate that it reports.
 //   Thread  one.
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cairn {
 class RunPace {
  public:
   explicit RunPace(const Clock& clock = system_clock());
-  // Whether it is time to tell again.
+  // Whether the next report is due.
   bool due() const;
   void told() { last_at_ = clock_.now(); }
 

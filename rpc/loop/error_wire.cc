@@ -12,7 +12,7 @@ namespace {
 // <pipeline> <bytes of task> ...", of a value that is not finite "{cairn <code + 64> ..."
 constexpr std::string_view kMark = "{cairn ";
 constexpr unsigned kInput = 32, kNotFinite = 64;
-// what Cap'n Proto puts before a text at each hop
+// the prefix that Cap'n Proto puts before a text at each hop
 constexpr std::string_view kRemote = "remote exception: ";
 constexpr std::string_view kTooLarge = "larger than our single-message size limit";
 constexpr std::string_view kTooLargeHere = "message exceeds the receive limit";

@@ -42,7 +42,7 @@ inline constexpr std::uint32_t kControlEndpoint = 0;  // endpoint 1 + i is shard
 struct Hello {
   std::string cluster;             // both sides must be started with the same
   std::uint64_t session = 0;       // the coordinator's; 0: none known yet
-  Role role = Role::kTool;         // who dials
+  Role role = Role::kTool;         // the role of the process that dials
   std::uint32_t task = 0;          // its index
   ProcessIncarnation incarnation;  // new at each start of the process
   std::uint32_t endpoint = kControlEndpoint;
@@ -55,7 +55,7 @@ struct HelloReply {
   Code code = Code::kFailedPrecondition;  // of a refusal: the error that the dialler raises
   std::string reason;                     // of a refusal: names both sides
   std::uint64_t session = 0;
-  Role role = Role::kTool;  // who answers
+  Role role = Role::kTool;  // the role of the process that answers
   std::uint32_t task = 0;
   ProcessIncarnation incarnation;
   std::uint32_t endpoints = 0;  // how many the acceptor has, the control endpoint included

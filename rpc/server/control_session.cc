@@ -42,7 +42,7 @@ kj::Promise<void> ControlSession::ping(PingContext context) {
   });
 }
 
-// Anybody who passed the greeting may ask, which is how `cairn status` looks at a task.
+// Any peer that passed the greeting may ask, which is how `cairn status` looks at a task.
 kj::Promise<void> ControlSession::status(StatusContext context) {
   return at_once([&] { context.initResults().setJson(hooks_->status_json()); });
 }

@@ -26,9 +26,9 @@
 // takes another one than ThreadOps for the bits: those of a ring between processes, or the smaller
 // rounding error of pairs.
 //
-//   What they do not touch  Rows (sparse gradients) and the changes of variables by aggregation are
-//                           added in the order of replicas under all of them, as is what
-//                           Strategy::reduce() adds of values at hand.
+//   Not theirs  Rows (sparse gradients), changes of variables by aggregation, and values at hand in
+//               Strategy::reduce(): whatever the choice here, these are added in the order of
+//               replicas.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -59,8 +59,8 @@ class CrossDeviceOps {
 //   Errors  InvalidArgument: another name.
 std::shared_ptr<CrossDeviceOps> cross_device_ops_of(std::string_view name);
 
-// What strategies use unless told otherwise: values are summed where they lie. In the host's memory
-// the replicas' threads do it themselves, in the order of replicas; on devices that can do it, the
+// The default of the strategies: values are summed where they lie. In the host's memory the
+// replicas' threads do it themselves, in the order of replicas; on devices that can do it, the
 // devices (core/kernels/device_group.h), in an order of theirs.
 class ThreadOps final : public CrossDeviceOps {
  public:

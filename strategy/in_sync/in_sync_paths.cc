@@ -17,8 +17,8 @@ namespace {
 
 bool within_trace() { return TraceContext::current() != nullptr; }
 
-// What the next step of this kind will take from its datasets. They are read by the replica that
-// first comes to it, and each has its part sent to its device.
+// The elements that the next step of this kind will take from its datasets. The replica that comes
+// to it first reads them for all; each then has its part sent to its device.
 class NextOfReplicas {
  public:
   struct From {
@@ -202,7 +202,7 @@ std::vector<InSyncStrategy::StepOutputs> InSyncStrategy::InStep::run_together(
 
 // ---- recording a function that all replicas run ----
 
-// Values at hand are all here, whoever has them.
+// Outside a trace all values of a PerReplica are at hand, whichever replica has them.
 std::vector<Array> InSyncStrategy::InStep::replicas_here(const PerReplica& value) const {
   if (!within_trace()) return strategy_.LocalStrategy::replicas_here(value);
   return {value.of_replica(static_cast<std::size_t>(recording_.part_here("reduce")))};
@@ -256,8 +256,8 @@ ReplicaPieces InSyncStrategy::InStep::pieces_here(const Dataset& dataset,
   return pieces_of_worker(dataset, options.auto_shard_policy, options.batch_splitter, share());
 }
 
-// What all processes read alike is cut as it comes, so that its place in a checkpoint is that of
-// any number of replicas.
+// If all processes read the same batches, each cuts them as they come, so that the position in a
+// checkpoint fits any number of replicas.
 std::shared_ptr<const IteratorSource> InSyncStrategy::InStep::iterator_of(
     const DistributedDataset& distributed) {
   const bool alone = local_ == replicas_;

@@ -19,7 +19,7 @@
 //             each replica (InputOptions::batch_splitter). Of distribute_datasets_from_function()
 //             the batches go to the replicas in turn.
 //   Outputs   A value that is the same constant on all replicas is bare, others are per replica.
-//             What replicas of other processes have is not known here, so none is bare there.
+//             Values of other processes' replicas are not known here, so none is bare there.
 //   Thread    one at a time.
 #pragma once
 #include <chrono>
@@ -68,16 +68,16 @@ class InSyncStrategy : public LocalStrategy {
   // and restored so that it gives the same.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
 
-  // What the collective calls of this process's replicas have come to, in their order; empty with
-  // one replica in all, which meets nobody. To ask between steps.
+  // Counts of the collective calls of this process's replicas, in their order; empty if there is
+  // one replica in all, which has no others to meet. To ask between steps.
   std::vector<CollectiveCounts> collective_counts() const;
 
   // Where the values of replicas on GPUs are summed: "replicas' values are summed on their GPUs, by
   // NCCL 2.28.3", or in the host's memory, and why. Empty: no replica here computes on a GPU.
   std::string sums_text() const;
 
-  // What replica `replica` of this process reads: its copy, or the one place. To look at between
-  // steps.
+  // The store that replica `replica` of this process reads: its copy, or the one place. To look at
+  // between steps.
   LocalStore& store_of(int replica);
 
  protected:

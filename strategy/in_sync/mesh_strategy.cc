@@ -35,7 +35,7 @@ Array MeshStrategy::experimental_assign_to_logical_device(const Array& value,
   return value;
 }
 
-// The order of questions is the reference's, so that of several faults the same one is told.
+// The checks are in the reference's order: of several faults, both then report the same one.
 Array MeshStrategy::experimental_split_to_logical_devices(
     const Array& value, const std::vector<std::int64_t>& partition_dimensions) const {
   constexpr const char* kWhat = "experimental_split_to_logical_devices: ";

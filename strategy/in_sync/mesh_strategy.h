@@ -30,8 +30,8 @@ namespace cairn {
 
 class MeshStrategy final : public MirroredStrategy {
  public:
-  // A replica for each of the assignment's. One replica of one logical device, unless it is told
-  // otherwise.
+  // Has a replica for each of the assignment's. The default is one replica with one logical
+  // device.
   explicit MeshStrategy(DeviceAssignment assignment = DeviceAssignment::build({}),
                         const InSyncOptions& options = {});
 

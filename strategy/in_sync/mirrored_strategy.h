@@ -12,8 +12,8 @@
 //   auto batches = strategy.iterate(strategy.experimental_distribute_dataset(dataset));
 //   RunValue loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]);
 //
-// What a replica's change of a variable does to the copies is the variable's aggregation and
-// synchronization:
+// If a replica changes a variable, the variable's aggregation and synchronization decide the effect
+// on the copies:
 //
 //                         ON_WRITE, which AUTO means                 ON_READ
 //   read on a replica     its copy                                   its copy

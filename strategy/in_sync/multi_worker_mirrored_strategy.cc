@@ -21,11 +21,11 @@ namespace {
 
 bool tracing() { return TraceContext::current() != nullptr; }
 
-// What the program sets goes before the environment.
+// The program's settings take precedence over the environment.
 std::unique_ptr<Collective> met(const ClusterResolver& resolver,
                                 const CommunicationOptions& communication,
                                 const MultiWorkerOptions& options) {
-  devices_of(options.devices);  // what is wrong here is told before anybody is waited for
+  devices_of(options.devices);  // errors of this process come before any wait for others
   const PlaceInGroup place = place_in_group(resolver);
   if (place.members.size() < 2) return nullptr;
   NetworkGroupOptions group;
@@ -137,7 +137,7 @@ int MultiWorkerMirroredStrategy::id_in_cluster() const {
 
 // ---- values ----
 
-// What the replicas here come to. What fails here alone would have the others wait for this worker.
+// Computes the value of the replicas here. If only this fails, the other workers would wait for it.
 template <typename Act>
 Tensor MultiWorkerMirroredStrategy::here(const Act& act) const {
   try {
@@ -217,7 +217,7 @@ std::vector<Element> MultiWorkerMirroredStrategy::elements_of(const DealtIterato
 
 namespace {
 
-// What a member did, told to all.
+// The outcome of one member, which all members get.
 struct Outcome {
   std::string text;  // where it came to
   std::optional<ErrorParts> error;

@@ -54,8 +54,8 @@ Variable ReplicaRuntime::create_variable(VariableSpec spec) {
   });
 }
 
-// What makes the initial value travels, not the value: tables that no message could hold are made
-// from a seed. A value that the program computed itself is the exception.
+// The initializer travels, not the value: tables that no message could hold are made from a seed. A
+// value that the program computed itself is the exception.
 void ReplicaRuntime::agree(VariableSpec& spec) const {
   if (group_ == nullptr) return;
   Initializer& own = spec.initializer;
@@ -143,8 +143,8 @@ ReplicaRuntime::SavedValues::~SavedValues() {
 
 // ---- reading and changing ----
 
-// What is computed at once has one copy's value in `own`, and looks at the others beside it. A
-// function meets the other replicas whenever it runs.
+// If a read is computed at once, `own` has one copy's value, and the other copies are read beside
+// it. A function meets the other replicas whenever it runs.
 Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
   const VariableSpec& spec = variable.spec();
   if (!on_read(spec) || context() != ContextHere::kCross) return own;
@@ -240,7 +240,7 @@ const std::byte* part_of_row(const RowBlock& block, std::int64_t row, std::size_
   return block.base + static_cast<std::size_t>(at) * dtype_bytes(block.dtype);
 }
 
-// Parameters and slots; what lies between them is nobody's.
+// Compares parameters and slots; the bytes between them mean nothing.
 bool same_row(const RowBlock& a, const RowBlock& b, const UpdateRule& rule, std::int64_t row) {
   const std::size_t element = dtype_bytes(a.dtype);
   const std::size_t slots = rule_slots(rule).size();

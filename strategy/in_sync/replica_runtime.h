@@ -98,7 +98,7 @@ class [[nodiscard]] ReplicaRuntime::SavedValues {
 
  private:
   ReplicaRuntime& runtime_;
-  std::map<VariableId, Tensor> own_;  // what copy 0 had
+  std::map<VariableId, Tensor> own_;  // the values that copy 0 had
 };
 
 }  // namespace cairn

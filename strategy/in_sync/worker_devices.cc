@@ -29,8 +29,8 @@ std::vector<Texts> told_texts(Collective& processes, const Texts& own) {
   return all;
 }
 
-// What a process tells the others: how its devices sum values, why they do not, and then of each
-// device its name and its chip.
+// A process's message to the others: how its devices sum values, why they do not, and then name and
+// chip of each device.
 Texts offer_of(std::span<Device* const> here) {
   DeviceSumMeans means = here.front()->sum_means();
   if (std::string obstacle = obstacle_to_sums(here); !obstacle.empty())
@@ -66,7 +66,7 @@ std::string obstacle_among(const std::vector<Texts>& offers) {
   return shared_chip(offers);
 }
 
-// Nothing is thrown here: the other processes wait to be told.
+// Catches the error instead of throwing it: the other processes wait for the text.
 template <typename Act>
 std::string error_of(Act act) {
   try {

@@ -13,12 +13,12 @@
 
 namespace cairn {
 
-// Joins the devices of all processes' replicas, or of none: they tell one another what they can,
-// and decide alike. One process makes the group's id, which the others are told; each says whether
+// Joins the devices of all processes' replicas, or of none: they exchange what they can do,
+// and decide alike. One process makes the group's id and sends it to the others; each says whether
 // it has connected its own. All processes make the call, with as many devices each.
 //   `processes` null: this process is alone.
-//   `wish`     kRing: none, and nobody is asked.
-//   `timeout`  for connecting, of which NCCL does not tell whom it waits for. A process that is
+//   `wish`     kRing: none, and no process is asked.
+//   `timeout`  for connecting; NCCL does not say for which process it waits. A process that is
 //              lost meanwhile is named when that is over, or sooner, if NCCL notices.
 //   Result     no members, and why: "worker 1: replicas share gpu:0".
 //   Errors     FailedPrecondition, on all: the wish is kNccl and there is no such group; names the

@@ -44,7 +44,7 @@ constexpr std::string_view kAdvice =
     ". This group of workers has ended: start the program again on every worker; they meet again, "
     "and go on from the newest checkpoint that the program restores";
 
-// One error may come through here twice: what a run failed with is kept and told again.
+// One error may come through here twice: a failed run's error is kept and raised again.
 ErrorParts advised(ErrorParts error) {
   if (error.message.find(kAdvice) == std::string::npos) error.message += kAdvice;
   return error;
@@ -148,7 +148,7 @@ WorkerRunner::WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collectiv
   if (sums_on_devices()) watch_.emplace(processes, [this] { replicas_.abort_devices(); });
 }
 
-// The replica that failed has told the processes.
+// A replica that fails ends the group of processes itself; here the error is only kept.
 std::vector<std::vector<Tensor>> WorkerRunner::run(std::vector<Run> runs, const StepContext& step) {
   if (failed_)
     throw UnavailableError(str("an earlier run failed: ", advised(*failed_).message),

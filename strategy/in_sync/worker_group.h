@@ -32,7 +32,7 @@ std::unique_ptr<Collective> with_advice(std::unique_ptr<Collective> member);
 //   Errors  those of the group. InvalidArgument: a dtype that has no sum.
 Tensor sum_of_members(Collective& group, const Tensor& own);
 
-// What each process has of something, told to all, by rank.
+// Gathers one number from each process, by rank; all processes get all of them.
 //   Errors  those of the group.
 std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own);
 

@@ -34,7 +34,7 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   return engine;
 }
 
-// What the function is traced for: the types, and which specs its iterators have.
+// The signature for which the function is traced: types, and the specs of its iterators.
 std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& arguments) {
   std::vector<Argument> signature;
   for (const ScheduleArgument& argument : arguments) {

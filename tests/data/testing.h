@@ -1,4 +1,4 @@
-// What the tests of this room share: files that go away, and elements as text that compare and
+// Helpers of this room's tests: files that go away, and elements as text that compare and
 // print.
 #pragma once
 #include <gtest/gtest.h>

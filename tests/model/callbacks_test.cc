@@ -188,7 +188,7 @@ TEST(ProgressBar, SaysHowFarItIsAndHowLongItStillTakes) {
   EXPECT_EQ(progress_bar_text(4, 4, 1.0, {}), "4/4 [==============================]  0.0 s left");
 }
 
-// What a terminal shows is wiped off; what is no terminal gets nothing.
+// A bar on a terminal is wiped off; a file that is no terminal gets nothing.
 TEST(ProgressBar, LeavesAFreshLine) {
   const tools::TempFolder folder;
   OneDevice on;
@@ -211,7 +211,7 @@ struct Trained {
   std::vector<float> kernel;
 };
 
-// What a program does from its start; a new one each time.
+// Runs a program from its start, with a new model each time.
 Trained program(const std::string& strategy_name, const std::string& backup,
                 std::shared_ptr<Callback> kills = nullptr) {
   const auto strategy = make_strategy(strategy_name);

@@ -1,5 +1,5 @@
-// What EventFile writes, taken apart again by our own readers; tests/model/read_events.py has the
-// real TensorBoard read it.
+// EventFile's bytes, taken apart again by our own readers; tests/model/read_events.py has the
+// real TensorBoard read them.
 #include "model/writers/event_file.h"
 
 #include <gmock/gmock.h>
@@ -183,7 +183,7 @@ TEST_F(EventFileTest, ARestartGoesOnInAnotherFileOfTheFolder) {
   EXPECT_LT(before.path(), after.path());
   for (const auto& [path, step] : {std::pair(before.path(), 0), std::pair(after.path(), 4)}) {
     const Fields event = events_in(path).at(1);
-    EXPECT_EQ(event.number(2), step);     // TensorBoard drops what it was told of it and later ones
+    EXPECT_EQ(event.number(2), step);     // TensorBoard drops earlier events of it and later steps
     EXPECT_EQ(event.in(7).number(1), 1);  // SessionLog.START
   }
 }

@@ -61,7 +61,7 @@ TEST(Monitor, IsOutOfPatienceAfterAsManyValuesInARowThatAreNoBetter) {
   Monitor falls("val_loss", MonitorMode::kMin, 0, {.values = 2});
   falls.begin(nn::Direction::kUnknown, "a test");
   for (const double value : {3.0, 3.0, 2.0, 2.5, kNaN}) falls.take(value);
-  EXPECT_FALSE(falls.out_of_patience());  // what is no number does not count
+  EXPECT_FALSE(falls.out_of_patience());  // NaN does not count
   falls.take(2.0);
   EXPECT_TRUE(falls.out_of_patience());
   falls.wait_anew();

@@ -66,7 +66,7 @@ class RandomScore final : public Callback {
   std::uint64_t seed_;
 };
 
-// A callback of a program's own that counts what it is told of, and tells it to the logs.
+// A callback of a program's own that counts its calls, and adds the count to the logs.
 class Counts final : public Callback {
  public:
   void on_epoch_begin(TrainingRun&, std::int64_t) override { ++epochs_; }

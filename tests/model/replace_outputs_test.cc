@@ -76,7 +76,7 @@ TEST_F(ReplacedOutputs, MayBeComputedFromThoseThatWereReplacedBefore) {
   EXPECT_EQ(now[0][0].values<float>()[3], own[0][0].values<float>()[3] * 0.25f);
 }
 
-// Not a byte of the model tells that it ever had others.
+// Not a byte of the model shows that it ever had others.
 TEST_F(ReplacedOutputs, TakenBackLeaveTheModelAsItWas) {
   const std::string graph = text("graph"), description = text("model.json");
   replace_outputs(small.path, halved, R"({"halved": true})");
@@ -191,8 +191,8 @@ TEST_F(ReplacedOutputs, OfADamagedModelAreRefused) {
               HasSubstr("NotFound"));
 }
 
-// A disk that cannot be written to is told before anything is computed. Root may write into any
-// folder, so a name that is too long stands for it.
+// A disk that cannot be written to is an error before anything is computed. Root may write into
+// any folder, so a name that is too long stands for it.
 TEST_F(ReplacedOutputs, BesideWhichNothingCanBeWrittenAreToldWithTheCure) {
   EXPECT_NO_THROW(verify_replaceable(small.path));
   EXPECT_THAT(beside(), ElementsAre("small"));

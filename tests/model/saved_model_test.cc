@@ -1,4 +1,4 @@
-// What a saved model is, what it may replace, and what it refuses.
+// A saved model: its contents, the folders that it may replace, and its errors.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -94,7 +94,7 @@ inline void train(Strategy& strategy, SmallModel& model, const Dataset& examples
   for (int i = 0; i < steps; ++i) strategy.run(step, {batches});
 }
 
-// What the strategy itself gives for its replicas' parts of batches, one behind the other.
+// The strategy's own predictions for its replicas' parts of batches, one behind the other.
 inline std::vector<std::vector<Tensor>> own_predictions(Strategy& strategy, SmallModel& model,
                                                         const Dataset& examples, std::int64_t batch,
                                                         int batches) {

@@ -85,7 +85,7 @@ foreach(room IN LISTS rooms_with_folders)
   endif()
 endforeach()
 
-# What benchmarks share with tests lies in testing/, which knows neither.
+# Code that benchmarks share with tests lies in testing/, which knows neither.
 foreach(folder bench testing)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.h ${SOURCE}/${folder}/*.cc)
   foreach(path IN LISTS files)

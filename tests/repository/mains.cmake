@@ -1,9 +1,9 @@
-# Every main() tells an error and ends with a status: it does its work in run_program() (core/base/program.h), is a function-try-block, or
+# Every main() reports errors and ends with a status: it does its work in run_program() (core/base/program.h), is a function-try-block, or
 # hands over to server_main(), which is one.
 #   cmake -D SOURCE=$PWD -P mains.cmake
 cmake_policy(SET CMP0057 NEW)
 set(exceptions
-  tests/install/consumer/main.cc  # a program of somebody else
+  tests/install/consumer/main.cc  # stands for a user's program
   tests/pch_main.cc)              # does nothing
 
 set(count 0)

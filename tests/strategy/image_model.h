@@ -1,5 +1,5 @@
-// A small convolutional network that tells lying stripes from standing ones: the second model by
-// which strategies in step are compared. It is smooth everywhere: at a kink, of relu or of a
+// A small convolutional network that separates lying stripes from standing ones: the second model
+// by which strategies in step are compared. It is smooth everywhere: at a kink, of relu or of a
 // maximum, the last bit of a sum decides by which of two gradients the training goes on, and two
 // ways of summing that are equally right part by far more than by their rounding.
 #pragma once

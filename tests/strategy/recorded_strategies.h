@@ -1,4 +1,4 @@
-// What recorded cases of strategies share: their names, values and outcomes.
+// The common parts of recorded cases of strategies: their names, values and outcomes.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ class RecordedStrategy {
   std::unique_ptr<Strategy> owned_;  // null: the default strategy
 };
 
-// What each replica has, or the one value there is for all of them.
+// The value of each replica, or the one value there is for all of them.
 inline std::vector<Tensor> local_tensors(Strategy& strategy, const PerReplica& value) {
   std::vector<Tensor> tensors;
   for (const RunValue& own : strategy.experimental_local_results(value))

@@ -1,5 +1,5 @@
-// Runs every case of a file of recorded vectors; a kind of case that nobody knows fails the test
-// that met it.
+// Runs every case of a file of recorded vectors. If a kind of case is unknown, the test that met it
+// fails.
 #pragma once
 #include <gtest/gtest.h>
 

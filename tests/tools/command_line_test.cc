@@ -1,4 +1,4 @@
-// What the programs say to their command lines, as a shell sees it.
+// The programs' answers to their command lines, as a shell sees them.
 #include <gmock/gmock.h>
 #include <signal.h>
 

@@ -37,7 +37,7 @@ class RunOnAGpu : public ::testing::Test {
     return ChildProcess(
         {.arguments = arguments, .environment = environment, .output_file = path(output)});
   }
-  // What a program says where CAIRN_CUDA_LIBRARY is `library`.
+  // The output of a program for which CAIRN_CUDA_LIBRARY is `library`.
   std::string with_library(const std::string& library, std::vector<std::string> arguments) const {
     folder_.write("said", "");
     arguments.front() = str(CAIRN_PROGRAMS, "/", arguments.front());

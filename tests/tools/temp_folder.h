@@ -45,7 +45,7 @@ class TempFolder {
   std::string path_;
 };
 
-// A server that does nothing until it is told to end. `exec` leaves no shell behind that would
+// A server that does nothing until a signal ends it. `exec` leaves no shell behind that would
 // outlive a signal.
 inline constexpr const char* kServe = "exec sleep 600";
 

@@ -17,7 +17,7 @@
 namespace cairn::tools {
 namespace {
 
-// What the kernel says of the first processor (proc(5)), as "model name" or "flags".
+// Returns a field of /proc/cpuinfo (proc(5)) for the first processor: "model name" or "flags".
 std::string processor_line(const std::string& what) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

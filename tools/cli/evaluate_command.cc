@@ -75,7 +75,7 @@ Job job_over(const SavedModel& model, const EvaluateRequest& request) {
   return parse_job(out.str(), name);
 }
 
-// What the model's features make of the job's test data, whose label and weights stay.
+// Reads the job's test data with the model's features. Label and weights stay the job's.
 Dataset eval_examples(const Job& job, const SavedModel& model) {
   const Dataset raw = eval_data(job).back().data;
   const auto* features = std::get_if<FeaturesSpec>(&model.examples.last()->kind);
@@ -272,7 +272,7 @@ std::optional<ModelCalibration> calibration_for(const SavedModel& model, const J
   return std::optional<ModelCalibration>(std::in_place, model, job, request.calibrate);
 }
 
-// Before the metrics are told, which would otherwise hide an error.
+// Runs before the metrics are printed: an error here would otherwise hide behind them.
 std::optional<CalibrationOutcome> kept_calibration(std::optional<ModelCalibration>& calibration) {
   if (!calibration) return std::nullopt;
   CalibrationOutcome outcome = calibration->keep();

@@ -1,5 +1,5 @@
-// What `cairn predict` and `cairn evaluate` are both told: which model, and which files to read by
-// it.
+// The options that `cairn predict` and `cairn evaluate` share: the model, and the files that it
+// reads.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -24,8 +24,8 @@ struct PredictRequest : ModelOptions {
   bool overwrite = false;
 };
 
-// New examples may lack the column that is to be predicted. Where a header names the columns that
-// is no matter; else the number of cells tells.
+// New examples may lack the column that is to be predicted. If a header names the columns, that
+// does no harm; without a header, the number of cells shows it.
 Dataset raw_examples(const LoadedModel& model, const PredictRequest& request) {
   const std::vector<std::string> files = request.paths();
   const Dataset raw =
@@ -74,7 +74,7 @@ int predict(const PredictRequest& request) {
   if (const std::string text = passed_over_text(met, "--data", Speaker::kModelCommand);
       !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
-  // Predictions may go to standard output; what is told of them must not mix with them.
+  // If predictions go to standard output, this summary must not mix with them.
   const bool mixed = request.out == "-" || output_place(request.out).in_place;
   std::fprintf(mixed ? stderr : stdout, "%s: %lld predictions in %.2f s\n", request.out.c_str(),
                static_cast<long long>(predictions.written()),

@@ -28,8 +28,8 @@ void add_run_flags(CLI::App& command, RunChoice& choice) {
                      "With --address: the file that holds the token");
 }
 
-// An address needs no folder: the run may be on another machine. A folder says everything else, and
-// a run that has ended there is no error here: `cairn status` tells it.
+// An address needs no folder: the run may be on another machine. A folder says everything else. If
+// its run has ended, that is no error here: `cairn status` reports the end.
 RunAddress find_run(const RunChoice& choice) {
   RunAddress run;
   run.coordinator = {choice.address, choice.cluster, ""};

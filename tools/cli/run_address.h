@@ -11,7 +11,7 @@
 
 namespace cairn::tools {
 
-// What the command line says.
+// The choice of a run that the command line made.
 struct RunChoice {
   std::string dir;                                     // of the run; empty: the newest below runs/
   std::string address, cluster = "cairn", token_file;  // of its chief, instead of a folder
@@ -19,7 +19,7 @@ struct RunChoice {
 // Adds DIR, --address, --cluster-id and --token-file.
 void add_run_flags(CLI::App& command, RunChoice& choice);
 
-// What was found.
+// The run that find_run() found.
 struct RunAddress {
   std::string dir;                    // empty: an address was given
   Json description = Json::object();  // the folder's cluster.json

@@ -1,5 +1,5 @@
-// What the coordinator answers (docs/running.md), as text. Every field is read with a default: the
-// coordinator may be of another release than this command.
+// Prints the coordinator's answer (docs/running.md) as text. Every field is read with a default,
+// because the coordinator may be of another release than this command.
 #include "tools/cli/status_command.h"
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,7 @@ std::string log_of(const Json& description, const std::string& task) {
   return "";
 }
 
-// " 4 lanes (16 processors for 4 tasks of this host)"; empty: the task has not told.
+// " 4 lanes (16 processors for 4 tasks of this host)"; empty if the task's answer has neither.
 std::string threads_of(const Json& own) {
   for (const char* what : {"shards", "lanes"}) {
     if (!own.is_object() || !own.contains(what)) continue;
@@ -137,7 +137,7 @@ void print_processes(const RunAddress& run) {
   for (const Json& task : tasks) print_process(task);
 }
 
-// The folder's description, and what the run has told last.
+// The folder's description, with the run's newest progress.
 Json described(const RunAddress& run) {
   Json all = run.description;
   if (Json told = latest_progress(run.dir); !told.empty()) all["program"] = std::move(told);

@@ -115,8 +115,8 @@ class Up {
     }
   }
 
-  // What the terminal sends reaches the program by itself, since it shares our group; what kill(1)
-  // sends us is passed on. The third request kills.
+  // A signal from the terminal reaches the program by itself, since it shares our group. If kill(1)
+  // sent us the signal, we pass it on. The third request kills.
   void pass_on(const signalfd_siginfo& signal) {
     bool typed = signal.ssi_code == SI_KERNEL;
     if (++requests_ >= 3)

@@ -31,8 +31,8 @@ std::string name_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('=') + 1);
 }
 
-// What is added wins over what we have ourselves: a program may be started from within another run,
-// whose TF_CONFIG must not reach it.
+// Added variables win over our own: a program may be started from within another run, whose
+// TF_CONFIG must not reach it.
 std::vector<std::string> merged_environment(const std::vector<std::string>& added) {
   std::vector<std::string> merged = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -52,8 +52,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // Everything that the child needs between fork and exec, made before the fork. After it the child
-// may only make system calls: another thread of ours may have held the heap's lock when the process
-// was copied, and nobody will ever release that copy.
+// may only make system calls: if another thread of ours held the heap's lock when the process was
+// copied, the copy of that lock is never released.
 struct Launch {
   std::vector<std::string> arguments, environment;
   std::vector<char*> argv, envp;
@@ -187,7 +187,7 @@ std::optional<ExitStatus> ChildProcess::collect(int options) {
   do failed = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | options);
   while (failed != 0 && errno == EINTR);
   if (failed == 0 && info.si_pid == 0) return std::nullopt;  // still running
-  if (own_group_) ::kill(-pid_, SIGKILL);                    // what it left behind
+  if (own_group_) ::kill(-pid_, SIGKILL);                    // descendants that it left behind
   ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG);
   status_ = info.si_code == CLD_EXITED ? ExitStatus{.code = info.si_status}
                                        : ExitStatus{.signal = info.si_status};

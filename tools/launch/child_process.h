@@ -20,8 +20,8 @@ struct Command {
 };
 
 struct ExitStatus {
-  int code = 0;    // what it returned, if signal is 0
-  int signal = 0;  // what ended it
+  int code = 0;    // the program's exit code, if signal is 0
+  int signal = 0;  // the signal that ended it; 0: none
   // "exit status 3", "killed by SIGKILL"
   std::string str() const;
   // As a shell reports it in $?.

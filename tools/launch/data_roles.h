@@ -9,7 +9,7 @@
 
 namespace cairn::tools {
 
-// What all servers of a run are told.
+// The facts that all servers of a run get.
 struct RunFacts {
   std::string programs;  // the folder of cairn-data
   std::string dir;

@@ -12,7 +12,7 @@
 namespace cairn::tools {
 
 struct GpuSeen {
-  std::string task;  // "/job:worker/task:0"; empty: the process that tells
+  std::string task;  // "/job:worker/task:0"; empty: the process that reports it
   std::string name;  // "gpu:0"
   DeviceFigures figures;
 };
@@ -29,7 +29,7 @@ std::string gpu_text(const GpuSeen& gpu);
 // are none. A GPU that several tasks of one host have counts once per task.
 std::string gpus_text(const std::vector<GpuSeen>& gpus);
 
-// What was seen of the GPUs while a run went on.
+// Peak memory and mean use of the GPUs over a run.
 class GpusOfRun {
  public:
   void add(const std::vector<GpuSeen>& gpus);

@@ -14,14 +14,14 @@
 
 namespace cairn::tools {
 
-// What `cairn up` and `cairn train` take as flags.
+// The flags that `cairn up` and `cairn train` share.
 struct LocalClusterOptions {
   int ps = 2;
   int workers = 2;
   int shards = 0;                  // threads of a ps; 0: auto, its share of the processors
   int lanes = 0;                   // closures that a worker computes at once; 0: the same
   std::string device = "auto";     // workers compute on; see core/kernels/chosen_devices.h
-  bool deterministic = false;      // what they compute repeats bit for bit on the same GPU
+  bool deterministic = false;      // results repeat bit for bit on the same GPU
   std::string transport = "auto";  // "auto", "tcp", "unix"
   // The folder of this run, made if it is not there; "": a new one under runs/.
   std::string dir;
@@ -63,7 +63,7 @@ class LocalCluster {
   std::string data_service() const { return data_.dispatcher.empty() ? "" : data_.dispatcher[0]; }
   // {"cluster": {...}, "task": {"type": role, "index": index}}, for "chief", "worker" and "ps".
   std::string tf_config(const std::string& role, int index) const;
-  // What a program needs to join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE,
+  // Makes a program join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE,
   // CAIRN_TRANSPORT, CAIRN_RUN_DIR and, with a data service, CAIRN_DATA_SERVICE, each "NAME=value".
   std::vector<std::string> environment(const std::string& role, int index) const;
   // The process that cluster.json names as the chief; by default our own.

@@ -1,4 +1,4 @@
-// What a task's memory goes into, in a few words, for `cairn status`.
+// The parts of a task's memory, in a few words, for `cairn status`.
 #pragma once
 #include <string>
 

@@ -49,7 +49,7 @@ class RoleGroup {
     ExitStatus status;  // of the whole group, where it is not started again
     std::string text;   // why not, for people; empty: it was asked to end, or all ended well
   };
-  // What becomes of the group now that all have ended.
+  // To be called once all have ended: start the group again, or report its end.
   Outcome outcome();
   int restarts() const { return restarts_; }
 
@@ -59,7 +59,7 @@ class RoleGroup {
   std::vector<std::optional<ExitStatus>> ends_;  // by index
   TimePoint started_{}, broke_{};                // the newest start; the first error since then
   int cause_ = -1;                   // the role whose end was the cause; -1: all ended well
-  std::optional<TimePoint> ending_;  // when those that still run are told to end, and then killed
+  std::optional<TimePoint> ending_;  // when those that still run get SIGTERM, and later SIGKILL
   bool told_to_end_ = false, planned_ = false;
   int restarts_ = 0, counted_ = 0, young_ends_ = 0, requests_ = 0;
 };

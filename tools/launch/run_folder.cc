@@ -1,4 +1,4 @@
-// UTC, so that names sort by time across daylight saving; the process number tells two runs of one
+// UTC, so that names sort by time across daylight saving; the process number keeps two runs of one
 // second apart.
 #include "tools/launch/run_folder.h"
 

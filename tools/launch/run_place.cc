@@ -38,8 +38,8 @@ std::string random_hex(std::size_t bytes) {
   return hex;
 }
 
-// Created anew with mode 0600, and filled afterwards, so that nobody else can read the token at any
-// moment: changing the mode of a file that holds it already would be too late.
+// Created anew with mode 0600 and filled afterwards, so that no other user can read the token at
+// any moment: changing the mode of a file that holds it already would be too late.
 void write_token(const std::string& path, const std::string& token) {
   ::unlink(path.c_str());
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -50,8 +50,8 @@ void write_token(const std::string& path, const std::string& token) {
   if (!written) throw PermissionDeniedError(str("cannot write ", path, ": ", std::strerror(error)));
 }
 
-// Reserved for the life of the cluster, so that a role comes back at the address that everybody
-// knows.
+// Reserved for the life of the cluster, so that a role that is started again comes back at the
+// address that the other tasks know.
 std::vector<std::string> reserve_addresses(std::vector<ReservedPort>& ports, int count) {
   std::vector<std::string> out;
   for (int i = 0; i < count; ++i) {

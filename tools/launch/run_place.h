@@ -1,4 +1,4 @@
-// What a run that starts processes on this machine has to itself: its folder, its secret, its
+// The belongings of a run whose processes start on this machine: its folder, its secret, and its
 // ports.
 //   Thread  any.
 #pragma once
@@ -25,7 +25,7 @@ class RunLock {
 
 // So many bytes from the kernel's generator, as hexadecimal digits.
 std::string random_hex(std::size_t bytes);
-// A new file that nobody else can read at any moment.
+// Writes a new file that no other user can read at any moment.
 //   Errors  PermissionDenied: it cannot be written.
 void write_token(const std::string& path, const std::string& token);
 // `count` addresses, whose ports stay reserved as long as `ports` lives.

@@ -188,7 +188,7 @@ void Supervisor::collect_dead(TimePoint at) {
 }
 
 // Deaths by plan count as restarts and never towards giving up: they say nothing about the program.
-// While everything is being stopped, a death is what was wanted, and nobody is told.
+// While everything is being stopped, deaths are expected and raise no event.
 void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
   RoleEvent event{.kind = RoleEvent::Kind::kDied,
                   .role = role.spec.role,
@@ -250,7 +250,7 @@ void Supervisor::on_group_death(Role& role, RoleEvent event, TimePoint at) {
   if (on_event_) on_event_(event);
 }
 
-// What is typed reaches those that share our terminal by itself.
+// If a request was typed, it has already reached the roles that share our terminal.
 void Supervisor::pass_on_requests(TimePoint at) {
   for (const Request& request : taken(requests_)) {
     const bool kill = group_->asked_to_end(at) >= 3;
@@ -262,8 +262,8 @@ void Supervisor::pass_on_requests(TimePoint at) {
   }
 }
 
-// Ends those that still run when it is time for that; starts all again, or tells the end, once none
-// does.
+// If it is time for that, ends the roles that still run. Once none runs, starts all again or
+// reports the group's end.
 void Supervisor::settle_group(TimePoint at) {
   const std::optional<int> signal = group_->due_signal(at);
   bool any = false;

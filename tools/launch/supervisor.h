@@ -71,7 +71,7 @@ struct RoleState {
 
 // All children are started and watched by one thread of its own, so that they die with it
 // (PR_SET_PDEATHSIG) while a job runs in the same process. The thread sleeps in poll() until a
-// child ends, somebody calls, or a deadline comes.
+// child ends, a call arrives, or a deadline comes.
 //   Callback  on that thread, one at a time; it must not throw, nor call stop().
 //   Thread  any, for every member.
 class Supervisor {
@@ -87,8 +87,8 @@ class Supervisor {
   // backoff. Does nothing if it does not run.
   //   Errors  NotFound: there is no such role.
   void kill(const std::string& role, int index);
-  // Tells how much of the run is done, 0 to 1: kills at a percentage wait for it. Cheap enough for
-  // every step: an atomic store and a load, unless a kill is due.
+  // Call it with the part of the run that is done, 0 to 1: kills at a percentage wait for it. Cheap
+  // enough for every step: an atomic store and a load, unless a kill is due.
   void progress(double done);
   // Asks the group to end: every one of it gets the signal, but for those that have it from our
   // terminal already, where it was `typed`. The third request sends SIGKILL.
@@ -134,7 +134,7 @@ class Supervisor {
   void publish();
   std::optional<TimePoint> next_deadline() const;
 
-  // What other threads touch: atomics, and the vectors under mutex_.
+  // State that other threads touch: atomics, and the vectors under mutex_.
   const SupervisorOptions options_;
   const std::function<void(const RoleEvent&)> on_event_;
   const WakeUp wake_;

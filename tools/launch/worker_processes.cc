@@ -78,7 +78,7 @@ class WorkerProcesses::Group {
   std::unique_ptr<RunLock> lock_;
   const WakeUp changed_;                    // cluster.json is out of date
   std::promise<int> status_;                // of the group, once it has ended for good
-  std::unique_ptr<Supervisor> supervisor_;  // last: its thread tells of changes
+  std::unique_ptr<Supervisor> supervisor_;  // last: its thread calls on_event()
 };
 
 WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::move(options)) {

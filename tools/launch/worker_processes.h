@@ -35,7 +35,7 @@ struct WorkerProcessesOptions {
   std::string programs;              // the folder of cairn-data; "": that of the running program
   int restarts_max = 10;             // kills that were planned do not count
   std::vector<Kill> kills;           // of workers, after a time
-  std::string speaker = "cairn up";  // who tells what happens, on standard error
+  std::string speaker = "cairn up";  // prefix of the lines on standard error
 };
 
 class WorkerProcesses {

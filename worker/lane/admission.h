@@ -37,7 +37,7 @@ class ComputeTurns {
 // pushed yet: the cut of a checkpoint must not go through the middle of a closure.
 //
 //   co_await gate.pass(this);   // before the first push; gate.leave(this) at the closure's end
-//   co_await gate.hold(me);     // nobody is pushing now, and nobody begins before gate.release(me)
+//   co_await gate.hold(me);     // no closure is pushing, and none begins before gate.release(me)
 class PushGate {
  public:
   // Resolves now, or at release: `who` counts as pushing from then on. Dropping the promise while
@@ -45,9 +45,9 @@ class PushGate {
   kj::Promise<void> pass(const void* who);
   void leave(const void* who);  // at its end, whether it was pushing or not
 
-  // Holds pushes from now on, until everybody who holds them has released them; resolves when
-  // nobody is pushing. A release in between resolves it too. A release by somebody who does not
-  // hold them changes nothing.
+  // Holds pushes from now on, until all its holders have released them; resolves when no closure is
+  // pushing. A release in between resolves it too. A release by a caller that does not hold them
+  // changes nothing.
   kj::Promise<void> hold(const void* holder = nullptr);
   void release(const void* holder = nullptr);
   void release_all();

@@ -16,7 +16,7 @@ class AsyncCollective {
   // come to. Calls of one step are made in the same order on every replica, and the next may come
   // before this one has resolved.
   //   Errors  Aborted: a replica is away, or gave up; the step is to be run again by all of them.
-  //   Cancel  dropping the promise: nobody waits any more, but the values may still be written to,
+  //   Cancel  dropping the promise ends the wait, but the values may still be written to,
   //           for which the reductions' owners keep them valid.
   virtual kj::Promise<void> all_reduce(const StepContext& step,
                                        std::vector<Reduction> reductions) = 0;

@@ -1,4 +1,4 @@
-// What travels to a lane and back, in memory. The schema is rpc/cairn.capnp: ClosureRun,
+// Messages to a lane and back, in memory. The schema is rpc/cairn.capnp: ClosureRun,
 // ClosureResult.
 #pragma once
 #include <cstddef>

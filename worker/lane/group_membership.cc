@@ -15,7 +15,7 @@ std::int32_t GroupMembership::replicas_of(const ClosureRun& closure) const {
   return static_cast<std::int32_t>(group_.size());
 }
 
-// The first member of a group tells the ps what all of them have in common.
+// The first member of a group pushes to the ps the updates that all members share.
 std::unique_ptr<StepStore> GroupMembership::open(RemoteStore& store, ActivitySlot* slot,
                                                  const ClosureRun& closure, Member& member,
                                                  const std::set<VariableId>& mirrored,

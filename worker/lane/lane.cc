@@ -45,7 +45,7 @@ struct Lane::Run {
     if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
   }
   // The order matters: the step's memory may lie in the store's, and the gate lets a checkpoint
-  // begin as soon as nobody pushes.
+  // begin as soon as no closure pushes.
   ~Run() {
     step.reset();
     store.reset();
@@ -240,7 +240,7 @@ void Lane::check_arguments(const ClosureRun& closure, const Function& function) 
 StepContext Lane::context(const ClosureRun& closure) const {
   StepContext step;
   step.session = config_.session;
-  // what it was sent by, though the lane may know a newer one
+  // the layout by which it was sent, though the lane may know a newer one
   step.sent_layout = closure.sent_layout;
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
@@ -300,8 +300,8 @@ rpc::Task<void> Lane::drive(Run& run) {
   std::vector<kj::Promise<void>> reductions;  // by ticket
   std::size_t awaited = 0;
   for (bool first = true;; first = false) {
-    // What precedes the first pull runs at once, so that the pull leaves before others compute. At
-    // depth 1 there is nobody whose pull could go first.
+    // The part before the first pull runs at once, so that the pull leaves before others compute.
+    // At depth 1 there is no other closure whose pull could go first.
     if (!first && config_.pipeline_depth > 1 && run.step->computes_next()) {
       run.now(Activity::kWaitingToCompute);
       co_await computing_.turn();
@@ -339,8 +339,8 @@ kj::Promise<void> Lane::all_reduce(const StepContext& context, const Step::AllRe
       .eagerlyEvaluate(nullptr);
 }
 
-// Tells the lookahead how long the loop was idle before this while the closure stood ready, held
-// back only by the limit of closures at work: time that one more at work would have used.
+// Reports to the lookahead how long the loop was idle before this while the closure stood ready,
+// held back only by the limit of active closures: one more of them would have used that time.
 Step::Next Lane::compute(Run& run) {
   run.now(Activity::kComputing);
   const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back),

@@ -41,7 +41,7 @@ struct LaneOptions {
   std::uint32_t task = 0;          // the worker's index
   ProcessIncarnation incarnation;  // of the worker
   OpenOptions data;
-  std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
+  std::shared_ptr<Offload> offload;  // data.offload's object, if the lane is to keep it alive
   ShardLinkOptions link;
   AsyncCollective* collective = nullptr;  // outlives the lane; null: the lane's own group
   Device* device = nullptr;               // that it computes on, which outlives it; null: the CPU
@@ -53,7 +53,7 @@ struct LaneConfig {
   std::uint32_t lane = 0;
   std::uint32_t pipeline_depth = 2;
   RowEncoding encoding = RowEncoding::kRaw;
-  LaneIncarnation incarnation;  // what pushes carry
+  LaneIncarnation incarnation;  // the incarnation that pushes carry
   Arithmetic products = Arithmetic::kFloat32;
   bool check_copies = false;  // results tell what a group's copies are
   bool deterministic = false;
@@ -100,7 +100,7 @@ class Lane {
   //         here yet; InvalidArgument: arguments that are not the function's; Cancelled: another
   //         session took over.
   // Once it has pushed it counts as pushing until it has ended, or, where there is a `caller`,
-  // until told(caller): as long as nobody has been told of its failure, others take it for whole.
+  // until told(caller). Until the coordinator has the failure, checkpoints count it as complete.
   rpc::Task<ClosureResult> run(ClosureRun closure, const void* caller = nullptr);
   void told(const void* caller) { pushes_.leave(caller); }
   // True: the function touches no variable and no iterator, and run_now() computes it inside the
@@ -119,7 +119,7 @@ class Lane {
   LaneGroup& group() { return membership_.group(); }
 
   static constexpr std::uint32_t kDepthMax = 64;
-  // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
+  // Limits of the memory a coordinator may make a lane keep. Beyond them: ResourceExhausted.
   static constexpr std::size_t kFunctionsMax = 1 << 16, kPipelinesMax = 1 << 16;
   // of each kind together
   static constexpr std::size_t kDescriptionBytesMax = DescriptionQuota::kBytesMax;

@@ -1,11 +1,11 @@
 // LaneGroup: the lanes that all-reduce with each other, one per worker process, as one of them sees
 // them.
 //
-// The coordinator tells every member of a group its number, its rank and where all members are. The
+// The coordinator sends every member of a group its number, its rank and the addresses of all. The
 // members then connect with each other, at the endpoints that they serve anyway: a hello's session
 // is the group's number there. The group ends for all of them when one is lost, leaves or gives up;
 // the coordinator then forms another one, with another number, of those that are left.
-//   Numbers  none is given twice as long as a process lives that was told of it: the number alone
+//   Numbers  no process that knows a number gets it for a second group: the number alone
 //            keeps what an earlier group still sends out of a later one.
 //   Silence  A lane answers nothing while it computes. So it counts as lost soon when a connection
 //            to it ends, but by its silence only after LaneGroupOptions::heartbeat; a host that is
@@ -47,7 +47,7 @@ struct LaneGroupOptions {
   std::string cluster;
   std::string token;
   std::uint32_t task = 0;          // the worker's index
-  ProcessIncarnation incarnation;  // of the worker, as its acceptor tells it
+  ProcessIncarnation incarnation;  // of the worker, as its acceptor has it
   std::uint32_t lane = 0;          // which of the worker's lanes this is
   Duration form_deadline = std::chrono::seconds(30);
   rpc::HeartbeatOptions heartbeat{std::chrono::seconds(1), 30};
@@ -62,8 +62,8 @@ class LaneGroup final : public AsyncCollective {
   // connected with each other. Without members it only leaves.
   //   Errors  InvalidArgument: a configuration that no group can have; the lane stays where it is.
   //           DeadlineExceeded naming those that are missing, after `form_deadline`. Aborted: it
-  //           was told to leave meanwhile. Another member's error, if that gave up.
-  //   Cancel  dropping the promise: it forms, or fails to, without anybody being told.
+  //           had to leave meanwhile. Another member's error, if that gave up.
+  //   Cancel  dropping the promise: it forms, or fails to, without a result.
   kj::Promise<void> join(GroupConfig config);
   // In order, if no call is under way. The other members' calls that need this one fail.
   void leave();
@@ -83,8 +83,8 @@ class LaneGroup final : public AsyncCollective {
   //           call was made then.
   kj::Promise<void> all_reduce(const StepContext& step, std::vector<Reduction> reductions) override;
 
-  // What to serve on a connection that another worker has made to this lane's endpoint. It may
-  // outlive this object. One that is for no group of this lane gets Unavailable for every call.
+  // The service for another worker's connection to this lane's endpoint. It may outlive this
+  // object. If it is for no group of this lane, every call gets Unavailable.
   capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
 
   static constexpr std::size_t kMembersMax = 1024;

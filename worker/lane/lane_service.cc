@@ -143,7 +143,7 @@ class LaneService final : public wire::Lane::Server {
     tell_results();
   }
 
-  // Tells the lane, at its end, that a closure's outcome is among the results.
+  // Calls told() at its end, when the closure's outcome is among the results.
   struct Telling {
     ~Telling() { lane->told(this); }
     std::shared_ptr<Lane> lane;

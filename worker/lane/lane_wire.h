@@ -1,4 +1,4 @@
-// The worker's side of rpc/cairn.capnp: what a lane is told and answers. Reading trusts nothing:
+// The worker's side of rpc/cairn.capnp: requests to a lane and its answers. Reading trusts nothing:
 // InvalidArgument says what was wrong.
 #pragma once
 #include <memory>

@@ -10,7 +10,7 @@
 namespace cairn::worker {
 namespace {
 
-// What opening an iterator is taken to cost, in elements that could be skipped meanwhile: a shuffle
+// The assumed cost of opening an iterator, in elements that could be skipped meanwhile: a shuffle
 // fills its buffer again, a compressed file is read from its beginning. Lanes that take turns at
 // one pipeline would otherwise open one for each element: the other's state is always the nearest.
 constexpr std::uint64_t kOpeningCost = 32;
@@ -21,8 +21,8 @@ std::string described(const Take& wanted) {
              wanted.pipeline);
 }
 
-// The one way by which a dataset's failure leaves, told apart from the function's own. OutOfRange
-// is kept for the end of the data.
+// The one way by which a dataset's failure leaves, distinct from the function's own. OutOfRange is
+// kept for the end of the data.
 [[noreturn]] void rethrow_input_error(const Error& error, const Take& wanted) {
   const Code code = error.code() == Code::kOutOfRange ? Code::kInvalidArgument : error.code();
   throw ClosureInputError(code, str(error.what(), " (reading ", described(wanted), ")"),

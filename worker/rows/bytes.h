@@ -1,4 +1,4 @@
-// Bytes: memory that somebody owns, ready to be referred to by a message.
+// Bytes: memory with an owner, ready to be referred to by a message.
 #pragma once
 #include <cstddef>
 #include <cstring>

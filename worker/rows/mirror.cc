@@ -108,7 +108,7 @@ rpc::Task<void> Mirror::fetch_part(Fetching& fetching, VariableId variable, std:
     if (written.value_or(reply.written) != reply.written)
       throw AbortedError(str("variable \"", copy.spec().name, "\", part ", part,
                              ", was written to while a copy of it was fetched"));
-    // The coordinator lays out slots on the ps before it tells the lanes about them.
+    // The coordinator lays out slots on the ps before it sends the layout to the lanes.
     if (reply.rows.size() != call.bytes)
       throw AbortedError(str(link->name(), " has ", reply.rows.size(), " bytes of ", call.rows,
                              " rows of variable \"", copy.spec().name, "\", layout version ",

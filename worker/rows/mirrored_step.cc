@@ -7,8 +7,8 @@
 namespace cairn::worker {
 namespace {
 
-// By these numbers shards know the two pushes of a closure again, whichever member tells them of
-// what is mirrored.
+// By these numbers shards recognise a closure's two pushes when they are repeated, whichever member
+// pushes the mirrored part.
 constexpr std::uint32_t kShare = 0, kRows = 1;
 
 }  // namespace
@@ -73,7 +73,7 @@ rpc::Task<void> MirroredStep::push(StepContext step, std::span<Update> updates) 
   co_await kj::mv(told);
 }
 
-// What no ps is sent from here is as well anywhere.
+// If this member does not push the update, no ps gets it from here, and it may lie anywhere.
 std::shared_ptr<std::byte> MirroredStep::update_place(VariableId variable, std::size_t bytes) {
   if (mirrored_.contains(variable) && !role_.first) return nullptr;
   return remote_.update_place(variable, bytes);

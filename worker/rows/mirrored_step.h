@@ -44,7 +44,7 @@ class MirroredStep final : public StepStore {
     // applied yet, nothing can be fetched.
     std::uint64_t base = 0;
     bool ahead = false;
-    bool first = false;         // this member tells the ps
+    bool first = false;         // this member pushes them to the ps
     bool check_copies = false;  // fingerprint_of_copies() is asked for
   };
   // The mirror and the turn outlive it; other steps use the mirror too, each in its turn.

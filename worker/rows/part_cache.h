@@ -19,8 +19,8 @@ class PartCache {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of all copies
 
-  // A part's last write, as its shard numbers them: other values, another number. An incarnation of
-  // 0: nobody knows.
+  // A part's last write, as its shard numbers them: other values, another number. If the
+  // incarnation is 0, the write is not known.
   struct Written {
     ShardIncarnation incarnation;
     std::uint64_t written = 0;

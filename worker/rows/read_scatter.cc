@@ -102,7 +102,7 @@ Bytes ReadScatter::destination(const ShardRequest& request, const BlobMemory& me
 }
 
 // The values of all segments stand end to end in the reply, less those that were left out. The
-// reply tells the last write of whole parts only, in the order in which they were asked for.
+// reply names the last write of whole parts only, in the order in which they were asked for.
 void ReadScatter::land(const ShardRequest& request, std::span<const PartCache::Copy> copies,
                        const PullReply& reply, PartCache* cache) {
   const std::byte *from = reply.values.data(), *const end = from + reply.values.size();

@@ -44,7 +44,7 @@ class ReadScatter {
 
   // Puts the rows of a reply where they belong. `copies` are those that ask() returned; `cache` as
   // above, but as of now: the layout may have changed meanwhile.
-  //   Errors  Internal: the shard left out values of which it was told no copy.
+  //   Errors  Internal: the shard left out values although the request named no copy.
   //   Cost    nothing per row where a read refers to the message, or the shard wrote in place;
   //           otherwise one copy.
   void land(const ShardRequest& request, std::span<const PartCache::Copy> copies,

@@ -39,7 +39,7 @@ class CallOfWave {
 
 }  // namespace
 
-// One call of a wave, as `cairn status` tells of it.
+// One call of a wave, as `cairn status` shows it.
 class RemoteStep::Call {
  public:
   Call(RemoteStep& step, const ShardLink& link, Activity activity)

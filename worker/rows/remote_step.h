@@ -27,7 +27,7 @@ namespace cairn::worker {
 //            must not be reused after a cancelled push.
 class RemoteStep final : public StepStore {
  public:
-  // `slot` is told what the step waits for; null: nobody wants to know.
+  // `slot` receives what the step waits for; null: it is not recorded.
   explicit RemoteStep(RemoteStore& store, ActivitySlot* slot = nullptr);
 
   rpc::Task<void> pull(StepContext step, std::span<Read> reads) override;

@@ -43,7 +43,7 @@ class RemoteStore final : public StepStores {
   // The one link of this lane to `shard` under the present layout. Errors Unavailable: its ps is
   // away.
   std::shared_ptr<ShardLink> link(ShardId shard);
-  std::shared_ptr<ShardLink> find_link(ShardId shard) const;  // null: nobody asked for it yet
+  std::shared_ptr<ShardLink> find_link(ShardId shard) const;  // null: not asked for yet
   rpc::Reactor& reactor() { return reactor_; }
   PartCache& parts() { return parts_; }  // of this session and layout
 

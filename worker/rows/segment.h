@@ -1,6 +1,6 @@
-// Segment: consecutive rows of one read or update that lie in one part, and everything that their
-// way over the wire has to know. A wave is cut into segments once (routing.h); whoever packs, sends
-// or unpacks them derives nothing again.
+// Segment: consecutive rows of one read or update that lie in one part, with all that their way
+// over the wire has to know. A wave is cut into segments once (routing.h); the code that packs,
+// sends or unpacks them derives nothing again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Segment {
   std::uint32_t listed() const { return whole ? 0 : static_cast<std::uint32_t>(rows); }
 };
 
-// What one message asks of one shard.
+// One message's request to one shard.
 struct ShardRequest {
   ShardId shard = 0;
   std::vector<Segment> segments;

@@ -128,7 +128,7 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
   kj::TaskSet calls;
 
  private:
-  void taskFailed(kj::Exception&&) override {}  // the callers that waited were told
+  void taskFailed(kj::Exception&&) override {}  // the callers that waited got the error
 };
 
 struct ShardLink::Dialling {
@@ -307,7 +307,7 @@ rpc::Task<StateReply> ShardLink::read_state(StateCall call) {
     auto answered =
         reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the reading of rows");
     auto reply = co_await kj::mv(answered);
-    // The rows stay in the received message, which lives as long as somebody refers to it.
+    // The rows stay in the received message, which lives as long as a reference to it.
     auto kept = std::make_shared<capnp::Response<wire::Shard::ReadStateResults>>(kj::mv(reply));
     const auto rows = kept->getRows();
     co_return StateReply{kept->getUpdates(),

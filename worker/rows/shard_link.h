@@ -85,8 +85,8 @@ struct PartUpdate {
 // Blobs up to this size are copied into the message, which is cheaper than a lease; larger ones are
 // referred to.
 inline constexpr std::size_t kCopiedBytesMax = 8 << 10;
-// What a message refers to in several places has so many bytes in each, on average: less is copied
-// to one.
+// If a message refers to bytes in several places, each holds so many on average: smaller ones are
+// copied into one.
 inline constexpr std::size_t kScatteredBytesMin = 16 << 10;
 
 struct PushCall {
@@ -117,7 +117,7 @@ struct ShardLinkOptions {
   // each way: while one is worked at the next one comes, and the caches still hold it when it is
   // its turn
   std::size_t pieces_under_way = 2;
-  // Is told of memory shared with a shard, as it is used; empty: nobody is.
+  // Gets the memory shared with a shard, as it is used; empty: nothing is registered.
   rpc::RegisterMemory register_memory;
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);

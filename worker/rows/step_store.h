@@ -58,7 +58,7 @@ class StepStores {
   //   variable
   //           is of another type.
   virtual std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const = 0;
-  // For one closure. `slot` is told what it waits for; null: nobody wants to know.
+  // For one closure. `slot` receives what it waits for; null: it is not recorded.
   virtual std::unique_ptr<StepStore> open(ActivitySlot* slot) = 0;
 };
 

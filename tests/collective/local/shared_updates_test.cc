@@ -158,7 +158,7 @@ struct Announced {
   std::vector<Update> merged;  // of those that are pushed
 };
 
-// What each member is answered for its list, and then gets for the rest of it.
+// Each member's answer for its list, and its updates from merged() for the rest of the list.
 std::vector<Announced> announced(Lists lists) {
   Members members = make_thread_group(static_cast<int>(lists.size()));
   std::vector<Announced> results(lists.size());

@@ -1,4 +1,4 @@
-// What the coordinator reads of a worker's status: the activity by its name, never by its text.
+// The coordinator reads the activity in a worker's status by its name, never by its text.
 #include "coordinator/engine/reported_closure.h"
 
 #include <gmock/gmock.h>

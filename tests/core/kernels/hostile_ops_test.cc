@@ -1,4 +1,4 @@
-// Graphs by a sender who lies consistently: the attributes and inputs of operations changed at
+// Graphs by a sender that lies consistently: the attributes and inputs of operations changed at
 // will, the types adjusted to match. What verification lets through must run to an end or raise an
 // Error, whatever it computes.
 #include <gmock/gmock.h>

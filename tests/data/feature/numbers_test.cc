@@ -228,7 +228,7 @@ std::optional<T> converted(const std::string& text) {
   }
 }
 
-// The values of all lines that were not left out, and the numbers of those that were, as told.
+// The values of all lines that were not left out, and the reports of those that were.
 struct NumbersRead {
   Tensor values;
   LinesRead lines;

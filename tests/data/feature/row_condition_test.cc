@@ -34,7 +34,7 @@ TEST(RowCondition, ComparesNumbers) {
   EXPECT_FALSE(holds("delay < -1.5", "-1.5"));
   EXPECT_TRUE(holds("delay > 1e2", "100.5"));
   EXPECT_TRUE(holds("delay >= 100", "1e2"));
-  EXPECT_TRUE(holds("delay == 1", "nan") && holds("delay != 1", "nan"));  // a bad cell: told later
+  EXPECT_TRUE(holds("delay == 1", "nan") && holds("delay != 1", "nan"));  // bad: refused later
   EXPECT_TRUE(holds("late == 1", "true"));
   EXPECT_TRUE(holds("'time of day' > 12", "13"));
 }
@@ -101,7 +101,7 @@ CsvSchema flights(std::vector<std::string> where) {
 constexpr const char* kFlights =
     "day,carrier,delay\n1,UA,7\n2,AA,NA\n3,,20\n4,UA,x\n5,B6,-3\n6,UA,\n7,UA,30\n";
 
-// Line 5's delay is no number: nobody looks at it where day or carrier leave the row out.
+// Line 5's delay is no number: it is not parsed if day or carrier leave the row out.
 TEST(CsvConditions, LeaveRowsOutBeforeTheirCellsAreParsed) {
   const TempFolder folder;
   const std::string file = folder.write("f", kFlights);

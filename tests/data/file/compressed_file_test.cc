@@ -152,7 +152,7 @@ TEST(Compressed, OtherKindsOfFilesAreNamed) {
       EXPECT_THAT(error_of([&, &format = format] { read_all(format.dataset(path)); }),
                   HasSubstr("InvalidArgument: " + path + " is " + kind + ", and files are read "))
           << name;
-      if (name == "idx") continue;  // it looks at so few bytes that it tells only what it is not
+      if (name == "idx") continue;  // it reads too few bytes to name the kind of the file
       const std::string packed = folder.write("b.gz", as_gzip(bytes));
       EXPECT_THAT(error_of([&, &format = format] { read_all(format.dataset(packed)); }),
                   HasSubstr(packed + ", decompressed, is " + kind))

@@ -19,7 +19,7 @@ CsvSchema number_lines(bool header = false) {
   return {.columns = {{"n", DType::kInt32}}, .header = header};
 }
 
-// A FIFO that a thread writes `bytes` to, once somebody reads.
+// A FIFO that a thread writes `bytes` to, once it is opened for reading.
 class Fifo {
  public:
   explicit Fifo(std::string bytes) : path_(folder_.path("fifo")) {
@@ -84,7 +84,7 @@ TEST(Pipes, ASecondPassIsRefused) {
               HasSubstr("InvalidArgument: " + fifo.path() + " is a pipe, which can be read only "));
 }
 
-// Nobody writes to it, so that opening it would wait for ever.
+// The FIFO has no writer, so that opening it would wait for ever.
 TEST(Pipes, AreRefusedWithoutWaitingForAWriter) {
   const TempFolder folder;
   const std::string path = folder.path("fifo");

@@ -92,7 +92,7 @@ TEST(Csv, ErrorsNameFileLineCharacterColumnAndCure) {
               HasSubstr("NotFound: cannot read the file " + folder.path("none.csv")));
 }
 
-// What was left out, in a CSV file of numbers and texts: the rows read, and why others were not.
+// The rows read from a CSV file of numbers and texts, and the complaints about the others.
 struct Outcome {
   std::vector<std::int32_t> rows;
   std::vector<std::string> texts, complaints;
@@ -114,8 +114,8 @@ Outcome read_leniently(const std::string& path, CsvSchema schema) {
 
 TEST(Csv, AQuoteThatIsNotClosedOnItsLineSpoilsThatLineOnly) {
   TempFolder folder;
-  // A cell of RFC 4180 over three lines, or a stray quote in two texts: nobody can tell, so the
-  // reader says it.
+  // A cell of RFC 4180 over three lines, or a stray quote in two texts: the reader cannot
+  // know, and reports the quote.
   const Outcome outcome =
       read_leniently(folder.write("a.csv", "1,\"a\n2,b\n3,c\"\n4,\"d\n5,e\n6,\"f"), two_columns());
   EXPECT_THAT(outcome.rows, ElementsAre(2, 3, 5));

@@ -1,4 +1,4 @@
-// Files without a single row: an error that names them, or passed over and told.
+// Files without a single row: an error names them, or they are passed over and reported.
 #include <gmock/gmock.h>
 
 #include "data/file/tfrecord_writer.h"

@@ -33,7 +33,7 @@ const CsvColumn kId{"id", DType::kInt64}, kX{"x", DType::kFloat32}, kText{"t", D
 const CsvColumn kTags{.name = "tags", .dtype = DType::kInt64, .separator = '|'};
 const CsvColumn kWords{.name = "words", .dtype = DType::kString, .separator = '|'};
 
-// What is said about `line`, which is the third.
+// The error about `line`, which is the third.
 std::string refusal_of(const std::string& line, const CsvSchema& schema) {
   const TempFolder folder;
   const std::string good = R"({"id": 1, "x": 1, "t": "", "tags": [], "words": []})"

@@ -92,8 +92,8 @@ TEST(TfRecords, ExamplesBecomeColumnsByDtypeAndShape) {
             "int64[2, 2]{-1, -1, -1, -1} float32[2]{1, 0} ");
 }
 
-// What other writers of the format write: numbers that are not packed, fields in another order, a
-// name twice, fields that nobody knows.
+// Other writers of the format write numbers that are not packed, fields in another order, a
+// name twice, or unknown fields.
 TEST(TfRecords, ExamplesMayBeEncodedInAnyWayThatTheEncodingAllows) {
   const std::string unpacked_integers = from_hex("0a0d0a0b0a017812061a040801080a");
   const std::string value_before_name = from_hex("0a0d0a0b12061a040801080a0a0178");

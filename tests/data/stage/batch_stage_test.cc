@@ -1,4 +1,4 @@
-// What each stage yields.
+// Each stage yields the elements that its call promises.
 #include <gmock/gmock.h>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// What a cache keeps, where, how much of it, and what an iterator's state says about it.
+// A cache: the elements that it keeps, their place and bound, and its part of an iterator's state.
 #include <gmock/gmock.h>
 
 #include <algorithm>

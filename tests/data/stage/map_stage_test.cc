@@ -106,7 +106,7 @@ TEST(ParallelMap, RaisesAnErrorAtItsPlaceEachTimeAndSkipsWithoutCallingTheFuncti
   EXPECT_EQ(iterator->ordinal(), 9);
   iterator->skip_to(10);
   EXPECT_EQ(rest_of(*iterator), std::vector(good.begin() + 10, good.end()));
-  iterator->skip_to(4);  // what is near it was read ahead already
+  iterator->skip_to(4);  // the elements near it were read ahead already
   EXPECT_EQ(to_text(*iterator->next()), good[4]);
   iterator->skip_to(12);
   EXPECT_EQ(to_text(*iterator->next()), good[12]);

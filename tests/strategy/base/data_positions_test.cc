@@ -49,7 +49,7 @@ std::shared_ptr<const IteratorSource> iterated(Strategy& strategy, const Dataset
   return strategy.iterate(strategy.experimental_distribute_dataset(dataset));
 }
 
-// What the next `steps` steps take, fewer at the end of the data.
+// The elements that the next `steps` steps take, fewer at the end of the data.
 Ids taken(Strategy& strategy, const std::shared_ptr<const IteratorSource>& data, int steps = 1000) {
   Function step =
       strategy.function([](Iterator input) { return input.get_next().features["value"]; });

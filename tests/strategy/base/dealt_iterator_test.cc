@@ -66,7 +66,7 @@ TEST(DealtIterator, KnowsASizeThatDividesEvenly) {
   EXPECT_EQ(Dealt(fixed, Dealing::kInTurn, 3).spec(), Shape({4}));
 }
 
-// Whose shape nobody could give an empty batch.
+// A batch of fixed size cannot be empty, so none can fill up the round.
 TEST(DealtIterator, LeavesOutALastRoundOfBatchesOfFixedSizeThatIsNotFull) {
   Dealt dealt(Dataset::range(3).batch(1, {.drop_remainder = true}), Dealing::kInTurn, 2);
   EXPECT_EQ(dealt.iterator.next().size(), 2u);

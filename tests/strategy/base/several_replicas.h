@@ -1,5 +1,5 @@
 // A strategy of several replicas, one after another on the variables of one process: enough to see
-// what each replica is told and how their values become one.
+// the context of each replica and how their values become one.
 #pragma once
 #include "strategy/base/one_device_strategy.h"
 

@@ -1,4 +1,4 @@
-// What StrategyExtended answers, under each strategy.
+// The answers of StrategyExtended, under each strategy.
 #include "strategy/base/strategy_extended.h"
 
 #include <gmock/gmock.h>

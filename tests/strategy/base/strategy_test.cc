@@ -1,4 +1,4 @@
-// What every strategy promises alike: contexts and their rules, values, datasets, checkpoints.
+// The promises that all strategies share: contexts and rules, values, datasets, checkpoints.
 #include "strategy/base/strategy.h"
 
 #include <gmock/gmock.h>

@@ -76,7 +76,7 @@ TEST(CrossDeviceOpsOfAProgram, DoWhatReplicasMeetFor) {
 constexpr float kLarge = 1 << 24;
 constexpr float kUneven[] = {kLarge, 1, 1, 1, -kLarge};
 
-// What each replica gets as the sum of `values`, one of each, twice in one call.
+// Each replica's sum of `values`, one per replica: the second sum of a call that makes two.
 std::vector<float> sums_of(InSyncStrategy& strategy, const std::vector<Array>& values) {
   Function step = strategy.function([](Array x) {
     return get_replica_context().all_reduce(ReduceOp::kSum, std::vector<Array>{x, x})[1];

@@ -47,7 +47,7 @@ struct DataAhead : ::testing::Test {
         },
         {{{"value", {DType::kInt64, {}}}}, ""});
   }
-  // What one step takes: the element, and its double, which the device computed.
+  // The elements of one step, doubled: the device computed the double.
   Ids step(const std::shared_ptr<const IteratorSource>& data, int elements = 1) {
     Function run = strategy->function([elements](Iterator input) {
       std::vector<Array> values;
@@ -131,7 +131,7 @@ struct ReplicasDataAhead : ::testing::Test {
   std::array<testing::FakeDevice, 2> devices;
   std::unique_ptr<OnTwoFakeDevices> strategy = std::make_unique<OnTwoFakeDevices>(devices);
 
-  // What the replicas took in one step, doubled by their devices.
+  // The elements that the replicas took in one step, doubled by their devices.
   std::vector<Ids> step(const DistributedIterator& data) {
     Function run = strategy->function(
         [](Iterator input) { return input.get_next().features["value"] * std::int64_t{2}; });

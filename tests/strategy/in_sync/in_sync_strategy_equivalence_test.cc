@@ -95,7 +95,7 @@ TEST_P(InSyncTraining, RepeatsBitForBit) {
   repeats_bit_for_bit<ImageModel>();
 }
 
-// What sets replicas and one device apart is the order in which gradients are summed, and nothing
+// Replicas and one device differ in the order in which gradients are summed, and in nothing
 // else.
 TEST(InSyncSums, TwoReplicasAreOneDeviceThatSumsByHalvesToTheLastBit) {
   EXPECT_EQ(losses_in_sync<ImageModel>(*make("Mirrored2"), By::kRun, kSteps),

@@ -1,5 +1,5 @@
-// What programs see of several replicas in one process: their contexts and values, where they meet,
-// how data is dealt out, and what becomes of a failure.
+// Several replicas in one process, as a program sees them: contexts and values, where they meet,
+// how data is dealt out, and the outcome of a failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
-// What each replica has.
+// The ids of each replica.
 std::vector<std::vector<std::int64_t>> ids_of(Strategy& strategy, const PerReplica& value) {
   std::vector<std::vector<std::int64_t>> all;
   for (const RunValue& own : strategy.experimental_local_results(value)) {

@@ -68,7 +68,7 @@ TEST(MultiWorkerDevices, OneThatThereIsNotIsRefusedBeforeAnybodyIsWaitedFor) {
                InvalidArgumentError);
 }
 
-// What a program sees of two replicas.
+// The values that a program sees with two replicas.
 std::vector<float> seen_by(Strategy& strategy) {
   auto scope = strategy.scope();
   Variable v = strategy.create_variable({.name = "v",

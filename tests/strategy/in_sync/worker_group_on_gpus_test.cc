@@ -29,7 +29,7 @@ using Wish = CommunicationImplementation;
 
 constexpr int kWorkers = 2;
 
-// What joins the GPUs of a worker. `prepare` may change them first.
+// Calls that join the GPUs of a worker. `prepare` may change them first.
 class Joining : public ::testing::Test {
  protected:
   std::vector<std::string> join(Wish wish) {
@@ -236,8 +236,8 @@ TEST_P(OnGpus, AStepCopiesNoGradient) {
               Each(""));
 }
 
-// The last replica of all fails when its device has the sum, while the others' still sum: they find
-// nobody there on the device, and the reason in the group of workers.
+// The last replica of all fails when its device has the sum, while the others' still sum: they wait
+// alone on the device, and find the reason in the group of workers.
 TEST_P(OnGpus, AWorkerThatFailsWhileDevicesSumEndsTheWaitOfTheOthers) {
   gpus_[0]->driver(0).hold_sums();
   EXPECT_THAT(on_gpus([&](int rank, InSyncStrategy& strategy) {

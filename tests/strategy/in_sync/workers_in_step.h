@@ -16,7 +16,7 @@ namespace cairn::testing {
 
 using WorkerBody = std::function<void(MultiWorkerMirroredStrategy&)>;
 
-// What each worker threw, as "Code: message", or "".
+// The error of each worker, as "Code: message", or "".
 inline std::vector<std::string> on_threads(int workers, const std::function<void(int rank)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(workers));
   std::vector<std::thread> threads;
@@ -40,7 +40,7 @@ inline std::vector<std::string> devices(int replicas) {
   return names;
 }
 
-// What the call throws, the same way.
+// The error of the call, the same way.
 template <typename Call>
 std::string message_of(Call call) {
   try {

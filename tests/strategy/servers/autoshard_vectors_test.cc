@@ -85,8 +85,8 @@ Dataset pipeline_of(const Json& in, const NumberedFiles& files) {
   throw InvalidArgumentError("no test knows the pipeline " + pipeline);
 }
 
-// What the reference refuses and Cairn does not (docs/differences.md): too few files under AUTO,
-// which falls back, and fewer elements than workers under DATA.
+// Cairn accepts two cases that the reference refuses (docs/differences.md): too few files under
+// AUTO, which falls back, and fewer elements than workers under DATA.
 void expect_shards(const Json& test, const Dataset& dataset) {
   const Json &in = test.at("in"), &out = test.at("out");
   const std::int64_t workers = in.at("workers");

@@ -1,4 +1,4 @@
-// What somebody asks a running program for: a checkpoint, and its end.
+// Requests to a running program from outside: for a checkpoint, and for its end.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -20,7 +20,7 @@ class OneCoordinator : public ::testing::Test {
   std::unique_ptr<rpc::SimOffload> offload_ =
       std::make_unique<rpc::SimOffload>(cluster_.reactor(), 99, Duration(0));
 
-  // A program that was started a second time, by somebody else, on another host.
+  // A second start of the same program, on another host.
   std::unique_ptr<ParameterServerStrategy> second(bool take_over = false) {
     EngineOptions options;
     options.session = 77;
@@ -109,7 +109,7 @@ TEST_F(OneCoordinator, ARunKeepsTheCheckpointsOfOthersInItsFolder) {
   }
   EXPECT_THAT(ids("/c"), ElementsAre(3));
   cluster_.kill_chief();
-  cluster_.start_chief();  // and nobody restores
+  cluster_.start_chief();  // without a restore
   {
     const Counters counters(cluster_.strategy());
     ClusterCoordinator another(cluster_.strategy());

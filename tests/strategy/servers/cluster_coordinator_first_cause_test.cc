@@ -66,7 +66,7 @@ TEST_F(AnotherShape, RunAndEagerReadsRaiseTheFirstErrorItself) {
   EXPECT_THAT(told<FailedPreconditionError>([&] { table.read().eval(); }), HasSubstr("[10, 3]"));
 }
 
-// What run() has raised is not raised again by what the program does next.
+// An error that run() has raised is not raised again by the program's next call.
 TEST(FirstCause, OfARunIsToldOnce) {
   SimulatedCluster cluster({.ps = 1, .workers = 1});
   ParameterServerStrategy& strategy = cluster.strategy();

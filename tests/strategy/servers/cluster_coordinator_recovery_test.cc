@@ -1,4 +1,4 @@
-// What a closure may count on when processes die: applied once, elements taken once, one consistent
+// Promises to a closure when processes die: applied once, elements taken once, one consistent
 // cut.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a program says of itself is part of the status.
+// The status includes the program's own description of itself.
 #include <gtest/gtest.h>
 
 #include "core/base/json.h"

@@ -1,4 +1,4 @@
-// A closure that makes no progress is told of: which, where, and what it waits for.
+// A closure that makes no progress is reported: which, where, and the cause of its wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What is left after an error of the user's: datasets at their places, a queue in use; and how a
-// dataset's own failure is told.
+// The state after an error of the user's: datasets at their places, a queue in use; and how a
+// dataset's own failure is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

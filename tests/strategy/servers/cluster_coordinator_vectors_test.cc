@@ -184,8 +184,8 @@ std::vector<Json> first_elements(Cluster& on, const PerWorkerDatasetHandle& data
   return got;
 }
 
-// What a specification without a batch, with one of any size, or of a fixed one is called in the
-// reference.
+// The reference's name of a specification without a batch, with one of any size, or with one of a
+// fixed size.
 std::string recorded_spec(const Shape& shape) {
   const std::string dims = shape.rank() == 0             ? ""
                            : shape[0] == Shape::kUnknown ? "None,"

@@ -10,7 +10,7 @@ namespace {
 
 using rpc::Address;
 
-// Streams of a host that belongs to nobody.
+// Streams from a host that is no task of the cluster.
 class Strangers {
  public:
   explicit Strangers(SimulatedCluster& cluster)

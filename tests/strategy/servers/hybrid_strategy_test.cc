@@ -186,7 +186,7 @@ TEST(HybridStrategy, ACheckpointNeedsNoFurtherClosuresWhenAWorkerIsLost) {
   }
 }
 
-// Two workers that do not reach each other are a group of nobody: the run waits, and says so.
+// If two workers do not reach each other, no group forms: the run waits, and says so.
 TEST(HybridStrategy, WorkersThatCannotReachEachOtherAreWaitedFor) {
   SimulatedCluster cluster(hybrid(2));
   ClusterCoordinator coordinator(cluster.strategy());

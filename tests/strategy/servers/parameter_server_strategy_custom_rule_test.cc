@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Takes the gradient into a sum, and has the sum as its value: so the value tells the slot.
+// Adds the gradient to a sum, and has the sum as its value: so the value reveals the slot.
 UpdateRule summing(float factor = 1) {
   return custom_rule("summing", {{"sum", 0}}, [factor](const RuleInput& in) {
     const Array sum = in.slots[0] + factor * in.learning_rate * in.gradient;
@@ -123,7 +123,7 @@ std::string saved_after_25(SimulatedCluster& cluster) {
   return checkpoint;
 }
 
-// The servers have the rows and the slots of the checkpoint before anybody tells them of a rule.
+// The servers have the rows and the slots of the checkpoint before the rule reaches them.
 TEST(CustomRuleOnServers, GoesOnFromACheckpointInAnotherProcess) {
   SimulatedCluster cluster(with(Consistency::asynchronous()));
   const std::string checkpoint = saved_after_25(cluster);

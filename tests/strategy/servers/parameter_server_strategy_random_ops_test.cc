@@ -18,7 +18,7 @@ struct Members {
   int killed = -1;  // a worker that dies on the way and comes back
 };
 
-// What each closure drew: half of them update a variable, and so have a global step, half do not.
+// The numbers that each closure drew: half of them update a variable, and so have a global step.
 std::vector<std::vector<float>> numbers_drawn(const Members& members) {
   SimulatedCluster cluster({.ps = 1, .workers = members.workers, .lanes = members.lanes});
   ClusterCoordinator coordinator(cluster.strategy());

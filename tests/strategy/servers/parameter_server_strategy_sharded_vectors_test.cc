@@ -89,8 +89,8 @@ void looks_up(const Json& test) {
   for (std::size_t i = 0; i < ids.size(); ++i)
     EXPECT_EQ(out.at("shard_of_id").at(i), part_with(parts, ids[i])) << "id " << ids[i];
   EXPECT_EQ(out.at("rows_per_shard"), dealt_out(parts, ids));
-  // What sparse_read gives grouped by part comes in the order asked here (docs/differences.md):
-  // the same rows.
+  // The reference's sparse_read groups rows by part; ours keeps the order asked for, so it is asked
+  // in that order here (docs/differences.md).
   const Tensor by_part = tensor_of(out.at("sparse_read_order_by_shard"));
   std::vector<std::int64_t> grouped;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -217,7 +217,7 @@ void is_sliced(const Json& test) {
     EXPECT_TRUE(std::ranges::equal(got.values<float>(), values)) << got.to_string();
   });
   if (differs_from_python(in)) return;
-  // What each part contributes is the recorded slice of it.
+  // Each part contributes its recorded slice.
   const auto parts = parts_of(in);
   const auto dealt = dealt_out(parts, rows);
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -54,7 +54,7 @@ void reduces_in_a_function(const Json& test) {
   EXPECT_THROW(call(), Error);
 }
 
-// The same where nothing tells one replica from none.
+// The same under the default strategy, which has one replica.
 void reduces_alone(const Json& test) {
   const Json& in = test.at("in");
   if (in.at("replicas") != 1) return;

@@ -41,8 +41,8 @@ Variable variable_of(Strategy& strategy, const Json& in) {
        .synchronization = synchronization_of(in.at("synchronization"))});
 }
 
-// What was recorded of the variable afterwards: what a cross-replica read gives, at once and in a
-// function, and what each replica has.
+// Compares the recorded state of the variable: a cross-replica read, at once and in a function, and
+// the value of each replica.
 void expect_contents(const Json& recorded, Strategy& strategy, const Variable& v) {
   const Json& read = recorded.at("read");
   Function reads = strategy.function([&] { return v.read(); });
@@ -187,8 +187,8 @@ void is_read(const Json& test) {
   }
 }
 
-// But for trainable, which a spec says: it is true unless told otherwise, under ON_READ too. AUTO
-// stays what it is, and means ON_WRITE.
+// Except for trainable, which a spec states: it is true by default, under ON_READ too. AUTO stays
+// AUTO, and means ON_WRITE.
 void has_defaults(const Json& test) {
   const Json& out = test.at("out");
   RecordedStrategy named(test.at("in"));

@@ -1,4 +1,4 @@
-// What becomes of a per-worker dataset whose pipelines end, at different times, while workers die.
+// The visits of a per-worker dataset whose pipelines end, at different times, while workers die.
 #include <gmock/gmock.h>
 
 #include <fstream>

@@ -283,7 +283,7 @@ TEST_F(PredictFrom, FilesWithAHeaderThatLackWhatOnlyTrainingReads) {
   EXPECT_EQ(predictions("bare.csv"), full);
 }
 
-// Each row once, as it comes; the column of the label is told by the first row, and is not needed.
+// Each row is read once, as it comes. The first row shows whether there is a label, as need not be.
 TEST_F(PredictFrom, APipe) {
   make_clicks("train.tsv", "tsv");
   train_by_text(
@@ -310,7 +310,7 @@ TEST_F(PredictFrom, APipe) {
   EXPECT_THAT(said_, HasSubstr("/dev/stdin:1: a short row"));
 }
 
-// The name of the training data told its form, and the name of what it is evaluated on does not.
+// The name of the training data decided its form; the name of the data it is evaluated on does not.
 TEST_F(PredictFrom, AnEvaluationReadsTheFormThatWasTrainedOn) {
   std::string rows;
   for (int i = 0; i < 100; ++i) rows += str(i % 10, "\t", i % 10 > 4 ? 1 : 0, "\n");

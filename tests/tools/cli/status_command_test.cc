@@ -26,7 +26,7 @@ class StatusOfARun : public ::testing::TestWithParam<const char*> {
                   "[evaluation]\nevery = 200\nmetrics = 'logloss'\n");
   }
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
-  // What `cairn status` prints; empty: it has failed, as before the run has a folder.
+  // The output of `cairn status`; empty: it has failed, as before the run has a folder.
   std::string status(std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments{CAIRN_PROGRAM, "status", path("run")};
     arguments.insert(arguments.end(), more.begin(), more.end());

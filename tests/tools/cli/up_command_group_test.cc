@@ -37,7 +37,7 @@ class UpGroup : public testing::Test {
   ExitStatus end_of(ChildProcess& child) { return end_in_time(child, 60'000, output()); }
   std::string output() const { return folder_.read("output"); }
   std::string in(const std::string& name) const { return folder_.path() + "/" + name; }
-  // What the workers say first, in any order: the test meets them there, and knows that they run.
+  // The workers' first words, in any order. Once the test has read them, the workers run.
   // Two may write while the pipe is open once.
   std::vector<std::string> words(std::size_t count) const {
     std::vector<std::string> all;

@@ -29,7 +29,7 @@ class UpTest : public testing::Test {
   }
   ExitStatus end_of(ChildProcess& child) { return end_in_time(child, 30'000, output()); }
   std::string output() const { return folder_.read("output"); }
-  // What the program says first: the test meets it there, and knows that the cluster runs.
+  // The program's first word. Once the test has read it, the cluster runs.
   std::string first_word() {
     std::string word;
     std::ifstream(folder_.path() + "/fifo") >> word;

@@ -67,7 +67,7 @@ TEST(ChildProcess, TheDestructorEndsTheWholeGroup) {
   TempFolder folder;
   int grandchild = -1;
   {
-    // The pipe of names tells when the grandchild runs, and who it is.
+    // The named pipe delivers the grandchild's process id once it runs.
     std::string fifo = folder.path() + "/fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     ChildProcess child = shell("sleep 600 & echo $! > " + fifo + "; wait");

@@ -27,7 +27,7 @@ Json worker(const char* name, const Json& devices) {
   return task;
 }
 
-// What a coordinator says of two workers with a GPU, of one that computes on the CPU, and of one
+// A coordinator's status of two workers with a GPU, of one that computes on the CPU, and of one
 // that is away.
 Json status() {
   Json said;

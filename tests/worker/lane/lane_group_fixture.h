@@ -45,7 +45,7 @@ class LaneGroups {
   }
   LaneGroup& operator[](std::uint32_t task) { return processes_[task]->group; }
 
-  // As the coordinator tells one of these workers, by rank.
+  // The configuration that the coordinator sends to one of these workers, by rank.
   static GroupConfig config(std::uint64_t number, std::uint32_t rank,
                             const std::vector<std::uint32_t>& tasks) {
     GroupConfig out{number, rank, {}};

@@ -1,5 +1,5 @@
-// Groups of lanes: what their sums are, who is told when one is lost, and that a later group has
-// nothing of an earlier one.
+// Groups of lanes: their sums, which members get the error when one is lost, and that a later group
+// has nothing of an earlier one.
 #include "worker/lane/lane_group.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a lane refuses of what it is told.
+// Messages that a lane refuses.
 #include "worker/lane/lane_wire.h"
 
 #include <capnp/message.h>

@@ -5,7 +5,7 @@
 namespace cairn::worker {
 namespace {
 
-// What came in the message, or lies in the memory shared with the worker.
+// The bytes that came in the message, or that lie in the memory shared with the worker.
 capnp::Data::Reader bulk(bool placed, wire::Place::Reader place, capnp::Data::Reader sent,
                          const rpc::SharedMemory* shared) {
   if (!placed) return sent;

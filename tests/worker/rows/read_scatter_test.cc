@@ -146,7 +146,7 @@ TEST_F(ReadScatterTest, APartThatStandsStillComesFromItsCopyAndTheRestFromTheRep
   const auto copies = ask(0, &cache);
   EXPECT_EQ(call.copies_of, 100u);
   EXPECT_EQ(call.headers[0].written, 9u);
-  cache.clear();  // what was named in a call is kept until the reply is here
+  cache.clear();  // copies named in a call are kept until the reply is here
   scatter->land(requests[0], copies, reply_of({60, 61}, 1), &cache);
   EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(floats_of(reads[1].value), (std::vector<float>{60, 61}));

@@ -1,4 +1,4 @@
-// What a step over RPC allocates, on either side: counted by standing before malloc, which is why
+// Allocations of a step over RPC, on either side: counted by standing before malloc, which is why
 // this is a program of its own.
 #include <gtest/gtest.h>
 
@@ -136,7 +136,7 @@ Allocations of_a_step(rpc::Transport transport, VariableId tables) {
           static_cast<double>(all_threads.load() - both) / kSteps};
 }
 
-// What is left is nearly all Cap'n Proto's: two calls a step. A table adds the shape of its rows.
+// The rest is nearly all Cap'n Proto's: two calls per step. A table adds the shape of its rows.
 void expect_few(rpc::Transport transport, const char* name) {
   const Allocations one = of_a_step(transport, 1), many = of_a_step(transport, kTables);
   std::cout << name << ": " << many.both << " allocations a step of " << kTables << " tables, "

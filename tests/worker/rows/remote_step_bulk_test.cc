@@ -1,4 +1,4 @@
-// What is large: in pieces and slices, in memory shared with the shard and without.
+// Large values: in pieces and slices, in memory shared with the shard and without.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
   EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 10);
 }
 
-// What is not in slices is in pieces numbered without them.
+// Values that are not in slices travel in pieces, whose numbers do not count the slices.
 TEST_P(Bulk, ManyRowsBesideALargeUpdateTravelInPieces) {
   use(1, {{"table", {3000, 1000}}, {"big", {3000, 1000}}, {"more", {500, 1000}}});
   std::vector<std::int64_t> rows(2000);
@@ -158,7 +158,7 @@ TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
 TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   use(1, {{"big", {3000, 1000}}, {"small", {3, 2}}});
   RemoteStep step(*store);
-  EXPECT_EQ(step.update_place(0, 12'000'000), nullptr);  // nobody is connected yet
+  EXPECT_EQ(step.update_place(0, 12'000'000), nullptr);  // no shard is connected yet
   std::vector<Read> reads{{1, {}, {}}};
   ASSERT_EQ(pull(step, reads), "");
   EXPECT_EQ(step.update_place(1, 24), nullptr);  // it travels with others
@@ -180,8 +180,8 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
 }
 
-// A device is told of what rows and gradients lie in, for as long as they do: of memory shared with
-// the shard, and where that is none, or rows of several shards meet, of the reactor's buffers.
+// A device registers the memory of rows and gradients, for as long as they lie there: memory shared
+// with the shard, or, if there is none or rows of several shards meet, the reactor's buffers.
 TEST_P(Bulk, MemoryInWhichValuesLieIsRegistered) {
   std::map<const std::byte*, std::size_t> registered;
   ShardLinkOptions link;
@@ -216,8 +216,8 @@ TEST_P(Bulk, MemoryInWhichValuesLieIsRegistered) {
   }
 }
 
-// What was computed where the shard reads it, what was computed elsewhere, and what is too small to
-// have a place of its own.
+// Values computed where the shard reads them, values computed elsewhere, and values too small to
+// have a place of their own.
 TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
   use(1, {{"a", {9000, 2}}, {"b", {3}}, {"c", {9000, 2}}, {"d", {9000, 2}}});
   RemoteStep step(*store);

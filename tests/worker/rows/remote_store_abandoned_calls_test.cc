@@ -7,7 +7,7 @@
 namespace cairn::worker {
 namespace {
 
-// What the shard is still to write must not be given to the next call.
+// Memory that the shard is still to write must not be given to the next call.
 TEST_F(RemoteStoreTest, MemoryOfAnAbandonedPullIsNotUsedAgainBeforeItsAnswer) {
   use(1, {{"w", {8000, 8}}});
   auto gate = kj::newPromiseAndFulfiller<void>();

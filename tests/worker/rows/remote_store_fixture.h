@@ -32,7 +32,7 @@ class RemoteStoreTest : public testing::Test {
     context.closure = 7;
   }
 
-  // What became of a call: empty when it went well.
+  // The error of a call: empty when it went well.
   std::string outcome(rpc::Task<void> call) {
     bool finished = false;
     std::exception_ptr failure;

@@ -1,4 +1,4 @@
-// Dense variables that nobody writes: RemoteStore does not have them sent again.
+// Dense variables that are not written: RemoteStore does not have them sent again.
 #include "tests/worker/rows/remote_store_fixture.h"
 
 namespace cairn::worker {
@@ -66,7 +66,7 @@ TEST_F(StandingVariables, RowsReadBesideAVariableThatStandsStillAreSent) {
   EXPECT_EQ(cluster->asked.back().parts[0].rows.variable, 0u);
 }
 
-// What was read keeps its values while later pulls find others.
+// A value that was read stays the same while later pulls find others.
 TEST_F(StandingVariables, ACopyThatSomebodyReadsDoesNotChange) {
   use(1, {{"w", {2}}});
   std::vector<Read> reads{{0, {}, {}}};

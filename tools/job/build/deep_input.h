@@ -12,7 +12,7 @@
 
 namespace cairn::tools {
 
-// What the vectors of a bag's ids become.
+// How the vectors of a bag's ids are combined into one.
 Combiner combiner_of(const Job& job);
 
 // All numbers of an example side by side, float32 [b, n]: the standardised ones, and the plain

@@ -1,4 +1,4 @@
-// What the features of a job are once its data was looked at, and the datasets that have them.
+// A job's features after one pass over its training data, and the datasets that have them.
 //   Thread  any that may touch files; what records, as it says.
 #pragma once
 #include <memory>
@@ -62,8 +62,8 @@ struct FittedFeatures {
 // The column of the lists' or candidates' numbers, where features() makes it of that column.
 FeatureColumn group_column(const Job& job);
 
-// What the job must know of its training data: last of the numbers is the label, where that is
-// standardised.
+// The statistics that the job needs of its training data. If the label is standardised, it is the
+// last of the numbers.
 FitRequest fit_request(const Job& job);
 // Reads the training data once, for means, deviations and vocabularies.
 //   Errors  the data's own.

@@ -1,5 +1,5 @@
-// What [data], [features] and [model] become. Variables are named after the features
-// ("deep/COLUMN", "table/COLUMN", "wide"), and names are what checkpoints are restored by: renaming
+// Makes the model from [data], [features] and [model]. Variables are named after the features
+// ("deep/COLUMN", "table/COLUMN", "wide"), and checkpoints are restored by these names: renaming
 // one makes older checkpoints useless.
 #include "tools/job/build/job_model.h"
 

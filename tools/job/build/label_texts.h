@@ -1,5 +1,5 @@
-// Labels that a job tells by their texts: a text that no row has makes every label the other one,
-// and a model of that looks perfect.
+// Checks labels that a job gives as texts: if no row has such a text, every label becomes the other
+// one, and a model of that looks perfect.
 //   Thread  any that may touch files.
 #pragma once
 #include <string>
@@ -15,8 +15,8 @@ namespace cairn::tools {
 //           has none of the positive texts, or none of the negative ones.
 //   Cost  reads as far as all texts have been seen, which is mostly not far.
 void verify_label_texts(const Job& job);
-// Where these files, which `key` names, have none of the positive texts: a warning with the texts
-// that there are. Empty: they have one, or the job tells its labels otherwise.
+// If none of these files, which `key` names, has a positive text: a warning with the texts that
+// they do have. Empty if one has, or if the job's labels are not texts.
 std::string no_positive_warning(const Job& job, const std::vector<std::string>& files,
                                 const std::vector<std::string>& where, const std::string& key);
 // The same of all data that the job's model is evaluated on.

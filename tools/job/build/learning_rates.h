@@ -1,5 +1,5 @@
-// LearningRates: the rates of a job's optimizers while it trains, told and, where the job says
-// so, lowered when evaluations find the model no better ([callbacks.reduce_lr_on_plateau]).
+// LearningRates: reports the rates of a job's optimizers while it trains and, if the job says so,
+// lowers them when evaluations find the model no better ([callbacks.reduce_lr_on_plateau]).
 //   Thread  one, the Trainer's.
 #pragma once
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace cairn::tools {
 
-// What the rates of the job's parts are called, where they are told: "learning_rate" of
-// [optimizer], or of the only part; "wide_learning_rate" of the wide part beside it.
+// The names under which reports show the rates of the job's parts: "learning_rate" for [optimizer]
+// or the only part; "wide_learning_rate" for the wide part beside it.
 std::vector<std::string> learning_rate_names(const Job& job);
 
 class LearningRates {

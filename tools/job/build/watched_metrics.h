@@ -16,11 +16,11 @@ std::string watched_metric(const Job& job, const std::string& monitor);
 // Its value in an evaluation's results.
 double value_of(const MetricResults& results, const std::string& metric);
 
-// What [early_stopping] watches, by evaluations and their steps; empty: the job does not stop
-// early. A job that was verified.
+// The monitor of [early_stopping], by evaluations and their steps; empty if the job does not stop
+// early. The job must have been verified.
 std::optional<Monitor> stopping_monitor(const Job& job);
-// What such a monitor remembers, as a checkpoint keeps it. restore_memory() ignores the memory of
-// another metric.
+// The monitor's memory, as a checkpoint keeps it. restore_memory() ignores the memory of another
+// metric.
 Json memory_json(const Monitor& monitor);
 void restore_memory(Monitor& monitor, const Json& saved);
 

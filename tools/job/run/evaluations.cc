@@ -116,7 +116,7 @@ std::string Evaluations::not_numbers() {
   return said;
 }
 
-// A difference that the numbers as told do not show is none.
+// A difference too small to show in four digits, as they are printed, counts as none.
 std::string Evaluations::worse_than_best() const {
   if (!best_step_ || best_step_ == newest_step_) return "";
   const std::string now = four_digits(value_of(newest_, best_->name()));

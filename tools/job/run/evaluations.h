@@ -41,8 +41,8 @@ class Evaluations {
   void schedule_if_time(std::int64_t step);
   // If there is data, has closures evaluate the model as they find it, to be reported as of `step`.
   void schedule(std::int64_t step);
-  // What has ended is computed, oldest first; `say` gets a line for each. With `wait` it waits
-  // a little for the first that has not ended.
+  // Computes the evaluations that have ended, oldest first; `say` gets a line for each. If `wait`
+  // is set, it waits a little for the first that has not ended.
   //   Errors  the run's.
   template <typename Say>
   void collect(bool wait, Say say) {
@@ -56,7 +56,7 @@ class Evaluations {
   // That an earlier evaluation found the model better than the newest one does, by what early
   // stopping watches; empty: none did.
   std::string worse_than_best() const;
-  const LinesRead& lines() const { return lines_; }  // what reading the data came across
+  const LinesRead& lines() const { return lines_; }  // events of reading the data
   const std::string& name() const { return name_; }  // the data's; empty: there is none
 
  private:

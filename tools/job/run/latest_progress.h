@@ -1,4 +1,4 @@
-// LatestProgress: what a run has told of itself last, for `cairn status`:
+// LatestProgress: the newest figures of a run, for `cairn status`:
 //
 //     {"training": {"step": 400, "loss": 0.41, "examples_per_s": 98000.0},
 //      "evaluation": {"step": 300, "data": "test", "metrics": {"auc": 0.91}}}
@@ -17,7 +17,7 @@ class LatestProgress {
  public:
   void training(std::int64_t step, double loss, double examples_per_s);
   void evaluation(std::int64_t step, const std::string& data, Json metrics);
-  // A run that goes on behind `step` tells again what was told above it.
+  // If a run resumes at `step`, it will report the steps above it anew.
   void forget_above(std::int64_t step);
   const Json& json() const { return told_; }
 

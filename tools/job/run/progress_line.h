@@ -8,7 +8,7 @@
 
 namespace cairn::tools {
 
-// What is shown. seconds_left below 0: not known yet.
+// The figures of the line. seconds_left below 0: not known yet.
 struct Progress {
   std::int64_t step = 0, steps = 0;
   double examples_per_s = 0, loss = 0;
@@ -28,8 +28,8 @@ struct Progress {
 std::string progress_text(const Progress& progress,
                           std::size_t columns = static_cast<std::size_t>(-1));
 
-// Writes to standard output. Output that nobody reads any more (a closed terminal, `| head`) is
-// dropped silently, if SIGPIPE is ignored.
+// Writes to standard output. If its reader is gone (a closed terminal, `| head`) and SIGPIPE is
+// ignored, output is dropped silently.
 //   Thread  any.
 class ProgressLine {
  public:

@@ -10,7 +10,7 @@
 namespace cairn::tools {
 namespace {
 
-// What the strategy does not have is null.
+// Fields that the strategy does not have are null.
 Json strategy_json(const Job& job, const TrainingOutcome& outcome) {
   const JobStrategy& strategy = job.strategy;
   const bool servers = strategy.kind == "parameter_server";  // of hybrid it is not asked
@@ -64,7 +64,7 @@ Json best_json(const TrainingOutcome& outcome) {
           {"value", outcome.best->value}};
 }
 
-// By replica; null: there was nobody to meet.
+// By replica; null if there was no other replica to meet.
 Json collectives_json(const TrainingOutcome& outcome) {
   if (outcome.collectives.empty()) return nullptr;
   Json all = Json::array();

@@ -11,9 +11,9 @@
 
 namespace cairn::tools {
 
-// What a job saves with each checkpoint. A feature's ids mean what they meant when the model was
-// trained: the vocabularies are kept, and the means and deviations; and by which data, with which
-// batches, a place in the data is told again. The first batch of its data was that of step
+// The metadata that a job saves with each checkpoint. It keeps vocabularies, means and deviations,
+// so that a feature's ids mean what they meant in training. It also names data and batches, so that
+// a position in the data can be found again. The first batch of that data was that of step
 // `data_began`.
 Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps,
                  std::int64_t data_began);

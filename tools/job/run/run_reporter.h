@@ -1,5 +1,5 @@
-// RunReporter: how a run is doing, told to everybody who listens while it trains: its history, the
-// status, files that the job names.
+// RunReporter: reports a run's progress to all listeners while it trains: its history, the status,
+// files that the job names.
 //   Thread  one, the Trainer's.
 #pragma once
 #include <cstdint>
@@ -60,8 +60,8 @@ class RunReporter {
 //   Errors  RunHistory's.
 std::unique_ptr<RunListener> history_listener(const std::string& run_dir);
 
-// What `cairn status` asks the run's coordinator for, where there is one; it outlives the listener.
-// An object with what was told last (latest_progress.h).
+// Keeps the object that `cairn status` gets from the run's coordinator, if there is one: the newest
+// progress (latest_progress.h). `runner` outlives the listener.
 std::unique_ptr<RunListener> status_listener(StepRunner& runner);
 
 }  // namespace cairn::tools

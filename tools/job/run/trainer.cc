@@ -268,7 +268,7 @@ void Trainer::raise_with_checkpoint() const {
   if (!saved.empty())
     parts.message += str("; the newest checkpoint is ", saved,
                          ": mend the cause, then go on with --resume ", saved);
-  else  // what it was resumed from may be the very cause
+  else  // the checkpoint that it was resumed from may be the very cause
     parts.message += "; no checkpoint had been made yet";
   throw_error(parts);
 }
@@ -284,7 +284,7 @@ void Trainer::report_progress() const {
     options_.on_progress(static_cast<double>(loop_.ended()) / static_cast<double>(total_steps_));
 }
 
-// What runs is finished and counted, what only waits is not begun.
+// Closures that run are finished and counted; those that only wait never begin.
 void Trainer::abandon_the_rest() {
   for (Evaluations& each : evaluations_) each.abandon();
   try {

@@ -64,13 +64,13 @@ struct TrainingOutcome {
   std::vector<CollectiveCounts> collectives;  // by replica; empty: they met in none
   int interrupted = 0;                        // the signal that ended it early
   bool stopped = false;                       // ended early by `cairn stop`
-  // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
+  // the error after the last step, in saving or in the last evaluation; empty: there was none
   std::string failure;
   std::string checkpoint;         // the one at the end; empty: it failed
   std::string model;              // the folder of the trained model; empty: there is none
   std::optional<BestModel> best;  // of [early_stopping]
   bool stopped_early = false;     // by it: evaluations found the model no better
-  // what reading the test data came across; the training data's are in FittedFeatures
+  // the events of reading the test data; those of the training data are in FittedFeatures
   LinesRead test_lines;
   EngineStats stats;
   GpusOfRun gpus;
@@ -87,7 +87,7 @@ class Trainer {
   // Trains, saves a checkpoint and the model, and only then evaluates a last time: what is bad in
   // the test data must not cost the model.
   //   Errors  the first that a step or an evaluation on the way raised, with the newest checkpoint;
-  //           what goes wrong behind the last step is told by the outcome.
+  //           an error after the last step is reported in the outcome instead.
   TrainingOutcome run();
 
  private:

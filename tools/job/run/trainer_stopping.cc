@@ -43,7 +43,7 @@ void Trainer::lower_rates(const Evaluations& evaluated) {
   if (!said.empty()) line_.say(said);
 }
 
-// One that fails is told, as other checkpoints on the way.
+// If the save fails, a line says so and the run goes on, as for other checkpoints on the way.
 void Trainer::save_best() {
   CheckpointPolicy policy{options_.checkpoint_folder + "/best"};
   policy.keep_last = 1;

@@ -90,10 +90,10 @@ struct JobCluster {
   std::string transport = "auto";
   std::string arithmetic = "float32";  // of matrix products (core/base/arithmetic.h)
   std::string wire = "float32";        // of rows and gradients under way; or bfloat16
-  // What workers, or the replicas of a process, compute on: as core/kernels/chosen_devices.h has
-  // it. Empty: nothing was said.
+  // The devices that workers, or the replicas of a process, compute on, in the words of
+  // core/kernels/chosen_devices.h. Empty: nothing was said.
   std::string device;
-  bool deterministic = false;         // what is computed repeats bit for bit on the same GPU
+  bool deterministic = false;         // results repeat bit for bit on the same GPU
   std::string device_cache = "auto";  // of tables on a GPU: core/base/device_cache.h
   std::int64_t partition_min_bytes = 256 << 10;
   double ps_wait_seconds = 600;
@@ -124,7 +124,7 @@ struct JobCheckpoint {
 struct JobEvaluation {
   Every every;
   std::int64_t batch = 2048;
-  std::vector<std::string> metrics;  // in the order told; empty: all of the objective's
+  std::vector<std::string> metrics;  // in the order given; empty: all of the objective's
 };
 
 // [early_stopping]: the run ends where evaluations on the way find the model no better.
@@ -132,7 +132,7 @@ struct JobEarlyStopping {
   bool given = false;
   std::string monitor;   // a metric; empty: the first of the evaluation's
   int patience = 3;      // evaluations in a row without a better one
-  double min_delta = 0;  // what counts as better
+  double min_delta = 0;  // a smaller gain does not count as better
   bool restore_best = true;
 };
 

@@ -172,7 +172,7 @@ void verify_default_date(const TomlTable& table, const CsvColumn& column) {
     require(false, table, str(place, ": its default: ", format.complaint(*column.default_value)));
 }
 
-// An indicator tells of the value, so the value itself may be anything: 0 unless it is said.
+// If an indicator column marks missing values, their value may be anything: 0 unless given.
 CsvColumn read_column(TomlTable& one, const TomlTable& table, char separator) {
   CsvColumn column;
   one.read("name", column.name);

@@ -46,7 +46,7 @@ struct JobData {
   // How workers that each go at their own pace read the data: by_worker, or exactly_once.
   std::string visitation = "by_worker";
   JobLabel truth;
-  JobFormatPtr schema = make_job_format("csv");  // what the table of the format says
+  JobFormatPtr schema = make_job_format("csv");  // the contents of the format's table
   JobService service;
 
   const JobFormat& form() const { return *schema; }

@@ -22,9 +22,9 @@ class JobFormat;
 
 using JobFormatPtr = std::shared_ptr<const JobFormat>;
 
-// What models read of such data.
+// The form in which models read such data.
 enum class FeatureForm : std::uint8_t {
-  kColumns,  // what [features] makes of its columns
+  kColumns,  // features that [features] makes of its columns
   kNumbers,  // its fields as they are, which are ready; files tell how many examples they hold
   kBag,      // one bag of ids, each with a value
 };

@@ -254,7 +254,7 @@ void verify_feature_types(const Job& job, const Limits& limits) {
     if (found == columns.end() && key != "features.crosses")
       limits.refuse(key, str(" names \"", column, "\", which is no column of the data",
                              names_there(column, names)));
-    if (found == columns.end()) return;  // a feature may be crossed, too: the data tells of it
+    if (found == columns.end()) return;  // a cross may name a feature, too
     const auto& [name, dtype, single] = *found;
     const bool text = dtype == DType::kString;
     const bool real = dtype == DType::kFloat32 || dtype == DType::kFloat64;

@@ -1,4 +1,4 @@
-// What each number and name of a job may be, whether it was given in the job file or by a flag.
+// The limits of each number and name of a job, whether the job file or a flag gave it.
 #pragma once
 #include <functional>
 #include <set>

@@ -23,7 +23,7 @@ const std::vector<std::string>& regression_losses();
 // Those of ranking.
 const std::vector<std::string>& ranking_losses();
 
-// What a label is standardised by; 0 and 1: it is learnt as it is.
+// Mean and deviation by which a label is standardised; 0 and 1: it is learnt as it is.
 struct LabelScale {
   float mean = 0, stddev = 1;
 };
@@ -35,12 +35,12 @@ class Objective {
   // A job that was verified. The network learns (label - mean) / stddev; truths and predictions
   // are in the label's own unit.
   explicit Objective(const Job& job, LabelScale scale = {});
-  // What is learnt of the label's column, [b]: 0 or 1 by a threshold, a class id, or the number.
+  // The target that is learnt, [b]: 0 or 1 by a threshold, a class id, or the label's number.
   Array truth(const Array& label) const;
   // One loss per example, [b], from the network's outputs, [b, outputs], and the truths. For
   // ranking, `groups` is int32 or int64 [b], with one number for all examples of a list.
   Array losses(const Array& outputs, const Array& truth, const Array& groups = {}) const;
-  // What metrics evaluate: probabilities [b] or [b, classes], or numbers or scores [b].
+  // The values that metrics evaluate: probabilities [b] or [b, classes], or numbers or scores [b].
   Array prediction(const Array& outputs) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a job says of retrieval: model.kind = "two_tower", which finds candidates for queries.
+// The retrieval part of a job: model.kind = "two_tower", which finds candidates for queries.
 #pragma once
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_limits.h"

@@ -50,7 +50,7 @@ std::string listed(const std::vector<std::string>& names, const char* last) {
   return text;
 }
 
-// What has the role of replicas under a kind that does not read their number.
+// For a kind that does not read `replicas`: the setting that takes its place.
 std::string instead_of_replicas(const std::string& kind) {
   if (kind == "parameter_server")
     return "its workers compute steps each at its own pace: cluster.workers and cluster.lanes say "
@@ -77,7 +77,7 @@ struct NamedConsistency {
   Consistency (*make)(const JobStrategy&);
 };
 
-// What strategy.consistency may be.
+// The values of strategy.consistency.
 const std::vector<NamedConsistency>& consistencies() {
   static const std::vector<NamedConsistency> all = {
       {"asynchronous", [](const JobStrategy&) { return Consistency::asynchronous(); }},

@@ -12,7 +12,7 @@ namespace cairn::tools {
 enum class LaneChoice : std::uint8_t {
   kByJob,
   kShare,   // a worker chooses the same by itself, unless it computes on a GPU
-  kForRun,  // fewer for the sake of the run as a whole, or as its checkpoint has: told to workers
+  kForRun,  // fewer, for the run as a whole or by its checkpoint: workers get the number
 };
 
 // Fills in shards and lanes of a job whose ps and workers all run here, where they are

@@ -9,8 +9,8 @@ namespace cairn::tools {
 
 class TomlTable;
 
-// What of a label's column is learnt, where that is not the column itself. The keys above, below
-// and unknown of the tables `label`.
+// The target that is learnt, where it is not the label's column itself. The keys above, below and
+// unknown of the tables `label`.
 struct JobLabel {
   // Learnt is 1 where the number is above the one, or below the other, and 0 elsewhere.
   std::optional<double> above, below;

@@ -48,7 +48,7 @@ struct Kind {
   }
 };
 
-// An entry of the table: numbers and flags are told apart by the type of the option.
+// An entry of the table. The type of the option decides between a number and a flag.
 template <typename Optimizer, typename Options>
 Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
   Kind made{.name = name};

@@ -1,5 +1,5 @@
 // The words of a job. The rooms below know options by their C++ names, and their messages name the
-// option that would mend what is wrong; whoever runs a job gave keys of its file and flags.
+// option that would mend the error; but a user of jobs knows keys of the file and flags.
 //
 //   "... leave such lines out with OnError::kSkipAndCount"
 //   "... leave such lines out with data.skip_bad_rows = true"

@@ -1,5 +1,5 @@
-// TomlTable: a TOML table that is read key by key, and that complains about keys which nobody asked
-// for.
+// TomlTable: a TOML table that is read key by key, and that refuses keys which the program never
+// asked for.
 //
 //     TomlTable data = root.table("data");
 //     data.read("batch", batch);  // stays as it is if the key is missing
@@ -122,7 +122,7 @@ class TomlTable {
     same.whole_ = place(item);
     return same;
   }
-  // What require() names: "FILE", or "FILE:LINE" after at().
+  // The place that require() names: "FILE", or "FILE:LINE" after at().
   const std::string& whole() const { return whole_; }
   // "FILE:LINE" of a value.
   std::string place(const toml::node& found) const {
@@ -144,7 +144,7 @@ class TomlTable {
   std::set<std::string> known_;
 };
 
-// Tells lists from single values.
+// Distinguishes lists from single values.
 namespace detail {
 template <typename T>
 struct IsVector : std::false_type {};

@@ -25,8 +25,8 @@ std::string environment_text(const char* name) {
 
 }  // namespace
 
-// What is not given comes from the environment that `cairn up` sets for its program, so that the
-// same program runs under both.
+// Missing options come from the environment that `cairn up` sets for its program, so that the same
+// program runs under both.
 GivenClusterRun::GivenClusterRun(const std::string& dir, GivenCluster cluster)
     : dir_(dir.empty() ? environment_text("CAIRN_RUN_DIR") : dir), cluster_(std::move(cluster)) {
   described_ = dir_.empty() || dir_ != environment_text("CAIRN_RUN_DIR");

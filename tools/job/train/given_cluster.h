@@ -1,4 +1,4 @@
-// The run folder of a coordinator whose cluster somebody else started, as an orchestrator does.
+// The run folder of a coordinator whose cluster was started elsewhere, by an orchestrator say.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace cairn::tools {
 
-// What such a cluster is: its tasks' addresses, and how to be admitted.
+// A cluster that is already running: its tasks' addresses, and how to be admitted.
 struct GivenCluster {
   ClusterSpec tasks;
   std::string cluster_id, token_file;  // token_file empty: none, or in the environment

@@ -198,8 +198,8 @@ class Diagram {
 
 // ---- the page ----
 
-// Metrics between the loss and what tells of the machine; each in the order in which it first
-// comes.
+// The order of diagrams: the loss, then the metrics, each by its first appearance, then the figures
+// of the machine.
 std::vector<std::string> diagrams_of(const std::vector<RunCurves>& runs) {
   const std::vector<std::string> last{"examples/s", "staleness"};
   std::vector<std::string> all{"loss"};
@@ -222,7 +222,7 @@ std::string legend(const std::vector<RunCurves>& runs) {
   return out + "</ul>\n";
 }
 
-// What each run came to.
+// The last values of each run.
 std::string table(const std::vector<RunCurves>& runs, const std::vector<std::string>& diagrams) {
   std::string out = "<h2>Last values</h2>\n<table>\n<tr><th>run</th><th>step</th>";
   for (const std::string& what : diagrams) out += "<th>" + escaped(what) + "</th>";

@@ -25,7 +25,7 @@ constexpr std::size_t kProbeBytes = 4096;
   throw_error(parts);
 }
 
-// A write and not a look at permissions: only a write tells of quotas, full disks and read-only
+// A write and not a look at permissions: only a write finds quotas, full disks and read-only
 // mounts. The name has the process number, so that two runs do not remove each other's.
 void write_and_remove(Disk& disk, const std::string& folder) {
   const std::string probe = str(folder, "/.cairn-probe-", ::getpid());
@@ -35,7 +35,7 @@ void write_and_remove(Disk& disk, const std::string& folder) {
     const std::exception_ptr error = std::current_exception();
     try {
       disk.remove(probe);
-    } catch (const Error&) {  // it is not there, or cannot be removed: the first error is told
+    } catch (const Error&) {  // missing, or not removable: the first error is raised
     }
     std::rethrow_exception(error);
   }

@@ -113,7 +113,7 @@ class TensorBoardListener final : public RunListener {
  public:
   explicit TensorBoardListener(std::string folder) : folder_(std::move(folder)), files_(folder_) {}
 
-  // A write and not a look at permissions: only a write tells of quotas and full disks.
+  // A write and not a look at permissions: only a write finds quotas and full disks.
   void try_it() const {
     Disk& disk = system_disk();
     disk.make_folder(folder_ + "/train");

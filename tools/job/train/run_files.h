@@ -1,6 +1,6 @@
 // The files of [callbacks] that tell of a run while it trains: a CSV file, and event files for
 // TensorBoard. Each is tried at the start, and begun when the run begins.
-//   Errors  AlreadyExists: somebody else's file; FailedPrecondition: a log to be gone on with has
+//   Errors  AlreadyExists: the file is not ours; FailedPrecondition: a log to be gone on with has
 //           other columns; those of the disk. All name file, line and key of the job.
 //   Thread  one.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace cairn::tools {
 
-// What is done about a log of an earlier run that is there.
+// If a log of an earlier run exists: replace it, or append to it.
 enum class Earlier : std::uint8_t { kReplace, kGoOn };
 
 // A line per step() and per evaluation(), with the columns step, seconds, loss, examples_per_s, the

@@ -110,7 +110,7 @@ class LogAbove {
   bool on_;
 };
 
-// What is told of whatever makes no progress.
+// When and how closures without progress are reported.
 void set_waits(const TrainRequest& request, EngineOptions& options) {
   options.waits.signal = SIGUSR1;
   if (request.stuck_after_seconds)

@@ -1,5 +1,5 @@
-// `cairn train JOB.toml` on a cluster of its own, and `cairn-coordinator JOB.toml` on one that
-// somebody else started.
+// `cairn train JOB.toml` on a cluster of its own, and `cairn-coordinator JOB.toml` on one that was
+// started before.
 #pragma once
 #include <string>
 

@@ -118,7 +118,7 @@ void resolve_resume(const TrainRequest& request, const Job& job,
 
 }  // namespace
 
-// What a member needs of its own: those that a user gave are the parent's.
+// The members get `arguments`; folder and kills belong to this process, their parent.
 int train_on_workers(const TrainRequest& request, const Job& job) {
   WorkerProcessesOptions options;
   options.workers = job.cluster.workers;

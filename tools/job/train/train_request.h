@@ -1,4 +1,4 @@
-// What a command line asks of a training run.
+// The request for a training run, as a command line states it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -47,7 +47,7 @@ struct TrainRequest {
   std::string resume;
   // a report or checkpoints that are no business of this run may be there
   bool overwrite = false;
-  bool partial = false;    // what does not match the checkpoint begins anew
+  bool partial = false;    // variables that the checkpoint does not match begin anew
   bool new_data = false;   // go on from the checkpoint with data that it has not seen
   bool take_over = false;  // of a cluster at which another coordinator is at work
   std::vector<std::string> kills;
@@ -60,7 +60,7 @@ struct TrainRequest {
 
 // The flags that `cairn train` and `cairn-coordinator` both have.
 void add_job_flags(CLI::App& app, TrainRequest& request);
-// What of them was given to `app`, which has been parsed, but what is of `cairn train` alone.
+// The flags that `app`, already parsed, was given, without those of `cairn train` alone.
 std::vector<std::string> job_arguments(const CLI::App& app);
 // Flags override the file, and what they say is checked as the file is. If they name a strategy,
 // what the file says for its own is not read.

@@ -110,7 +110,7 @@ std::string own_checkpoints(const std::string& run_dir) {
   return std::filesystem::absolute(run_dir + "/checkpoints").lexically_normal().string();
 }
 
-// What the end needs is tried now, and the checkpoint to go on from is found.
+// Tries the outputs of the run's end now, and finds the checkpoint to go on from.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line, Trial trial) {
   if (trial == Trial::kYes)

@@ -1,5 +1,5 @@
-// What every way of running a job has in common: what is read and tried before anything starts, and
-// what is told when it has ended. In the order in which a run calls them.
+// The steps that every way of running a job shares: reading and trying before anything starts, and
+// reporting once it has ended. In the order in which a run calls them.
 //   Thread  one.
 #pragma once
 #include <functional>
@@ -25,8 +25,8 @@ struct PreparedJob {
 // The job with the flags' changes.
 //   Errors  those of the job file and the flags.
 Job job_of(const TrainRequest& request);
-// Reads the job and its data once, and tells what it found.
-//   Errors  those of the job file, the flags, the data, and of a report that is somebody else's.
+// Reads the job and its data once, and prints its findings.
+//   Errors  those of the job file, the flags, the data; the report's path holds another file.
 PreparedJob prepare(const TrainRequest& request);
 
 // Where the run saves, as an absolute path.
@@ -40,8 +40,8 @@ std::string find_resume(const TrainRequest& request, const Job& job, const std::
 std::string model_folder(const std::string& run_dir);
 // The run's own folder of checkpoints, whatever other one it saves in.
 std::string own_checkpoints(const std::string& run_dir);
-// What the end needs is tried now, by one of the processes of a run, and the checkpoint to go on
-// from is found.
+// One process of a run tries the outputs of its end now, before hours of training, and finds the
+// checkpoint to go on from.
 enum class Trial : std::uint8_t { kYes, kNo };
 //   Errors  the disk's. NotFound: there is no such checkpoint.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,

@@ -33,7 +33,7 @@ bool is_report(const OutputPlace& place) {
 
 }  // namespace
 
-// Only a file with bytes in it can be somebody's work.
+// Only a file with bytes in it can be a user's work.
 void verify_report_path(const std::string& path, Overwrite overwrite) {
   const OutputPlace place = output_place(path);
   if (place.bytes > 0 && overwrite == Overwrite::kNo && !is_report(place))

@@ -1,4 +1,4 @@
-// What a job watches while it trains, and what a run that stops early remembers of it.
+// The metric that a job watches while it trains, and the memory of a run that stops early.
 #include "tools/job/build/watched_metrics.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// `cairn evaluate --calibrate` from the training to predictions: what it tells, what it keeps, and
-// what it refuses.
+// `cairn evaluate --calibrate` from the training to predictions: its report, the outputs that
+// stay as they are, and its errors.
 #include <gmock/gmock.h>
 
 #include <cmath>

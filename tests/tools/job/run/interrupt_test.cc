@@ -34,7 +34,7 @@ TEST(InterruptsDeathTest, TheNextEndsTheProcessAtOnce) {
       testing::KilledBySignal(SIGTERM), "");
 }
 
-// The alarm is raised here, so that nobody waits for it.
+// The alarm is raised here, so that the test does not wait for it.
 TEST(InterruptsDeathTest, WhatTheFirstBeginsHasALimitAfterWhichTheProcessEndsWithItsStatus) {
   EXPECT_EXIT(
       {

@@ -1,4 +1,4 @@
-// What `cairn status` tells of a run's training and evaluations.
+// The part of `cairn status` about a run's training and evaluations.
 #include "tools/job/run/latest_progress.h"
 
 #include <gtest/gtest.h>

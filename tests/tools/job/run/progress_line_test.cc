@@ -46,19 +46,19 @@ TEST(ProgressText, LeavesOutFirstWhatMattersLeast) {
   EXPECT_EQ(progress_text(progress(), 6), "step 1");
 }
 
-// What `work` prints to a terminal.
+// The output of `work` on a terminal.
 std::string on_a_terminal(const std::function<void()>& work) {
   int ours = -1, theirs = -1;
   CAIRN_CHECK(::openpty(&ours, &theirs, nullptr, nullptr, nullptr) == 0,
               "there is a terminal to be had");
-  std::fflush(stdout);  // what was printed before goes where it was to go
+  std::fflush(stdout);  // earlier output goes where it was to go
   const int before = ::dup(STDOUT_FILENO);
   ::dup2(theirs, STDOUT_FILENO);
   work();
   ::dup2(before, STDOUT_FILENO);
   ::close(before);
   ::close(theirs);
-  // A terminal hands its bytes on piece by piece; they end when nobody has its other side any more.
+  // A terminal hands its bytes on piece by piece; they end when its other side has been closed.
   std::string seen;
   std::array<char, 4096> text;
   for (ssize_t size; (size = ::read(ours, text.data(), text.size())) > 0;)

@@ -1,4 +1,4 @@
-// What a job file or a flag may say, and what it is told where it says something else.
+// The limits of job files and flags, and the errors outside of them.
 #include "tools/job/spec/job_limits.h"
 
 #include <gmock/gmock.h>

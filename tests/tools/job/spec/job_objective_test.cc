@@ -1,4 +1,4 @@
-// What a job learns of its label: which rows, which number of them, and by which loss and metrics.
+// A job reads its label: from which rows, as which number, and for which loss and metrics.
 #include "tools/job/spec/job_objective.h"
 
 #include <gmock/gmock.h>

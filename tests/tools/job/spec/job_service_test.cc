@@ -1,4 +1,4 @@
-// What [data.service] may say, and what a run makes of it.
+// [data.service]: its values, its errors, and a run's use of it.
 #include "tools/job/spec/job_service.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What [strategy] may say, alone and beside [cluster], in a file and by flags.
+// The values of [strategy], alone and beside [cluster], in a file and by flags.
 #include "tools/job/spec/job_strategy.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ std::string answer_to(const std::string& job) {
   return "it was taken";
 }
 
-// What flags are told, over a job that says `file`.
+// The error of flags over a job that says `file`.
 std::string answer_to_flags(const JobOverrides& flags, const std::string& file = "") {
   Job job = parse_job(kData + file, "some.toml");
   try {

@@ -1,4 +1,4 @@
-// Whoever runs a job reads of its keys and flags, and not of C++.
+// Messages about a job name its keys and flags, and no names of C++.
 #include "tools/job/toml/job_words.h"
 
 #include <gmock/gmock.h>

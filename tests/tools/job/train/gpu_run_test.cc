@@ -84,7 +84,7 @@ TEST_F(RunOnAGpu, WithATableBehindACacheLearnsTheSame) {
 
 struct Library {
   std::string path;   // of CAIRN_CUDA_LIBRARY
-  std::string words;  // what the user reads of it
+  std::string words;  // the reason that the user reads
 };
 
 TEST_F(RunOnAGpu, IsOnTheListOfDevicesWithWhatIsNotUsedAndWhy) {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// What stands behind each `begin`, up to the next `end`.
+// The texts behind each `begin`, up to the next `end`.
 std::vector<std::string> between(const std::string& page, const std::string& begin,
                                  const std::string& end) {
   std::vector<std::string> all;

@@ -1,5 +1,5 @@
 // Whole runs of job files over the public data sets of examples/data, one for each kind of source:
-// the model learns what its data tells.
+// the model learns the rule in its data.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -106,7 +106,7 @@ TEST_F(TrainSources, FlightsAreLateBySoManyMinutes) {
   EXPECT_LT(report["metrics"].value("mae", 1e9), 24);
 }
 
-// x tells the label in seven rows of ten. The others can only be learnt by heart, by the row's
+// x predicts the label in seven rows of ten. The others can only be learnt by heart, by the row's
 // number, which makes a model worse on rows that it has not seen.
 std::string noise() {
   std::string rows;
@@ -170,7 +170,7 @@ TEST_F(TrainSources, ClassesOfTextAreToldApart) {
   EXPECT_LT(report["metrics"].value("logloss", 9.0), 0.1);
 }
 
-// Does a user visit the area "Free Downloads", as the other areas tell?
+// The label is whether a user visits the area "Free Downloads"; the other areas predict it.
 class Msweb : public TrainSources {
  protected:
   static constexpr std::int64_t kDownloads = 1008;

@@ -1,4 +1,4 @@
-// A disk that is full when a run ends: what can be saved is saved, and what is there is told.
+// If a disk is full when a run ends, all that fits is saved, and the report names what is there.
 #include <gmock/gmock.h>
 
 #include "core/base/json.h"

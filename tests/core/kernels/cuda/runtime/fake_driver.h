@@ -1,4 +1,4 @@
-// A driver that computes on the host, at once, and finds what a real one would not tell: work that
+// A driver that computes on the host, at once, and finds faults that a real one hides: work that
 // reads or writes what work on another stream has not been made to wait for, reads of memory that
 // nothing wrote, memory that is used after its release or never released.
 //

@@ -13,8 +13,8 @@ namespace {
 
 using namespace testing;  // NOLINT: ours and gmock's
 
-// Places in one piece of memory. One that is let go of is written to at once, as by the next one
-// who has it.
+// Places in one piece of memory. One that is let go of is written to at once, as by
+// its next owner.
 class Places {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
