@@ -16,7 +16,7 @@ set(folders_of_coordinator cluster dispatch checkpoint engine)
 set(folders_of_strategy base in_sync servers)
 set(folders_of_model writers steps saved)
 set(folders_of_tools launch job cli)
-set(folders_of_tools/job toml spec build model run train)
+set(folders_of_tools/job toml spec parts model run train)
 
 set(checked 0)
 foreach(room IN LISTS rooms_with_folders)

@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "data/dataset/dataset_iterator.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/job/build/fitted_features.h"
-#include "tools/job/build/job_source.h"
+#include "tools/job/parts/fitted_features.h"
+#include "tools/job/parts/job_source.h"
 #include "tools/job/spec/job.h"
 
 namespace cairn::tools {

@@ -12,7 +12,7 @@
 #include "model/saved/loaded_model.h"
 #include "model/saved/predictions.h"
 #include "tools/cli/model_options.h"
-#include "tools/job/build/job_warnings.h"
+#include "tools/job/parts/job_warnings.h"
 #include "tools/job/model/trained_model.h"
 #include "tools/job/train/user_files.h"
 

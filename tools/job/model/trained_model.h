@@ -4,7 +4,7 @@
 #include <string>
 
 #include "strategy/base/strategy.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/spec/job.h"
 
 namespace cairn::tools {

@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "core/base/error.h"
-#include "tools/job/build/job_warnings.h"
-#include "tools/job/build/label_warnings.h"
-#include "tools/job/build/watched_metrics.h"
+#include "tools/job/parts/job_warnings.h"
+#include "tools/job/parts/label_warnings.h"
+#include "tools/job/parts/watched_metrics.h"
 #include "tools/job/spec/job_metrics.h"
 
 namespace cairn::tools {

@@ -12,7 +12,7 @@
 #include "data/dataset/lines_read.h"
 #include "model/monitor.h"
 #include "model/steps/step_runner.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/run/evaluator.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_metrics.h"

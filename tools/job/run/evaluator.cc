@@ -5,7 +5,7 @@
 #include "core/graph/ops.h"
 #include "data/dataset/dataset_iterator.h"
 #include "nn/metrics/best_threshold.h"
-#include "tools/job/build/job_lists.h"
+#include "tools/job/parts/job_lists.h"
 
 namespace cairn::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "model/steps/step_runner.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/spec/job_metrics.h"
 
 namespace cairn::tools {

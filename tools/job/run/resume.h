@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/json.h"
-#include "tools/job/build/fitted_features.h"
+#include "tools/job/parts/fitted_features.h"
 #include "tools/job/spec/job.h"
 
 namespace cairn::tools {

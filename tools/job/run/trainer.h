@@ -13,7 +13,7 @@
 #include "model/monitor.h"
 #include "model/steps/step_loop.h"
 #include "model/steps/step_runner.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/run/evaluations.h"
 #include "tools/job/run/progress_line.h"
 #include "tools/job/run/run_reporter.h"

@@ -8,7 +8,7 @@
 #include "core/disk/disk.h"
 #include "model/writers/json_number.h"
 #include "storage/checkpoint_folder.h"
-#include "tools/job/build/watched_metrics.h"
+#include "tools/job/parts/watched_metrics.h"
 #include "tools/job/run/resume.h"
 #include "tools/job/run/trainer.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/disk/output_file.h"
 #include "data/stage/fit.h"
-#include "tools/job/build/job_warnings.h"
+#include "tools/job/parts/job_warnings.h"
 #include "tools/job/spec/job_format.h"
 
 namespace cairn::tools {

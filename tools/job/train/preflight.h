@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/disk/disk.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 
 namespace cairn::tools {
 

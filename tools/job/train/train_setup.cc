@@ -7,12 +7,12 @@
 #include <filesystem>
 
 #include "core/disk/disk.h"
-#include "tools/job/build/job_lists.h"
-#include "tools/job/build/job_warnings.h"
-#include "tools/job/build/label_texts.h"
-#include "tools/job/build/label_warnings.h"
-#include "tools/job/build/learning_rates.h"
-#include "tools/job/build/watched_metrics.h"
+#include "tools/job/parts/job_lists.h"
+#include "tools/job/parts/job_warnings.h"
+#include "tools/job/parts/label_texts.h"
+#include "tools/job/parts/label_warnings.h"
+#include "tools/job/parts/learning_rates.h"
+#include "tools/job/parts/watched_metrics.h"
 #include "tools/job/run/interrupt.h"
 #include "tools/job/run/report.h"
 #include "tools/job/run/resume.h"

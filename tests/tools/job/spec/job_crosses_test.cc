@@ -10,7 +10,7 @@
 #include "nn/nn.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/run/resume.h"
 
 namespace cairn::tools {

@@ -10,7 +10,7 @@
 #include "data/feature/hash.h"
 #include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_format.h"
 

@@ -7,8 +7,8 @@
 #include "data/dataset/dataset_iterator.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job/build/fitted_features.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/fitted_features.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/run/resume.h"
 #include "tools/job/toml/job_words.h"
 

@@ -8,7 +8,7 @@
 #include "data/dataset/dataset_iterator.h"
 #include "data/file/tfrecord_writer.h"
 #include "tests/tools/job_fixture.h"
-#include "tools/job/build/job_model.h"
+#include "tools/job/parts/job_model.h"
 #include "tools/job/run/resume.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_metrics.h"
