@@ -12,8 +12,8 @@
 #include "model/saved/loaded_model.h"
 #include "model/saved/predictions.h"
 #include "tools/cli/model_options.h"
-#include "tools/job/parts/job_warnings.h"
 #include "tools/job/model/trained_model.h"
+#include "tools/job/parts/job_warnings.h"
 #include "tools/job/train/user_files.h"
 
 namespace cairn::tools {
