@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "tools/launch/data_roles.h"
 #include "tools/launch/local_cluster.h"
 #include "tools/launch/run_folder.h"
@@ -173,7 +174,8 @@ const std::string& WorkerProcesses::Group::address_of(const RoleState& role) con
 // As a LocalCluster's, with the kind by which `cairn status` knows that there is no coordinator.
 void WorkerProcesses::Group::describe(bool running) const {
   std::vector<RoleState> roles = supervisor_->roles();
-  std::ranges::stable_partition(roles, [](const RoleState& role) { return role.role == "worker"; });
+  std::stable_partition(roles.begin(), roles.end(),
+                        [](const RoleState& role) { return role.role == "worker"; });
   Json tasks = Json::array();
   for (const RoleState& role : roles)
     tasks.push_back({{"role", role.role},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "model/steps/runner_of.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
