@@ -177,7 +177,7 @@ PsStepOverTheWire::~PsStepOverTheWire() {
   servers_->stop();
 }
 
-// Moves the gradients to where a step that computes them would leave them.
+// Puts each gradient where a computed step would leave it, if the store has a place for it.
 void PsStepOverTheWire::place_gradients() {
   worker::RemoteStep remote(*store_);
   for (StepData& data : steps_)

@@ -1,11 +1,11 @@
 // ConsistencyPolicy: the part of a scheduler that a Consistency decides. Which closures may be
 // under way together, on which lanes, and when a closure that a lane has answered has ended.
 //
-//   asynchronous_policy.h  a closure starts as soon as a lane has room for it
-//   bounded_policy.h       bounded(k): it starts while that makes no update too stale
-//   rounds_policy.h        closures are members of rounds, each of which is applied as one sum:
-//     synchronous_policy.h   synchronous(b): the shards add up
-//     hybrid_policy.h        HybridStrategy: the lanes of a group all-reduce
+//   asynchronous_policy.h  A closure starts as soon as a lane has room for it.
+//   bounded_policy.h       bounded(k): a closure starts unless an update would become too stale.
+//   rounds_policy.h        Closures are members of rounds, and each round is applied as one sum:
+//     synchronous_policy.h   synchronous(b): the shards compute the sum.
+//     hybrid_policy.h        HybridStrategy: the lanes of a group all-reduce.
 //
 // To add one: a class here, a line in make_policy(), and the function of Consistency that a program
 // calls. A policy overrides what differs from asynchronous updates, which is what this class does.

@@ -241,7 +241,7 @@ std::string RoundsPolicy::held_back(const Closure& next) const {
   return may_start(next) ? "" : waits_for();
 }
 
-// The members that have answered wait for the round alike.
+// All members that have answered wait for the same round, so one of them stands for all.
 std::optional<ConsistencyPolicy::Held> RoundsPolicy::held() const {
   for (const auto& [number, member] : open_.members)
     if (member.lane != nullptr) return Held{*member.closure, *member.lane, waits_for()};

@@ -38,7 +38,7 @@ class CountedStage : public Stage {
   }
 
  protected:
-  // `rows_of`: how many rows each of the files has. `row_name`: "the record".
+  // `rows_of`: the number of rows in each file. `row_name`: a row's name in errors, "the record".
   CountedStage(std::vector<std::int64_t> rows_of, const char* row_name)
       : rows_of_(std::move(rows_of)), row_name_(row_name) {}
 

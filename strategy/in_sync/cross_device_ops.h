@@ -11,8 +11,8 @@
 // The reference's CrossDeviceOps is given the values of all replicas by one thread. Here each
 // replica has a thread, and a member object of a group that does it (collective/base/collective.h).
 //
-// Ours differ in who adds, and in which order (collective/base/sum_order.h), so in the last bits of
-// sums of floats. Each repeats bit for bit, and leaves the same bits on all replicas.
+// The built-in ops differ in which thread adds and in which order (collective/base/sum_order.h), so
+// float sums differ in their last bits. Each op repeats bit for bit, alike on all replicas.
 //
 //   name                       who adds                     order           same bits as ThreadOps
 //   ThreadOps                  all replicas that wait       of replicas

@@ -58,7 +58,7 @@ class FakeProcess {
   std::unique_ptr<rpc::Acceptor> acceptor_;
 };
 
-// The coordinator that a fake task names when another one wants to join it.
+// A fake task's answer to join(): refused while another coordinator is at work there.
 struct FakeOwner {
   std::string at_work;           // another coordinator; empty: none
   std::uint64_t configured = 0;  // for which session it was configured last

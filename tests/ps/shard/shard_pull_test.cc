@@ -1,4 +1,4 @@
-// The answers to pulls, and which pulls are refused.
+// A shard answers pulls with rows as they are, and refuses pulls that do not fit its tables.
 #include <gmock/gmock.h>
 
 #include "core/memory/arena.h"

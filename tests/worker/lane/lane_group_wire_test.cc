@@ -69,7 +69,7 @@ class LaneGroupWire : public WorkerServerTest {
       joined.push_back(join(lanes[rank], group, rank, {3, 4, 5}).eagerlyEvaluate(nullptr));
     for (auto& each : joined) wait(kj::mv(each));
   }
-  // The error with which worker 4 answers the lane of worker 3, as a member of `group`.
+  // Worker 3 calls a lane of worker 4 as a member of `group`; returns the error it gets.
   std::string answer_to_a_member(std::uint64_t group) {
     auto connection = connect_to(3, rpc::Role::kWorker, group);
     return error_of(
