@@ -26,9 +26,10 @@ class Flapping {
   TimePoint since() const { return since_; }      // of the first of them
   // Before it is dialled: none after a first loss.
   Duration pause() const;
-  // It came back more than once in vain, and has been of no use for longer than `patience`.
-  bool out_of_patience(TimePoint now, Duration patience) const {
-    return losses_ > 2 && now - since_ > patience;
+  // It came back more than once in vain, and has been of no use for longer than `patience`. `done`:
+  // the count now; what was answered after its last loss was work, too.
+  bool out_of_patience(TimePoint now, std::uint64_t done, Duration patience) const {
+    return losses_ > 2 && done == done_ && now - since_ > patience;
   }
 
  private:

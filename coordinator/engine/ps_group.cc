@@ -73,7 +73,7 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
 rpc::Task<void> PsGroup::wait_longer(Ps* ps) {
   co_await session_.parts.reactor.sleep(ps->flapping.pause());
   const TimePoint now = session_.parts.clock.now();
-  if (ps->flapping.out_of_patience(now, session_.options.ps_wait))
+  if (ps->flapping.out_of_patience(now, session_.queue.counts().finished, session_.options.ps_wait))
     give_up(*ps,
             std::make_exception_ptr(UnavailableError(
                 str(ps->name, " at ", ps->address, " has come and gone ", ps->flapping.losses(),

@@ -28,11 +28,13 @@ TEST(Flapping, EachLossWithoutWorkIsWaitedForLongerUpToABound) {
 TEST(Flapping, ItsTimeRunsOnFromTheFirstLoss) {
   Flapping task;
   task.lost(TimePoint(seconds(1)), 0, true);
-  EXPECT_FALSE(task.out_of_patience(TimePoint(minutes(60)), minutes(10))) << "it is only away";
+  EXPECT_FALSE(task.out_of_patience(TimePoint(minutes(60)), 0, minutes(10))) << "it is only away";
   for (int i = 2; i < 5; ++i) task.lost(TimePoint(seconds(i)), 0, true);
   EXPECT_EQ(task.since(), TimePoint(seconds(1)));
-  EXPECT_FALSE(task.out_of_patience(TimePoint(minutes(10)), minutes(10)));
-  EXPECT_TRUE(task.out_of_patience(TimePoint(minutes(11)), minutes(10)));
+  EXPECT_FALSE(task.out_of_patience(TimePoint(minutes(10)), 0, minutes(10)));
+  EXPECT_TRUE(task.out_of_patience(TimePoint(minutes(11)), 0, minutes(10)));
+  EXPECT_FALSE(task.out_of_patience(TimePoint(minutes(11)), 1, minutes(10)))
+      << "an answer came after its last loss";
 }
 
 TEST(Flapping, WorkThatIsDoneOrNotWantedBeginsTheCountAnew) {
