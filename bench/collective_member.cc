@@ -58,7 +58,7 @@ class CairnMember final : public Member {
   void barrier() override { group_->barrier(); }
   void reduce(Tensor& value) override { group_->wait(group_->begin_all_reduce({of(value)})); }
   void reduce(std::vector<Tensor>& values) override {
-    std::vector<Reduction> reductions;
+    std::vector<AllReduceBuffer> reductions;
     for (Tensor& each : values) reductions.push_back(of(each));
     group_->wait(group_->begin_all_reduce(std::move(reductions)));
   }
@@ -69,7 +69,7 @@ class CairnMember final : public Member {
   }
 
  private:
-  static Reduction of(Tensor& value) {
+  static AllReduceBuffer of(Tensor& value) {
     return {ReduceOp::kSum, DType::kFloat32, value.elements(), value.mutable_raw(), value.owner()};
   }
   std::unique_ptr<Collective> group_;

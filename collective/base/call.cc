@@ -7,12 +7,12 @@
 namespace cairn {
 namespace {
 
-std::string describe(const Reduction& reduction) {
+std::string describe(const AllReduceBuffer& reduction) {
   return str("the ", reduce_op_name(reduction.op), " of ", reduction.elements, " ",
              dtype_name(reduction.dtype), lies_on_device(reduction) ? " on a device" : "");
 }
 
-bool same(const Reduction& a, const Reduction& b) {
+bool same(const AllReduceBuffer& a, const AllReduceBuffer& b) {
   return a.op == b.op && a.dtype == b.dtype && a.elements == b.elements &&
          lies_on_device(a) == lies_on_device(b);
 }
@@ -55,7 +55,7 @@ void check_summable(ReduceOp op, DType dtype) {
 
 std::uint64_t own_bytes(const CollectiveCall& call, int rank) {
   std::uint64_t bytes = 0;
-  for (const Reduction& each : call.reductions)
+  for (const AllReduceBuffer& each : call.reductions)
     bytes += static_cast<std::uint64_t>(each.elements) * dtype_bytes(each.dtype);
   const bool passes = call.kind == CallKind::kAllGather || call.kind == CallKind::kReduce ||
                       (call.kind == CallKind::kBroadcast && call.root == rank);
@@ -67,7 +67,7 @@ std::string describe(const CollectiveCall& call) {
   switch (call.kind) {
     case CallKind::kAllReduce: {
       std::int64_t elements = 0;
-      for (const Reduction& each : call.reductions) elements += each.elements;
+      for (const AllReduceBuffer& each : call.reductions) elements += each.elements;
       const bool on_devices = std::ranges::any_of(call.reductions, lies_on_device);
       return str("all_reduce of ", call.reductions.size(), " values (", elements, " elements",
                  on_devices ? ", on devices)" : ")");
@@ -99,7 +99,7 @@ void check_call(const CollectiveCall& call, int rank, int size) {
   if (gives && !call.value.defined())
     throw InvalidArgumentError(str("rank ", rank, " passes no value to a collective"));
   if (call.kind == CallKind::kReduce) check_summable(call.op, call.value.dtype());
-  for (const Reduction& each : call.reductions) check_summable(each.op, each.dtype);
+  for (const AllReduceBuffer& each : call.reductions) check_summable(each.op, each.dtype);
 }
 
 }  // namespace cairn

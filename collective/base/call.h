@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/exec/reduction.h"
+#include "core/exec/all_reduce_buffer.h"
 #include "core/tensor/tensor.h"
 
 namespace cairn {
@@ -28,10 +28,10 @@ struct CallTimes {
 
 struct CollectiveCall {
   CallKind kind = CallKind::kBarrier;
-  int root = 0;                       // of broadcast and reduce
-  ReduceOp op = ReduceOp::kSum;       // of reduce
-  Tensor value;                       // of broadcast, on its root; of all_gather; of reduce
-  std::vector<Reduction> reductions;  // of all_reduce
+  int root = 0;                             // of broadcast and reduce
+  ReduceOp op = ReduceOp::kSum;             // of reduce
+  Tensor value;                             // of broadcast, on its root; of all_gather; of reduce
+  std::vector<AllReduceBuffer> reductions;  // of all_reduce
   std::shared_ptr<CallTimes> times = nullptr;  // null: not wanted
 };
 

@@ -23,7 +23,7 @@
 #include "collective/base/counts.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/exec/reduction.h"
+#include "core/exec/all_reduce_buffer.h"
 #include "core/tensor/tensor.h"
 
 namespace cairn {
@@ -48,7 +48,7 @@ class Collective {
   // but the group's size and the values' sizes, so that a run repeats bit for bit, and all members
   // end with the same bits. The values are written to until wait() of this ticket returns, or, if
   // the group has failed, until their owners are let go of.
-  virtual Ticket begin_all_reduce(std::vector<Reduction> reductions) = 0;
+  virtual Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) = 0;
   // Returns once this ticket, and all before it, have ended.
   virtual void wait(Ticket ticket) = 0;
 

@@ -32,7 +32,7 @@ rpc::ByteStream::Piece zeros(std::size_t bytes) {
 
 // The part of one value that lies in a range.
 struct FlatValues::Portion {
-  const Reduction& value;
+  const AllReduceBuffer& value;
   std::byte* data;
   std::size_t elements;
   bool narrow;  // it travels as bfloat16
@@ -41,10 +41,10 @@ struct FlatValues::Portion {
   std::size_t wire_bytes() const { return padded(payload()); }
 };
 
-FlatValues::FlatValues(std::vector<Reduction> values, WireFormat format)
+FlatValues::FlatValues(std::vector<AllReduceBuffer> values, WireFormat format)
     : values_(std::move(values)), format_(format) {
   std::erase_if(values_, lies_on_device);
-  for (const Reduction& each : values_) {
+  for (const AllReduceBuffer& each : values_) {
     begins_.push_back(bytes_);
     bytes_ += padded(static_cast<std::size_t>(each.elements) * dtype_bytes(each.dtype));
   }
@@ -61,7 +61,7 @@ void FlatValues::each_portion(Range range, Use use) const {
   const auto behind = std::ranges::upper_bound(begins_, range.begin);
   for (auto i = static_cast<std::size_t>(behind - begins_.begin()) - (begins_.empty() ? 0 : 1);
        i < values_.size() && begins_[i] < range.end; ++i) {
-    const Reduction& value = values_[i];
+    const AllReduceBuffer& value = values_[i];
     const std::size_t width = dtype_bytes(value.dtype);
     const std::size_t from = std::max(range.begin, begins_[i]) - begins_[i];
     const std::size_t to =

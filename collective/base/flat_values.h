@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/exec/reduction.h"
+#include "core/exec/all_reduce_buffer.h"
 #include "rpc/loop/buffer_pool.h"
 #include "rpc/net/byte_stream.h"
 
@@ -31,7 +31,7 @@ class FlatValues {
   };
 
   // Values that lie on devices are left out.
-  FlatValues(std::vector<Reduction> values, WireFormat format);
+  FlatValues(std::vector<AllReduceBuffer> values, WireFormat format);
   std::size_t bytes() const { return bytes_; }  // a multiple of 8
   // The i-th of n parts of a range, as equal as multiples of 8 can be.
   static Range slice(Range whole, int i, int n);
@@ -54,7 +54,7 @@ class FlatValues {
   template <typename Use>
   void each_received(Range range, std::span<const std::byte> received, Use use) const;
 
-  std::vector<Reduction> values_;
+  std::vector<AllReduceBuffer> values_;
   std::vector<std::size_t> begins_;
   std::size_t bytes_ = 0;
   WireFormat format_;

@@ -25,7 +25,7 @@ class HierarchicalMember final : public Collective {
   int size() const override { return process_->size(); }
   CollectiveCounts counts() const override { return counts_; }
 
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     auto meeting = join({.kind = CallKind::kAllReduce, .reductions = std::move(reductions)});
     begun_.push_back(std::move(meeting));
     return next_ - 1;
@@ -89,7 +89,7 @@ class OnlyReplica final : public Collective {
   explicit OnlyReplica(Collective& processes) : processes_(processes) {}
   int rank() const override { return processes_.rank(); }
   int size() const override { return processes_.size(); }
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     return processes_.begin_all_reduce(std::move(reductions));
   }
   void wait(Ticket ticket) override { processes_.wait(ticket); }

@@ -233,9 +233,9 @@ void ReplicasHere::reduce(HierarchicalCall& meeting) {
 // In the memory of the first replica, which the processes sum then. A mean is divided once, at the
 // end, by the number of all replicas.
 void ReplicasHere::add_up(HierarchicalCall& meeting) {
-  std::vector<Reduction> sums = meeting.calls[0]->reductions;
+  std::vector<AllReduceBuffer> sums = meeting.calls[0]->reductions;
   for (std::size_t k = 0; k < sums.size(); ++k) {
-    Reduction& sum = sums[k];
+    AllReduceBuffer& sum = sums[k];
     sum.op = ReduceOp::kSum;
     if (lies_on_device(sum)) continue;
     for (std::int64_t begin = 0; begin < sum.elements; begin += kBlockElements) {

@@ -89,7 +89,7 @@ std::shared_ptr<Meeting> Group::join(int rank, std::int64_t number, CollectiveCa
 }
 
 void Group::complete(Meeting& meeting) {
-  for (const Reduction& each : meeting.calls[0]->reductions) {
+  for (const AllReduceBuffer& each : meeting.calls[0]->reductions) {
     if (lies_on_device(each)) continue;
     meeting.begins.push_back(meeting.elements);
     meeting.elements += each.elements;
@@ -148,7 +148,7 @@ void Group::sum_chunk(const Meeting& meeting, std::int64_t chunk) const {
   std::vector<std::byte*> arrays(meeting.calls.size());
   for (auto i = static_cast<std::size_t>(behind - meeting.begins.begin()) - 1;
        i < reductions.size() && meeting.begins[i] < end; ++i) {
-    const Reduction& each = reductions[i];
+    const AllReduceBuffer& each = reductions[i];
     const std::int64_t from = std::max<std::int64_t>(begin - meeting.begins[i], 0);
     const std::int64_t to = std::min(end - meeting.begins[i], each.elements);
     if (from >= to) continue;
@@ -234,7 +234,7 @@ class Member final : public Collective {
   int size() const override { return group_->size(); }
   CollectiveCounts counts() const override { return counts_; }
 
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     auto meeting = join({.kind = CallKind::kAllReduce, .reductions = std::move(reductions)});
     begun_.emplace_back(next_ - 1, std::move(meeting));
     return next_ - 1;

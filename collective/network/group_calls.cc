@@ -33,7 +33,7 @@ std::string text_of(const CollectiveCall& call) {
   std::string text = str(static_cast<int>(call.kind), ' ', call.root, ' ');
   if (call.kind == CallKind::kReduce)
     text += str(static_cast<int>(call.op), call.value.type().to_string());
-  for (const Reduction& each : call.reductions) {
+  for (const AllReduceBuffer& each : call.reductions) {
     const std::int64_t numbers[] = {static_cast<std::int64_t>(each.op),
                                     static_cast<std::int64_t>(each.dtype), each.elements,
                                     lies_on_device(each) ? 1 : 0};

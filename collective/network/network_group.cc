@@ -83,7 +83,7 @@ class NetworkGroup final : public Collective {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     const Ticket ticket = next_;
     begun_.emplace_back(ticket,
                         begin({.kind = CallKind::kAllReduce, .reductions = std::move(reductions)}));

@@ -1,4 +1,4 @@
-// The request of a step to the other replicas.
+// One value that a step hands to an all-reduce: the request of a replica to the others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cairn {
 // One value of an all-reduce: this replica's share, to be replaced by what all replicas' shares
 // come to, element by element. Every replica must end with the same bits, or the replicas'
 // variables drift apart.
-struct Reduction {
+struct AllReduceBuffer {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
   std::int64_t elements = 0;  // a later run of the same plan may have more or fewer
@@ -23,7 +23,7 @@ struct Reduction {
 };
 
 // Whether devices sum it. No value at all may be anywhere.
-inline bool lies_on_device(const Reduction& value) {
+inline bool lies_on_device(const AllReduceBuffer& value) {
   return value.values == nullptr && value.elements > 0;
 }
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/exec/all_reduce_buffer.h"
 #include "core/exec/plan.h"
-#include "core/exec/reduction.h"
 #include "core/kernels/device.h"
 #include "core/rows/unique_ids.h"
 
@@ -106,8 +106,8 @@ struct BoundWave {
   std::vector<BoundUpdate> updates;
   UpdatesTogether together;
   SumsTogether sums;
-  std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
-  std::vector<Reduction> reductions;  // beside `reduced`; filled anew each run
+  std::vector<std::int32_t> reduced;        // values: the outputs of Wave::reductions
+  std::vector<AllReduceBuffer> reductions;  // beside `reduced`; filled anew each run
 };
 
 // A run that needs nothing from outside once its inputs are on the device: recorded when it is run

@@ -47,7 +47,7 @@ void RunValues::bind() {
 void RunValues::let_go() {
   for (BoundWave& wave : bound_->waves) {
     for (Read& read : wave.reads) read.value = {};
-    for (Reduction& reduction : wave.reductions) reduction = {};
+    for (AllReduceBuffer& reduction : wave.reductions) reduction = {};
   }
   space_.updates.clear();
   space_.host.clear();

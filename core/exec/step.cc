@@ -105,7 +105,7 @@ Step::Next Step::Run::next() {
     if (!wave.reads.empty())
       if (const std::span<Read> asked = reads_.ask(wave_); !asked.empty()) return Pull{asked};
     if (!wave.reductions.empty()) {
-      const std::span<const Reduction> begun = reductions_.begin(wave_);
+      const std::span<const AllReduceBuffer> begun = reductions_.begin(wave_);
       return AllReduce{reductions_.last_ticket(), begun};
     }
     if (wave.awaited >= 0) return Await{wave.awaited};

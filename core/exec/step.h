@@ -37,8 +37,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/exec/all_reduce_buffer.h"
 #include "core/exec/executor.h"
-#include "core/exec/reduction.h"
 #include "core/rows/variable_store.h"
 
 namespace cairn {
@@ -70,7 +70,7 @@ class Step {
   // on the device, which has begun to sum them already, and the reductions point nowhere.
   struct AllReduce {
     std::int32_t ticket = 0;
-    std::span<const Reduction> reductions;
+    std::span<const AllReduceBuffer> reductions;
   };
   // The reductions of this ticket, and of all before it, must have ended before next() is called
   // again.

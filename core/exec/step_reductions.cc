@@ -17,14 +17,14 @@ void StepReductions::bring_shares(std::size_t wave) {
   }
 }
 
-std::span<const Reduction> StepReductions::begin(std::size_t w) {
+std::span<const AllReduceBuffer> StepReductions::begin(std::size_t w) {
   for (std::int32_t i : values_.plan().waves[w].reductions)
     if (checks_.stops(i)) checks_.raise();
   BoundWave& wave = values_.bound().waves[w];
   for (std::size_t k = 0; k < wave.reduced.size(); ++k) {
     const std::int32_t value = wave.reduced[k];
     const TensorType& type = values_.bound().type(value);
-    Reduction& made = wave.reductions[k];
+    AllReduceBuffer& made = wave.reductions[k];
     made = {parse_reduce_op(values_.producer(value).attributes.get<std::string>("reduction")),
             type.dtype, type.shape.elements(), values_.writable(value), values_.owner_of(value)};
     if (values_.on_host() || member_ != nullptr) continue;
@@ -38,9 +38,9 @@ std::span<const Reduction> StepReductions::begin(std::size_t w) {
 }
 
 // The device keeps what it needs; to the others of the group the values are nowhere.
-void StepReductions::begin_on_device(std::span<Reduction> reductions) {
+void StepReductions::begin_on_device(std::span<AllReduceBuffer> reductions) {
   std::vector<DeviceSum> sums;
-  for (Reduction& each : reductions) {
+  for (AllReduceBuffer& each : reductions) {
     sums.push_back({each.op, each.dtype, each.elements, each.values, std::move(each.owner)});
     each.values = nullptr;
   }

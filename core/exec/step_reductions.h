@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/exec/all_reduce_buffer.h"
 #include "core/exec/numeric_checks.h"
-#include "core/exec/reduction.h"
 #include "core/exec/run_values.h"
 #include "core/kernels/device_group.h"
 
@@ -30,14 +30,14 @@ class StepReductions {
   // Begins to copy the shares of the wave to the host.
   void bring_shares(std::size_t wave);
   // The list is valid until let_go() of the values, what it points to until the ticket is awaited.
-  std::span<const Reduction> begin(std::size_t wave);
+  std::span<const AllReduceBuffer> begin(std::size_t wave);
   std::int32_t last_ticket() const { return begun_ - 1; }
   // The reductions of `ticket`, and of all before it, have ended.
   void end_up_to(std::int32_t ticket);
   bool under_way() const { return begun_ > ended_; }
 
  private:
-  void begin_on_device(std::span<Reduction> reductions);
+  void begin_on_device(std::span<AllReduceBuffer> reductions);
   void take_in(std::int32_t ticket);
 
   RunValues& values_;

@@ -50,7 +50,7 @@ class CrossDeviceOps {
 
   // Where values meet that lie on devices with memory of their own. kDevicesOnly: a strategy whose
   // devices cannot do that is refused. On devices the group's members only meet
-  // (Reduction::values), and the dense shares of gradients are summed there as well.
+  // (AllReduceBuffer::values), and the dense shares of gradients are summed there as well.
   enum class MeetingPlace : std::uint8_t { kHost, kDevicesIfTheyCan, kDevicesOnly };
   virtual MeetingPlace meeting_place() const { return MeetingPlace::kHost; }
 };

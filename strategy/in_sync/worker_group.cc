@@ -56,7 +56,7 @@ class AdvisedMember final : public Collective {
   int rank() const override { return member_->rank(); }
   int size() const override { return member_->size(); }
   // A value that has no sum is refused before anything happens, and the group goes on.
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     return member_->begin_all_reduce(std::move(reductions));
   }
   void wait(Ticket ticket) override {
@@ -102,8 +102,8 @@ std::unique_ptr<Collective> with_advice(std::unique_ptr<Collective> member) {
 
 Tensor sum_of_members(Collective& group, const Tensor& own) {
   Tensor sum = own.clone();
-  const Reduction reduction{ReduceOp::kSum, sum.dtype(), sum.elements(), sum.mutable_raw(),
-                            sum.owner()};
+  const AllReduceBuffer reduction{ReduceOp::kSum, sum.dtype(), sum.elements(), sum.mutable_raw(),
+                                  sum.owner()};
   group.wait(group.begin_all_reduce({reduction}));
   return sum;
 }

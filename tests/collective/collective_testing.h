@@ -56,7 +56,7 @@ inline Tensor uneven(std::int64_t elements, std::uint64_t seed) {
 }
 
 // A reduction of the tensor's own memory, which the tensor keeps.
-inline Reduction in_place(Tensor& value, ReduceOp op = ReduceOp::kSum) {
+inline AllReduceBuffer in_place(Tensor& value, ReduceOp op = ReduceOp::kSum) {
   return {op, value.dtype(), value.elements(), value.mutable_raw(), value.owner()};
 }
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/exec/reduction.h"
+#include "core/exec/all_reduce_buffer.h"
 #include "core/rows/variable_store.h"
 
 namespace cairn::worker {
@@ -19,7 +19,7 @@ class AsyncCollective {
   //   Cancel  dropping the promise ends the wait, but the values may still be written to,
   //           for which the reductions' owners keep them valid.
   virtual kj::Promise<void> all_reduce(const StepContext& step,
-                                       std::vector<Reduction> reductions) = 0;
+                                       std::vector<AllReduceBuffer> reductions) = 0;
 };
 
 }  // namespace cairn::worker

@@ -138,7 +138,8 @@ int LaneGroup::size() const { return number() == 0 ? 0 : current_->group.size();
 
 int LaneGroup::rank() const { return number() == 0 ? -1 : current_->group.rank(); }
 
-kj::Promise<void> LaneGroup::all_reduce(const StepContext&, std::vector<Reduction> reductions) {
+kj::Promise<void> LaneGroup::all_reduce(const StepContext&,
+                                        std::vector<AllReduceBuffer> reductions) {
   try {
     if (current_ == nullptr)
       throw AbortedError("the function all-reduces: this lane is in no group");

@@ -81,7 +81,8 @@ class LaneGroup final : public AsyncCollective {
   //   Errors  Aborted: whatever ended the group, with its message and the task of the member to
   //           blame; or there is no group. InvalidArgument: a dtype that has no sum or no mean; no
   //           call was made then.
-  kj::Promise<void> all_reduce(const StepContext& step, std::vector<Reduction> reductions) override;
+  kj::Promise<void> all_reduce(const StepContext& step,
+                               std::vector<AllReduceBuffer> reductions) override;
 
   // The service for another worker's connection to this lane's endpoint. It may outlive this
   // object. If it is for no group of this lane, every call gets Unavailable.

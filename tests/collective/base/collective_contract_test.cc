@@ -68,7 +68,7 @@ TEST_P(CollectiveContract, AllMembersEndWithTheSameBitsAndEveryRunRepeatsThem) {
       std::vector<std::vector<Tensor>> values(members.size());
       const auto errors = on_all(members, [&](Collective& member) {
         auto& own = values[static_cast<std::size_t>(member.rank())];
-        std::vector<Reduction> reductions;
+        std::vector<AllReduceBuffer> reductions;
         for (std::size_t i = 0; i < sizes.size(); ++i)
           own.push_back(uneven(sizes[i], static_cast<std::uint64_t>(member.rank()) * 10 + i));
         for (Tensor& each : own) reductions.push_back(in_place(each));
@@ -179,8 +179,8 @@ TEST_P(CollectiveContract, MembersMeetInACallWhoseValuesLieOnDevicesWithoutLooki
   std::vector<std::atomic<int>> begun(kRounds);
   const auto errors = on_all(members, [&](Collective& member) {
     for (auto& round : begun) {
-      const Reduction somewhere{ReduceOp::kSum, DType::kFloat32, std::int64_t{1} << 40};
-      const Reduction nowhere{ReduceOp::kMean, DType::kFloat32, 0};
+      const AllReduceBuffer somewhere{ReduceOp::kSum, DType::kFloat32, std::int64_t{1} << 40};
+      const AllReduceBuffer nowhere{ReduceOp::kMean, DType::kFloat32, 0};
       ++round;
       const auto early = member.begin_all_reduce({somewhere, nowhere});
       const auto late = member.begin_all_reduce({somewhere});
@@ -196,7 +196,7 @@ TEST_P(CollectiveContract, AValueThatLiesOnADeviceOfOneMemberAloneIsRefused) {
   Members members = group(2);
   const auto errors = on_all(members, [&](Collective& member) {
     Tensor here = Tensor::zeros(DType::kFloat32, {3});
-    const Reduction there{ReduceOp::kSum, DType::kFloat32, 3};
+    const AllReduceBuffer there{ReduceOp::kSum, DType::kFloat32, 3};
     member.wait(member.begin_all_reduce({member.rank() == 0 ? in_place(here) : there}));
   });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("FailedPrecondition"), HasSubstr("on"),
@@ -260,7 +260,7 @@ TEST_P(CollectiveContract, CallsThatDifferFailAllMembersNamingBoth) {
   const auto reduce_values = [](std::vector<std::int64_t> sizes) {
     return [sizes](Collective& member) {
       std::vector<Tensor> values;
-      std::vector<Reduction> reductions;
+      std::vector<AllReduceBuffer> reductions;
       for (const std::int64_t size : sizes)
         values.push_back(Tensor::zeros(DType::kFloat32, {size}));
       for (Tensor& each : values) reductions.push_back(in_place(each));

@@ -288,7 +288,7 @@ class Asked final : public Collective {
  public:
   int rank() const override { return one_->rank(); }
   int size() const override { return one_->size(); }
-  Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
+  Ticket begin_all_reduce(std::vector<AllReduceBuffer> reductions) override {
     const Ticket ticket = one_->begin_all_reduce(std::move(reductions));
     if (ticket == 1) second_begun.set_value();
     return ticket;

@@ -132,7 +132,7 @@ class FakeCollective {
       for (std::size_t k = 0; k < a.size(); ++k) reduce(a[k], b[k]);
     }
   }
-  static void reduce(Reduction& a, Reduction& b) {
+  static void reduce(AllReduceBuffer& a, AllReduceBuffer& b) {
     ASSERT_EQ(a.elements, b.elements);
     ASSERT_EQ(a.dtype, DType::kFloat32);
     auto *x = reinterpret_cast<float*>(a.values), *y = reinterpret_cast<float*>(b.values);
@@ -141,8 +141,8 @@ class FakeCollective {
   }
 
   Random random_;
-  std::vector<std::vector<Reduction>> begun_[kReplicas];  // by ticket
-  std::size_t reduced_ = 0;                               // tickets
+  std::vector<std::vector<AllReduceBuffer>> begun_[kReplicas];  // by ticket
+  std::size_t reduced_ = 0;                                     // tickets
 };
 
 struct Replica {
@@ -339,7 +339,7 @@ TEST(AllReduceTraining, WhatAStepHadBegunWhenItWasGivenUpIsNotOverwritten) {
     Workspace workspace(*device);
     LocalStore store;
     const StepContext context{.replicas = kReplicas};
-    std::vector<Reduction> held;
+    std::vector<AllReduceBuffer> held;
     for (float x : {0.0f, 1.0f}) {
       Step step(plan, workspace, store, context, {{tensor({2}, {x, x})}, {}});
       const Step::Next needed = step.next();

@@ -165,7 +165,7 @@ TEST_F(OnDevice, WhatIsAllReducedIsInTheHostsMemoryUntilItIsAwaited) {
   Step step(make_plan(traced.graph, {}, {.replicas = 2}), other, store, context,
             {{tensor({2}, {0, 1})}, {}});
   const Step::Next needed = step.next();
-  for (const Reduction& reduction : std::get<Step::AllReduce>(needed).reductions) {
+  for (const AllReduceBuffer& reduction : std::get<Step::AllReduce>(needed).reductions) {
     EXPECT_FALSE(device.holds(reduction.values, 2 * sizeof(float)));
     reinterpret_cast<float*>(reduction.values)[0] += 40;  // the other replica's share
   }

@@ -35,7 +35,7 @@ class CountingOps final : public CrossDeviceOps {
         : own_(std::move(own)), reductions_(reductions) {}
     int rank() const override { return own_->rank(); }
     int size() const override { return own_->size(); }
-    Ticket begin_all_reduce(std::vector<Reduction> list) override {
+    Ticket begin_all_reduce(std::vector<AllReduceBuffer> list) override {
       reductions_ += static_cast<int>(list.size());
       return own_->begin_all_reduce(std::move(list));
     }

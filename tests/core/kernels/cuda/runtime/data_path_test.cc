@@ -110,7 +110,7 @@ TEST_F(DataPath, WhatIsReducedIsWaitedForOnce) {
   Step step(made, there, store, context, {{tensor({2}, {0, 1})}, {}});
   const Step::Next needed = step.next();
   EXPECT_EQ(driver.counts().waits, 1);
-  for (const Reduction& reduction : std::get<Step::AllReduce>(needed).reductions)
+  for (const AllReduceBuffer& reduction : std::get<Step::AllReduce>(needed).reductions)
     reinterpret_cast<float*>(reduction.values)[0] += 40;  // the other replica's share
   EXPECT_TRUE(std::holds_alternative<Step::Await>(step.next()));
   EXPECT_TRUE(std::holds_alternative<Step::Finished>(step.next()));
