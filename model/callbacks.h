@@ -6,8 +6,8 @@
 //                                       .monitor = "val_auc", .patience = 3}),
 //                                   std::make_shared<BackupAndRestore>("/backup")}});
 //
-//   monitor  a name of the logs. Which way it gets better its metric says (model/monitor.h); a loss
-//            falls. A name that no metric or loss of the model has, such as one that a callback
+//   monitor  a name of the logs. Its metric says which way is better (model/monitor.h); of a loss,
+//            less is. A name that no metric or loss of the model has, such as one that a callback
 //            adds to the logs, wants a `mode`. A name that the logs do not have is an error that
 //            lists those that they have. A value that is not a number does not count.
 //   Restart  what they remember is part of BackupAndRestore's backup.

@@ -100,7 +100,7 @@ void add_flags(CLI::App& app, DataFlags& data) {
       ->delimiter(',')
       ->group("Dispatcher");
   app.add_option("--silence", data.silence_seconds,
-                 "Seconds after which a data worker that is not heard of is lost")
+                 "Seconds after which a silent data worker is lost")
       ->check(CLI::Range(0.5, 3600.0))
       ->group("Dispatcher");
   app.add_option("--dispatcher", data.dispatcher, "Address of the dispatcher: host:port")

@@ -15,7 +15,7 @@ struct JobSize {
   std::int64_t lookups = 105'000;  // per table and step
   int dim = 128;
   double exponent = 1.05;  // of the power law
-  int id_sets = 4;         // that the measured steps take turns with
+  int id_sets = 4;         // the measured steps take turns with them
   int replays = 80;
 };
 

@@ -94,7 +94,7 @@ class RoundsPolicy : public ConsistencyPolicy {
   // The round, which has no members yet, gets its number and its step; `steps` is how many it
   // counts.
   virtual void open(Round& round, std::int64_t steps) = 0;
-  // Is the open round, which has members and is not being applied, to be applied now?
+  // Whether the open round, which has members and is not being applied yet, is to be applied now.
   virtual bool complete() const = 0;
   // The shards are asked to apply the open round next.
   virtual void before_applying() = 0;

@@ -14,7 +14,7 @@ inline constexpr int kModelFormat = 1;
 inline constexpr const char* kModelFile = "model.json";
 inline constexpr const char* kGraphFile = "graph";        // serialize(Graph)
 inline constexpr const char* kExamplesFile = "examples";  // serialize(Dataset); absent without any
-inline constexpr const char* kWeightsFolder = "weights";  // a checkpoint
+inline constexpr const char* kWeightsFolder = "weights";  // holds a checkpoint
 
 // The text of model.json in `model.folder`, where all other files are there already.
 std::string model_text(const SavedModel& model);

@@ -6,7 +6,7 @@
 namespace cairn::nn {
 namespace {
 
-constexpr float kRounding = 1e-5f;  // a sum of a few probabilities is 1 but for this
+constexpr float kRounding = 1e-5f;  // how far from 1 a sum of a few probabilities may be
 
 }  // namespace
 

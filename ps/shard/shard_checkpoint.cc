@@ -109,7 +109,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   restore_.under_way = true;
   // Pieces that wait for the rest of their push were computed from rows that are about to go.
   staging_.let_go_of_all();
-  rounds_.let_go_of_all();  // as are shares
+  rounds_.let_go_of_all();  // so were shares
   restore_.some = !only.empty();
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.

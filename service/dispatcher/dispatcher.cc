@@ -232,7 +232,7 @@ void Dispatcher::look() {
   const auto lost = book_.lose_silent(now - options_.silence);
   for (const DataWorkerPlace& worker : lost)
     options_.log(LogLevel::kWarning,
-                 str("data worker ", worker.address, " was not heard of for ",
+                 str("data worker ", worker.address, " was silent for ",
                      fixed(std::chrono::duration<double>(options_.silence).count(), 1),
                      " s and is lost: what it had not delivered is dealt again"));
   // Also for the places that waits which ended otherwise have left behind.

@@ -31,7 +31,7 @@ inline constexpr std::size_t kRunningMax = 4096;  // tasks that a data worker ma
 struct DispatcherOptions {
   std::string journal;               // a folder; empty: nothing is kept
   std::vector<std::string> workers;  // the list by which FILE, DATA, FILE_OR_DATA and HINT deal
-  // A data worker that is not heard of for so long is lost: its tasks are dealt again.
+  // A data worker that has been silent for so long is lost: its tasks are dealt again.
   Duration silence = std::chrono::seconds(5);
   // A job that no consumer asks about for so long is forgotten; one without a name, whose consumer
   // has left, sooner.

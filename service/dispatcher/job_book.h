@@ -82,7 +82,7 @@ class JobBook {
   //   Errors  ResourceExhausted: too many workers.
   std::vector<TaskRef> report(const DataWorkerPlace& worker, const std::vector<TaskRef>& running,
                               TimePoint now);
-  // Loses the workers that were not heard of since `before`, and tells which.
+  // Loses the workers that have been silent since `before`, and tells which.
   std::vector<DataWorkerPlace> lose_silent(TimePoint before);
   std::vector<DataWorkerPlace> workers() const;
 

@@ -61,7 +61,7 @@ class RoundBook {
   //   Errors  InvalidArgument: there is no such place in the group. FailedPrecondition: another
   //           consumer has taken it, or the group has begun anew since this one joined it.
   std::uint64_t report(const RoundReport& report, TimePoint now, std::uint64_t fresh);
-  // The order from there on, for a consumer of `group`. One that was not heard of since
+  // The order from there on, for a consumer of `group`. One that has been silent since
   // `silent_before` is missing.
   //   Errors  FailedPrecondition: the group has begun anew.
   RoundOrder order(std::uint32_t index, std::uint64_t group, std::uint64_t from,

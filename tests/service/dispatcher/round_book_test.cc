@@ -113,7 +113,7 @@ TEST(RoundBook, WhoIsMissingAndWhoIsBehindIsTold) {
   one.taken = 1;
   one.report(book);
   EXPECT_THAT(zero.report(book).behind, ElementsAre(2));
-  EXPECT_THAT(zero.report(book, 9).missing, ElementsAre(1, 2)) << "not heard of for nine seconds";
+  EXPECT_THAT(zero.report(book, 9).missing, ElementsAre(1, 2)) << "silent for nine seconds";
 }
 
 TEST(RoundBook, WhoTakesAPlaceThatIsTakenBeginsTheGroupAnew) {
