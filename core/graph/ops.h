@@ -40,6 +40,8 @@ Array erf(const Array& x);
 Array erfc(const Array& x);  // 1 - erf(x), without its loss of digits
 Array sign(const Array& x);
 Array floor(const Array& x);
+Array ceil(const Array& x);
+Array round(const Array& x);           // halves go to the even neighbour
 Array is_finite(const Array& x);       // -> bool
 Array logical_not(const Array& x);     // bool
 Array cast(const Array& x, DType to);  // between all numeric dtypes and bool

@@ -130,6 +130,8 @@ const OpDef kUnaryOps[] = {
     {"softplus", 1, 1, "", float_op, grad_softplus, OpFlags::kElementwise},
     {"sign", 1, 1, "", float_op, nullptr, OpFlags::kElementwise},
     {"floor", 1, 1, "", float_op, nullptr, OpFlags::kElementwise},
+    {"ceil", 1, 1, "", float_op, nullptr, OpFlags::kElementwise},
+    {"round", 1, 1, "", float_op, nullptr, OpFlags::kElementwise},
     {"is_finite", 1, 1, "", float_to_bool, nullptr, OpFlags::kElementwise},
     {"logical_not", 1, 1, "", bool_op, nullptr, OpFlags::kElementwise},
     {"cast", 1, 1, "to", infer_cast, grad_cast,
@@ -167,6 +169,8 @@ Array relu(const Array& x) { return record("relu", {x}); }
 Array softplus(const Array& x) { return record("softplus", {x}); }
 Array sign(const Array& x) { return record("sign", {x}); }
 Array floor(const Array& x) { return record("floor", {x}); }
+Array ceil(const Array& x) { return record("ceil", {x}); }
+Array round(const Array& x) { return record("round", {x}); }
 Array is_finite(const Array& x) { return record("is_finite", {x}); }
 Array logical_not(const Array& x) { return record("logical_not", {x}); }
 Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }

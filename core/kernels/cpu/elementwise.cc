@@ -121,6 +121,8 @@ CAIRN_UNARY(relu_f, float, float, x != x ? x : (x > 0.0f ? x : 0.0f))
 CAIRN_UNARY(softplus_f, float, float, math::softplus(x))
 CAIRN_UNARY(sign_f, float, float, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))
 CAIRN_UNARY(floor_f, float, float, std::floor(x))
+CAIRN_UNARY(ceil_f, float, float, std::ceil(x))
+CAIRN_UNARY(round_f, float, float, std::nearbyint(x))
 CAIRN_UNARY(is_finite_f, float, Bool, (std::fabs(x) < math::infinity() ? 1 : 0))
 CAIRN_UNARY(logical_not_b, Bool, Bool, x == 0 ? 1 : 0)
 
@@ -192,6 +194,8 @@ constexpr Entry kEntries[] = {
     {"softplus", softplus_f},
     {"sign", sign_f},
     {"floor", floor_f},
+    {"ceil", ceil_f},
+    {"round", round_f},
     {"is_finite", is_finite_f},
     {"logical_not", nullptr, nullptr, nullptr, logical_not_b},
     {"add", add_f, add_i, add_l},

@@ -46,6 +46,13 @@ TEST(Arrays, CompareElementByElement) {
   EXPECT_THAT(numbers_in<float>(where(x == 2, 10, x)), ElementsAre(1, 10, 3));
 }
 
+TEST(Arrays, AreRoundedDownUpAndToTheNearestWhereHalvesGoToTheEvenNumber) {
+  const Array x = row_of({-1.5f, -0.5f, 0.4f, 0.5f, 1.5f, 2.5f});
+  EXPECT_THAT(numbers_in<float>(floor(x)), ElementsAre(-2, -1, 0, 0, 1, 2));
+  EXPECT_THAT(numbers_in<float>(ceil(x)), ElementsAre(-1, 0, 1, 1, 2, 3));
+  EXPECT_THAT(numbers_in<float>(round(x)), ElementsAre(-2, 0, 0, 0, 2, 2));
+}
+
 template <typename T>
 struct Integers : ::testing::Test {};
 using IntegerTypes =

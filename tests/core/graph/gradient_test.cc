@@ -108,6 +108,8 @@ TEST(VariableGradients, ComeInOrderOfFirstUseForTrainableVariablesThatMatter) {
 TEST(Gradient, EveryOperationOfFloatsHasOneOrIsKnownToPassNone) {
   const std::vector<std::string> none = {"sign",
                                          "floor",
+                                         "ceil",
+                                         "round",
                                          "is_finite",
                                          "logical_not",
                                          "stop_gradient",

@@ -18,35 +18,39 @@ namespace cairn::cuda {
 inline constexpr int kLanes = 4;  // elements that a thread computes side by side
 
 // clang-format off
-// name, input type, output type, expression in x (and y)
-#define CAIRN_CUDA_UNARY(F)                                                      \
-  F(neg_f, float, float, -x)                                                     \
-  F(neg_i, std::int32_t, std::int32_t, wrap_sub<std::int32_t>(0, x))             \
-  F(neg_l, std::int64_t, std::int64_t, wrap_sub<std::int64_t>(0, x))             \
-  F(abs_f, float, float, std::fabs(x))                                           \
-  F(abs_i, std::int32_t, std::int32_t, x < 0 ? wrap_sub<std::int32_t>(0, x) : x) \
-  F(abs_l, std::int64_t, std::int64_t, x < 0 ? wrap_sub<std::int64_t>(0, x) : x) \
-  F(exp_f, float, float, std::exp(x))                                            \
-  F(expm1_f, float, float, std::expm1(x))                                        \
-  F(sin_f, float, float, std::sin(x))                                            \
-  F(cos_f, float, float, std::cos(x))                                            \
-  F(erf_f, float, float, std::erf(x))                                            \
-  F(erfc_f, float, float, std::erfc(x))                                          \
-  F(log_f, float, float, std::log(x))                                            \
-  F(log1p_f, float, float, std::log1p(x))                                        \
-  F(sqrt_f, float, float, std::sqrt(x))                                          \
-  F(rsqrt_f, float, float, 1.0f / std::sqrt(x))                                  \
-  F(square_f, float, float, x * x)                                               \
-  F(square_i, std::int32_t, std::int32_t, wrap_mul(x, x))                        \
-  F(square_l, std::int64_t, std::int64_t, wrap_mul(x, x))                        \
-  F(reciprocal_f, float, float, 1.0f / x)                                        \
-  F(sigmoid_f, float, float, 1.0f / (1.0f + std::exp(-x)))                       \
-  F(tanh_f, float, float, std::tanh(x))                                          \
-  F(relu_f, float, float, x != x ? x : (x > 0.0f ? x : 0.0f))                    \
-  F(softplus_f, float, float, softplus(x))                                       \
-  F(sign_f, float, float, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))              \
-  F(floor_f, float, float, std::floor(x))                                        \
-  F(is_finite_f, float, Bool, std::fabs(x) < std::numeric_limits<float>::infinity() ? 1 : 0) \
+// name, input type, output type, expression in x (and y). A name is the operation's with the letter
+// of its values' dtype: f, i, l and b stand for float32, int32, int64, and bool or uint8. Functions
+// of math.h go by their names for float, which nvcc, NVRTC and the host's compiler all know.
+#define CAIRN_CUDA_UNARY(F)                                                              \
+  F(neg_f, float, float, -x)                                                             \
+  F(neg_i, std::int32_t, std::int32_t, wrap_sub<std::int32_t>(0, x))                     \
+  F(neg_l, std::int64_t, std::int64_t, wrap_sub<std::int64_t>(0, x))                     \
+  F(abs_f, float, float, fabsf(x))                                                       \
+  F(abs_i, std::int32_t, std::int32_t, x < 0 ? wrap_sub<std::int32_t>(0, x) : x)         \
+  F(abs_l, std::int64_t, std::int64_t, x < 0 ? wrap_sub<std::int64_t>(0, x) : x)         \
+  F(exp_f, float, float, expf(x))                                                        \
+  F(expm1_f, float, float, expm1f(x))                                                    \
+  F(sin_f, float, float, sinf(x))                                                        \
+  F(cos_f, float, float, cosf(x))                                                        \
+  F(erf_f, float, float, erff(x))                                                        \
+  F(erfc_f, float, float, erfcf(x))                                                      \
+  F(log_f, float, float, logf(x))                                                        \
+  F(log1p_f, float, float, log1pf(x))                                                    \
+  F(sqrt_f, float, float, sqrtf(x))                                                      \
+  F(rsqrt_f, float, float, 1.0f / sqrtf(x))                                              \
+  F(square_f, float, float, x * x)                                                       \
+  F(square_i, std::int32_t, std::int32_t, wrap_mul(x, x))                                \
+  F(square_l, std::int64_t, std::int64_t, wrap_mul(x, x))                                \
+  F(reciprocal_f, float, float, 1.0f / x)                                                \
+  F(sigmoid_f, float, float, 1.0f / (1.0f + expf(-x)))                                   \
+  F(tanh_f, float, float, tanhf(x))                                                      \
+  F(relu_f, float, float, x != x ? x : (x > 0.0f ? x : 0.0f))                            \
+  F(softplus_f, float, float, softplus(x))                                               \
+  F(sign_f, float, float, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))                      \
+  F(floor_f, float, float, floorf(x))                                                    \
+  F(ceil_f, float, float, ceilf(x))                                                      \
+  F(round_f, float, float, rintf(x))                                                     \
+  F(is_finite_f, float, Bool, fabsf(x) < std::numeric_limits<float>::infinity() ? 1 : 0) \
   F(logical_not_b, Bool, Bool, x == 0 ? 1 : 0)
 
 #define CAIRN_CUDA_COMPARISONS(F, SUFFIX, T)            \
@@ -79,8 +83,8 @@ inline constexpr int kLanes = 4;  // elements that a thread computes side by sid
   F(minimum_f, float, float, x != x ? x : (y != y ? y : (x < y ? x : y)))   \
   F(minimum_i, std::int32_t, std::int32_t, x < y ? x : y)                   \
   F(minimum_l, std::int64_t, std::int64_t, x < y ? x : y)                   \
-  F(pow_f, float, float, std::pow(x, y))                                    \
-  F(xent_f, float, float, cross_entropy(x, y))                              \
+  F(pow_f, float, float, powf(x, y))                                        \
+  F(sigmoid_cross_entropy_with_logits_f, float, float, cross_entropy(x, y)) \
   F(logical_and_b, Bool, Bool, static_cast<Bool>(x & y))                    \
   F(logical_or_b, Bool, Bool, static_cast<Bool>(x | y))                     \
   CAIRN_CUDA_COMPARISONS(F, f, float)                                       \
@@ -129,17 +133,16 @@ CAIRN_DEVICE T integer_mod(T x, T y) {
   return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
 }
 CAIRN_DEVICE float float_mod(float x, float y) {
-  const float r = std::fmod(x, y);
+  const float r = fmodf(x, y);
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 // log(1 + exp(x)), arranged so that exp() cannot overflow.
 CAIRN_DEVICE float softplus(float x) {
-  const float y = (x > 0.0f ? x : 0.0f) + std::log1p(std::exp(-std::fabs(x)));
+  const float y = (x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)));
   return x != x ? x : y;
 }
 CAIRN_DEVICE float cross_entropy(float label, float logit) {
-  const float y =
-      (logit > 0.0f ? logit : 0.0f) - logit * label + std::log1p(std::exp(-std::fabs(logit)));
+  const float y = (logit > 0.0f ? logit : 0.0f) - logit * label + log1pf(expf(-fabsf(logit)));
   return logit != logit ? logit : y;
 }
 

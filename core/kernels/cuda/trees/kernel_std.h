@@ -67,21 +67,6 @@ struct numeric_limits<int64_t> {
   static constexpr int64_t max() { return 9223372036854775807LL; }
 };
 
-__device__ inline float fabs(float x) { return fabsf(x); }
-__device__ inline float exp(float x) { return expf(x); }
-__device__ inline float expm1(float x) { return expm1f(x); }
-__device__ inline float sin(float x) { return sinf(x); }
-__device__ inline float cos(float x) { return cosf(x); }
-__device__ inline float erf(float x) { return erff(x); }
-__device__ inline float erfc(float x) { return erfcf(x); }
-__device__ inline float log(float x) { return logf(x); }
-__device__ inline float log1p(float x) { return log1pf(x); }
-__device__ inline float sqrt(float x) { return sqrtf(x); }
-__device__ inline float tanh(float x) { return tanhf(x); }
-__device__ inline float floor(float x) { return floorf(x); }
-__device__ inline float fmod(float x, float y) { return fmodf(x, y); }
-__device__ inline float pow(float x, float y) { return powf(x, y); }
-
 }  // namespace std
 
 #endif

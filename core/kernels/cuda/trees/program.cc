@@ -1,5 +1,6 @@
 #include "core/kernels/cuda/trees/program.h"
 
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 
@@ -9,81 +10,42 @@
 namespace cairn::cuda {
 namespace {
 
-struct Entry {
-  std::string_view op;
-  // by the dtype of the values: float32, int32, int64, bool and uint8
-  Code f = Code::none, i = Code::none, l = Code::none, b = Code::none;
+constexpr std::string_view kNames[] = {
+#define CAIRN_CUDA_NAME(NAME, IN, OUT, EXPRESSION) #NAME,
+    CAIRN_CUDA_UNARY(CAIRN_CUDA_NAME) CAIRN_CUDA_BINARY(CAIRN_CUDA_NAME)
+#undef CAIRN_CUDA_NAME
+        "where",
+    "cast",
 };
 
-constexpr Entry kEntries[] = {
-    {"neg", Code::neg_f, Code::neg_i, Code::neg_l},
-    {"abs", Code::abs_f, Code::abs_i, Code::abs_l},
-    {"exp", Code::exp_f},
-    {"expm1", Code::expm1_f},
-    {"sin", Code::sin_f},
-    {"cos", Code::cos_f},
-    {"erf", Code::erf_f},
-    {"erfc", Code::erfc_f},
-    {"log", Code::log_f},
-    {"log1p", Code::log1p_f},
-    {"sqrt", Code::sqrt_f},
-    {"rsqrt", Code::rsqrt_f},
-    {"square", Code::square_f, Code::square_i, Code::square_l},
-    {"reciprocal", Code::reciprocal_f},
-    {"sigmoid", Code::sigmoid_f},
-    {"tanh", Code::tanh_f},
-    {"relu", Code::relu_f},
-    {"softplus", Code::softplus_f},
-    {"sign", Code::sign_f},
-    {"floor", Code::floor_f},
-    {"is_finite", Code::is_finite_f},
-    {"logical_not", Code::none, Code::none, Code::none, Code::logical_not_b},
-    {"add", Code::add_f, Code::add_i, Code::add_l},
-    {"sub", Code::sub_f, Code::sub_i, Code::sub_l},
-    {"mul", Code::mul_f, Code::mul_i, Code::mul_l},
-    {"div", Code::div_f, Code::div_i, Code::div_l},
-    {"floor_mod", Code::floor_mod_f, Code::floor_mod_i, Code::floor_mod_l},
-    {"maximum", Code::maximum_f, Code::maximum_i, Code::maximum_l},
-    {"minimum", Code::minimum_f, Code::minimum_i, Code::minimum_l},
-    {"pow", Code::pow_f},
-    {"equal", Code::equal_f, Code::equal_i, Code::equal_l, Code::equal_b},
-    {"not_equal", Code::not_equal_f, Code::not_equal_i, Code::not_equal_l, Code::not_equal_b},
-    {"less", Code::less_f, Code::less_i, Code::less_l, Code::less_b},
-    {"less_equal", Code::less_equal_f, Code::less_equal_i, Code::less_equal_l, Code::less_equal_b},
-    {"greater", Code::greater_f, Code::greater_i, Code::greater_l, Code::greater_b},
-    {"greater_equal", Code::greater_equal_f, Code::greater_equal_i, Code::greater_equal_l,
-     Code::greater_equal_b},
-    {"logical_and", Code::none, Code::none, Code::none, Code::logical_and_b},
-    {"logical_or", Code::none, Code::none, Code::none, Code::logical_or_b},
-    {"where", Code::where, Code::where, Code::where, Code::where},
-    {"cast", Code::cast, Code::cast, Code::cast, Code::cast},
-    {"sigmoid_cross_entropy_with_logits", Code::xent_f},
-};
-
-Code typed(const Entry& entry, DType dtype) {
+// The letter at the end of a name; 0: no operation but cast takes such values.
+char letter_of(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return entry.f;
-    case DType::kInt32: return entry.i;
-    case DType::kInt64: return entry.l;
+    case DType::kFloat32: return 'f';
+    case DType::kInt32: return 'i';
+    case DType::kInt64: return 'l';
     case DType::kBool:
-    case DType::kUint8: return entry.b;
-    default: return entry.f == Code::cast ? Code::cast : Code::none;
+    case DType::kUint8: return 'b';
+    default: return 0;
   }
 }
 
 // The last input decides: the first of `where` is its condition, and a comparison makes a bool.
 Code code_of(const FusedTree::Node& node) {
   static const auto table = [] {
-    std::unordered_map<std::string_view, const Entry*> all;
-    for (const Entry& entry : kEntries) all.emplace(entry.op, &entry);
+    std::unordered_map<std::string_view, Code> all;
+    for (std::size_t i = 0; i < std::size(kNames); ++i)
+      all.emplace(kNames[i], static_cast<Code>(i));
     return all;
   }();
-  const auto found = table.find(node.op->name);
+  const std::string_view op = node.op->name;
   const DType dtype = node.inputs.back();
-  const Code code = found == table.end() ? Code::none : typed(*found->second, dtype);
-  if (code == Code::none)
-    throw InvalidArgumentError(str("no kernel of ", node.op->name, " for ", dtype_name(dtype)));
-  return code;
+  const char letter = letter_of(dtype);
+  const bool of_any_dtype = op == "cast" || (op == "where" && letter != 0);
+  const auto found = table.find(of_any_dtype ? std::string(op) : str(op, '_', letter));
+  if (found == table.end())
+    throw InvalidArgumentError(str("no kernel of ", op, " for ", dtype_name(dtype)));
+  return found->second;
 }
 
 // Hands out registers; an operand that is one is free again behind its only reader.
@@ -104,6 +66,8 @@ class Registers {
 };
 
 }  // namespace
+
+std::string_view name_of(Code code) { return kNames[static_cast<std::size_t>(code)]; }
 
 Leaf Leaf::of(const TensorType& from, const Shape& to) {
   Leaf made;

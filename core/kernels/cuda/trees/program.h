@@ -1,6 +1,7 @@
 // A tree of elementwise operations as a program: what every thread runs over its elements.
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/kernels/cuda/runtime/index.h"
@@ -8,6 +9,8 @@
 #include "core/kernels/fused_tree.h"
 
 namespace cairn::cuda {
+
+std::string_view name_of(Code code);  // "add_f"
 
 // How a value is stretched to the result's shape.
 struct Leaf {

@@ -14,15 +14,6 @@ namespace {
 
 constexpr int kPackMax = 8;
 
-constexpr std::string_view kNames[] = {
-#define CAIRN_CUDA_NAME(NAME, IN, OUT, EXPRESSION) #NAME,
-    CAIRN_CUDA_UNARY(CAIRN_CUDA_NAME) CAIRN_CUDA_BINARY(CAIRN_CUDA_NAME)
-#undef CAIRN_CUDA_NAME
-        "where",
-    "cast",
-};
-std::string_view name_of(Code code) { return kNames[static_cast<std::size_t>(code)]; }
-
 // The interpreter reports an integer that is divided by zero.
 bool may_fault(Code code) {
   return code == Code::div_i || code == Code::div_l || code == Code::floor_mod_i ||
