@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/base/error.h"
@@ -147,37 +148,102 @@ Ftrl::Ftrl(FtrlOptions o) : Optimizer(o.name, ftrl_rule(o), o.learning_rate, o.c
 
 namespace {
 
-using MakeOptimizer = std::function<std::shared_ptr<Optimizer>()>;
+// An argument by name, and the option that it sets.
+template <typename Options>
+struct Argument {
+  std::string name;
+  std::variant<float Options::*, double Options::*, bool Options::*> option;
+};
 
-template <typename O>
-MakeOptimizer maker_of() {
-  return [] { return std::make_shared<O>(); };
+template <typename Options>
+Options options_of(const OptimizerSettings& settings,
+                   const std::vector<Argument<Options>>& arguments) {
+  Options options;
+  if (settings.learning_rate) options.learning_rate = *settings.learning_rate;
+  options.clipping = settings.clipping;
+  if (!settings.name.empty()) options.name = settings.name;
+  if constexpr (requires { options.api; }) options.api = settings.api;
+  for (const auto& [name, option] : arguments)
+    if (const auto given = settings.arguments.find(name); given != settings.arguments.end())
+      std::visit(
+          [&](auto member) {
+            options.*member = static_cast<std::decay_t<decltype(options.*member)>>(given->second);
+          },
+          option);
+  return options;
 }
 
-const std::map<std::string, MakeOptimizer>& known_optimizers() {
-  static const std::map<std::string, MakeOptimizer> all = {
-      {"sgd", maker_of<Sgd>()},
-      {"adam", maker_of<Adam>()},
-      {"rmsprop", maker_of<RmsProp>()},
-      {"adagrad", maker_of<Adagrad>()},
-      {"adamax", maker_of<Adamax>()},
-      {"adadelta", maker_of<Adadelta>()},
-      {"nadam", maker_of<Nadam>()},
-      {"ftrl", maker_of<Ftrl>()},
-      {"lazy_adam", maker_of<LazyAdam>()},
-      {"rowwise_adagrad", maker_of<RowwiseAdagrad>()}};
-  return all;
+// An entry of the table. The type of an option decides between a number and a flag.
+template <typename Made, typename Options>
+OptimizerKind kind(const char* name, std::vector<Argument<Options>> arguments) {
+  OptimizerKind made{.name = name};
+  for (const auto& [argument, option] : arguments)
+    (std::holds_alternative<bool Options::*>(option) ? made.flags : made.numbers)
+        .push_back(argument);
+  made.make = [arguments = std::move(arguments)](const OptimizerSettings& settings) {
+    return std::make_shared<Made>(options_of(settings, arguments));
+  };
+  return made;
 }
 
 }  // namespace
 
+bool OptimizerKind::takes(const std::string& argument) const {
+  return std::ranges::find(numbers, argument) != numbers.end() ||
+         std::ranges::find(flags, argument) != flags.end();
+}
+
+// Names are tf.keras's, except l1, l2 and l2_shrinkage, which are long there.
+const std::vector<OptimizerKind>& optimizer_kinds() {
+  using AdamArguments = std::vector<Argument<AdamOptions>>;
+  static const AdamArguments adam = {{"beta_1", &AdamOptions::beta_1},
+                                     {"beta_2", &AdamOptions::beta_2},
+                                     {"epsilon", &AdamOptions::epsilon},
+                                     {"amsgrad", &AdamOptions::amsgrad}};
+  static const std::vector<OptimizerKind> all = {
+      kind<Sgd, SgdOptions>(
+          "sgd", {{"momentum", &SgdOptions::momentum}, {"nesterov", &SgdOptions::nesterov}}),
+      kind<Adagrad, AdagradOptions>(
+          "adagrad", {{"initial_accumulator_value", &AdagradOptions::initial_accumulator_value},
+                      {"epsilon", &AdagradOptions::epsilon}}),
+      kind<RowwiseAdagrad, RowwiseAdagradOptions>(
+          "rowwise_adagrad",
+          {{"initial_accumulator_value", &RowwiseAdagradOptions::initial_accumulator_value},
+           {"epsilon", &RowwiseAdagradOptions::epsilon}}),
+      kind<RmsProp, RmsPropOptions>("rmsprop", {{"rho", &RmsPropOptions::rho},
+                                                {"momentum", &RmsPropOptions::momentum},
+                                                {"epsilon", &RmsPropOptions::epsilon},
+                                                {"centered", &RmsPropOptions::centered}}),
+      kind<Adam>("adam", adam),
+      // there is no lazy AMSGrad
+      kind<LazyAdam>("lazy_adam", AdamArguments(adam.begin(), adam.end() - 1)),
+      kind<Adamax, AdamaxOptions>("adamax", {{"beta_1", &AdamaxOptions::beta_1},
+                                             {"beta_2", &AdamaxOptions::beta_2},
+                                             {"epsilon", &AdamaxOptions::epsilon}}),
+      kind<Nadam, NadamOptions>("nadam", {{"beta_1", &NadamOptions::beta_1},
+                                          {"beta_2", &NadamOptions::beta_2},
+                                          {"epsilon", &NadamOptions::epsilon},
+                                          {"schedule_decay", &NadamOptions::schedule_decay}}),
+      kind<Adadelta, AdadeltaOptions>(
+          "adadelta", {{"rho", &AdadeltaOptions::rho}, {"epsilon", &AdadeltaOptions::epsilon}}),
+      kind<Ftrl, FtrlOptions>(
+          "ftrl", {{"learning_rate_power", &FtrlOptions::learning_rate_power},
+                   {"initial_accumulator_value", &FtrlOptions::initial_accumulator_value},
+                   {"l1", &FtrlOptions::l1_regularization_strength},
+                   {"l2", &FtrlOptions::l2_regularization_strength},
+                   {"beta", &FtrlOptions::beta},
+                   {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
+  return all;
+}
+
 std::shared_ptr<Optimizer> make_optimizer(const std::string& name) {
   std::string lower = name;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto found = known_optimizers().find(lower);
-  if (found != known_optimizers().end()) return found->second();
   std::vector<std::string> names;
-  for (const auto& [each, made] : known_optimizers()) names.push_back(each);
+  for (const OptimizerKind& each : optimizer_kinds()) {
+    if (each.name == lower) return each.make({});
+    names.push_back(each.name);
+  }
   const std::string near = nearest_name(lower, names);
   throw InvalidArgumentError(str("there is no optimizer \"", name, "\"",
                                  near.empty() ? "" : "; did you mean \"" + near + "\"?"));

@@ -20,7 +20,7 @@ struct RuleRates {
   float correction = 0;  // Nadam: of v's bias
   float share_1 = 0;     // the part of a new gradient that enters the first (or only) average
   float share_2 = 0;     // the same of the second average
-  float beta_2 = 0;      // Adamax
+  float beta_2 = 0;      // the part of the second average that stays
   float momentum = 0;
   float epsilon = 0;
   // FTRL. power = -learning_rate_power; l2 has beta's part in it.

@@ -1,124 +1,30 @@
-// Optimizers as data: one table says which arguments each kind has and which option each sets, so
-// that reading, refusing and making need no code per kind. A new optimizer of nn/ is one more entry
-// in kinds().
+// Optimizers by the table of nn/optimizers/optimizer_names.h: reading, refusing and making need no
+// code per kind.
 #include "tools/job/toml/job_optimizer.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
+#include "nn/optimizers/optimizer_names.h"
 #include "tools/job/toml/job_schedule.h"
 #include "tools/job/toml/toml_table.h"
 
 namespace cairn::tools {
 namespace {
 
-using Made = std::shared_ptr<nn::Optimizer>;
+using nn::OptimizerKind;
 
-// The options that all optimizers have; RowwiseAdagrad lacks `api`.
-template <typename Options>
-Options common(const JobOptimizer& from, const std::string& name) {
-  Options options;
-  options.learning_rate = from.rate;
-  options.clipping = from.clipping;
-  options.name = name;
-  if constexpr (requires { options.api; }) options.api = from.api;
-  return options;
-}
-
-// An argument of a job file, and the option that it sets.
-template <typename Options>
-struct Argument {
-  std::string name;
-  std::variant<float Options::*, double Options::*, bool Options::*> option;
-};
-
-struct Kind {
-  std::string name;
-  std::vector<std::string> numbers, flags;  // the arguments that it takes
-  std::function<Made(const JobOptimizer& from, const std::string& name)> make;
-
-  bool takes(const std::string& argument) const {
-    return std::find(numbers.begin(), numbers.end(), argument) != numbers.end() ||
-           std::find(flags.begin(), flags.end(), argument) != flags.end();
-  }
-};
-
-// An entry of the table. The type of the option decides between a number and a flag.
-template <typename Optimizer, typename Options>
-Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
-  Kind made{.name = name};
-  for (const auto& [argument, option] : arguments)
-    (std::holds_alternative<bool Options::*>(option) ? made.flags : made.numbers)
-        .push_back(argument);
-  made.make = [arguments = std::move(arguments)](const JobOptimizer& from,
-                                                 const std::string& as) -> Made {
-    auto options = common<Options>(from, as);
-    for (const auto& [argument, option] : arguments)
-      if (const auto given = from.arguments.find(argument); given != from.arguments.end())
-        std::visit(
-            [&](auto member) {
-              options.*member = static_cast<std::decay_t<decltype(options.*member)>>(given->second);
-            },
-            option);
-    return std::make_shared<Optimizer>(options);
-  };
-  return made;
-}
-
-// In the order of the documentation. Names are tf.keras's, except l1, l2 and l2_shrinkage, which
-// are long there.
-const std::vector<Kind>& kinds() {
-  using namespace nn;
-  using AdamArguments = std::vector<Argument<AdamOptions>>;
-  static const AdamArguments adam = {{"beta_1", &AdamOptions::beta_1},
-                                     {"beta_2", &AdamOptions::beta_2},
-                                     {"epsilon", &AdamOptions::epsilon},
-                                     {"amsgrad", &AdamOptions::amsgrad}};
-  static const std::vector<Kind> all = {
-      kind<Sgd, SgdOptions>(
-          "sgd", {{"momentum", &SgdOptions::momentum}, {"nesterov", &SgdOptions::nesterov}}),
-      kind<Adagrad, AdagradOptions>(
-          "adagrad", {{"initial_accumulator_value", &AdagradOptions::initial_accumulator_value},
-                      {"epsilon", &AdagradOptions::epsilon}}),
-      kind<RowwiseAdagrad, RowwiseAdagradOptions>(
-          "rowwise_adagrad",
-          {{"initial_accumulator_value", &RowwiseAdagradOptions::initial_accumulator_value},
-           {"epsilon", &RowwiseAdagradOptions::epsilon}}),
-      kind<RmsProp, RmsPropOptions>("rmsprop", {{"rho", &RmsPropOptions::rho},
-                                                {"momentum", &RmsPropOptions::momentum},
-                                                {"epsilon", &RmsPropOptions::epsilon},
-                                                {"centered", &RmsPropOptions::centered}}),
-      kind<Adam>("adam", adam),
-      // there is no lazy AMSGrad
-      kind<LazyAdam>("lazy_adam", AdamArguments(adam.begin(), adam.end() - 1)),
-      kind<Adamax, AdamaxOptions>("adamax", {{"beta_1", &AdamaxOptions::beta_1},
-                                             {"beta_2", &AdamaxOptions::beta_2},
-                                             {"epsilon", &AdamaxOptions::epsilon}}),
-      kind<Nadam, NadamOptions>("nadam", {{"beta_1", &NadamOptions::beta_1},
-                                          {"beta_2", &NadamOptions::beta_2},
-                                          {"epsilon", &NadamOptions::epsilon},
-                                          {"schedule_decay", &NadamOptions::schedule_decay}}),
-      kind<Adadelta, AdadeltaOptions>(
-          "adadelta", {{"rho", &AdadeltaOptions::rho}, {"epsilon", &AdadeltaOptions::epsilon}}),
-      kind<Ftrl, FtrlOptions>(
-          "ftrl", {{"learning_rate_power", &FtrlOptions::learning_rate_power},
-                   {"initial_accumulator_value", &FtrlOptions::initial_accumulator_value},
-                   {"l1", &FtrlOptions::l1_regularization_strength},
-                   {"l2", &FtrlOptions::l2_regularization_strength},
-                   {"beta", &FtrlOptions::beta},
-                   {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
-  return all;
-}
-
-const Kind& find_kind(const std::string& name) {
-  for (const Kind& kind : kinds())
+const OptimizerKind& find_kind(const std::string& name) {
+  for (const OptimizerKind& kind : nn::optimizer_kinds())
     if (kind.name == name) return kind;
   throw InvalidArgumentError(str("there is no optimizer \"", name, "\""));
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const OptimizerKind& kind : nn::optimizer_kinds()) names.push_back(kind.name);
+  return names;
 }
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -129,8 +35,8 @@ std::string list_of(const std::vector<std::string>& names) {
 
 // An argument of another kind is not merely unknown: the message names the arguments that this kind
 // does take.
-void refuse_arguments_of_others(TomlTable& table, const Kind& kind) {
-  for (const Kind& other : kinds())
+void refuse_arguments_of_others(TomlTable& table, const OptimizerKind& kind) {
+  for (const OptimizerKind& other : nn::optimizer_kinds())
     for (const auto* names : {&other.numbers, &other.flags})
       for (const std::string& name : *names) {
         if (kind.takes(name) || !table.has(name)) continue;
@@ -144,7 +50,8 @@ void refuse_arguments_of_others(TomlTable& table, const Kind& kind) {
 
 // Numbers and flags are one map, in which a flag is 0 or 1, so that inheriting and comparing need
 // no second one.
-void read_arguments(TomlTable& table, const Kind& kind, std::map<std::string, double>& arguments) {
+void read_arguments(TomlTable& table, const OptimizerKind& kind,
+                    std::map<std::string, double>& arguments) {
   for (const std::string& name : kind.numbers)
     if (const toml::node* found = table.node(name))
       arguments[name] = table.convert<double>(*found, name);
@@ -163,7 +70,7 @@ void read_clip(TomlTable& table, const char* name, std::optional<float>& bound) 
 }
 
 // rowwise_adagrad exists in none of the reference's APIs.
-void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
+void read_api(TomlTable& table, const OptimizerKind& kind, nn::Api& api) {
   const toml::node* found = table.node("api");
   if (found == nullptr) return;
   if (kind.name == "rowwise_adagrad")
@@ -203,18 +110,12 @@ void read_rate(TomlTable& table, ModelPart part, JobOptimizer& made) {
 
 }  // namespace
 
-std::vector<std::string> optimizer_kinds() {
-  std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
-  return names;
-}
-
 JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited, ModelPart part) {
   JobOptimizer made = inherited;
   table.read("kind", made.kind);
-  table.one_of("kind", made.kind, optimizer_kinds());
+  table.one_of("kind", made.kind, kind_names());
   if (made.kind != inherited.kind) made.arguments.clear();
-  const Kind& kind = find_kind(made.kind);
+  const OptimizerKind& kind = find_kind(made.kind);
   read_rate(table, part, made);
   refuse_arguments_of_others(table, kind);
   read_arguments(table, kind, made.arguments);
@@ -229,7 +130,12 @@ JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited, Mode
 }
 
 std::shared_ptr<nn::Optimizer> make_optimizer(const JobOptimizer& wanted, const std::string& name) {
-  return find_kind(wanted.kind).make(wanted, name);
+  return find_kind(wanted.kind)
+      .make({.learning_rate = wanted.rate,
+             .clipping = wanted.clipping,
+             .api = wanted.api,
+             .name = name,
+             .arguments = wanted.arguments});
 }
 
 }  // namespace cairn::tools

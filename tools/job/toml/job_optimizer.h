@@ -27,9 +27,6 @@ struct JobOptimizer {
 // A part of the model: the wide one, or all else.
 enum class ModelPart : std::uint8_t { kDeep, kWide };
 
-// The names that `kind` may have, in the order of the documentation.
-std::vector<std::string> optimizer_kinds();
-
 // Reads a table over what `inherited` says. Learning rate, schedule, clipping and api are inherited
 // always, the kind's own arguments only where the kind is the same. A rate that neither table gives
 // is that of the kind and the part.

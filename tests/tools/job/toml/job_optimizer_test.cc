@@ -67,7 +67,7 @@ TEST(JobOptimizer, EveryOptimizerOfNnHasItsNameAndTakesItsArguments) {
     EXPECT_EQ(rule_of(lines), rule) << lines;
     seen.insert(job_with("[optimizer]\n" + lines).optimizer.kind);
   }
-  for (const std::string& kind : optimizer_kinds())
+  for (const auto& [kind, numbers, flags, make] : nn::optimizer_kinds())
     EXPECT_TRUE(seen.contains(kind)) << kind << " is not tried";
 }
 
