@@ -11,7 +11,7 @@
 //            Kingma, Ba, ICLR 2015 (with the reference's "epsilon hat"); on given rows only
 //            ("lazy"): the same, as TensorFlow Addons' LazyAdam has it. AMSGrad: Reddi, Kale,
 //            Kumar, ICLR 2018. Nadam: Dozat, ICLR workshop 2016. Adadelta: Zeiler, arXiv:1212.5701.
-//            FTRL-proximal: McMahan et al., KDD 2013.
+//            FTRL-proximal: McMahan et al., KDD 2013. Lion: Chen et al., arXiv:2302.06675.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -65,8 +65,10 @@ enum class RuleKind : std::uint8_t {
   kAssignMin = 26,  // row = min(row, value), element by element
   kAssignMax = 27,  // row = max(row, value)
   kCustom = 28,     // a program's own operations (core/graph/custom_rule.h) -> the slots it names
+  kLion = 29,
+  kLionTable = 30,
 };
-inline constexpr int kRuleKindCount = 29;
+inline constexpr int kRuleKindCount = 31;
 
 class CustomRule;  // core/graph/custom_rule.h
 

@@ -96,6 +96,12 @@ UpdateRule adadelta_rule(const AdadeltaOptions& o) {
       {{"rho", static_cast<float>(o.rho)}, {"epsilon", o.epsilon}, {"share", share(o.rho, o.api)}});
 }
 
+UpdateRule lion_rule(const LionOptions& o) {
+  return make_rule(
+      o.api == Api::kLegacy ? RuleKind::kLion : RuleKind::kLionTable,
+      {{"beta_1", static_cast<float>(o.beta_1)}, {"beta_2", static_cast<float>(o.beta_2)}});
+}
+
 UpdateRule ftrl_rule(const FtrlOptions& o) {
   return make_rule(o.api == Api::kLegacy ? RuleKind::kFtrl : RuleKind::kFtrlTable,
                    {{"learning_rate_power", o.learning_rate_power},
@@ -143,6 +149,8 @@ Adadelta::Adadelta(AdadeltaOptions o)
     : Optimizer(o.name, adadelta_rule(o), o.learning_rate, o.clipping) {}
 
 Ftrl::Ftrl(FtrlOptions o) : Optimizer(o.name, ftrl_rule(o), o.learning_rate, o.clipping) {}
+
+Lion::Lion(LionOptions o) : Optimizer(o.name, lion_rule(o), o.learning_rate, o.clipping) {}
 
 // ---- by names ----
 
@@ -232,7 +240,9 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
                    {"l1", &FtrlOptions::l1_regularization_strength},
                    {"l2", &FtrlOptions::l2_regularization_strength},
                    {"beta", &FtrlOptions::beta},
-                   {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
+                   {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}}),
+      kind<Lion, LionOptions>(
+          "lion", {{"beta_1", &LionOptions::beta_1}, {"beta_2", &LionOptions::beta_2}})};
   return all;
 }
 

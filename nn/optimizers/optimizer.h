@@ -29,7 +29,8 @@ namespace cairn::nn {
 //                        its momentum warms up by 0.96^(schedule_decay t)
 //   Adagrad, RMSprop     epsilon beside the root (RMSprop with      epsilon under the root
 //                        momentum: under it)
-//   SGD, Adagrad: given rows in both, Adam: every row in both.
+//   SGD, Adagrad: given rows in both, Adam: every row in both. Lion, which the reference has in its
+//   newer API alone: given rows under kLegacy, every row under kKeras2.
 //
 // kLegacy is the default, since its rules suit large tables: the cost of a step is that of the rows
 // that it names. With dense gradients the two agree except for where epsilon stands, for Nadam's
@@ -203,6 +204,21 @@ struct FtrlOptions {
 class Ftrl final : public Optimizer {
  public:
   explicit Ftrl(FtrlOptions options = {});
+};
+
+// Steps of one size: the sign of a moving average of the gradients, so rates are smaller than
+// Adam's. One slot.
+struct LionOptions {
+  LearningRate learning_rate = 0.001f;
+  double beta_1 = 0.9;   // the average's part in the step, beside the gradient
+  double beta_2 = 0.99;  // its part in the next average
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
+  std::string name = "lion";
+};
+class Lion final : public Optimizer {
+ public:
+  explicit Lion(LionOptions options = {});
 };
 
 }  // namespace cairn::nn

@@ -35,7 +35,7 @@ struct OptimizerKind {
 // In the order of the documentation.
 const std::vector<OptimizerKind>& optimizer_kinds();
 
-// "sgd", "adam", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", or one of
+// "sgd", "adam", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion", or one of
 // ours: "lazy_adam", "rowwise_adagrad". With the reference's default arguments. Capital letters do
 // not count.
 //   Errors  InvalidArgument: another name; names the nearest.

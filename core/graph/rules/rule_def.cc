@@ -99,6 +99,15 @@ RuleRates ftrl_rates(const RuleConstants& c, const RuleInputs& in) {
           .shrinkage = c["l2_shrinkage"]};
 }
 
+RuleRates lion_rates(const RuleConstants& c, const RuleInputs& in) {
+  const float beta_1 = c["beta_1"], beta_2 = c["beta_2"];
+  return {.rate = in.learning_rate,
+          .share_1 = 1 - beta_1,
+          .share_2 = 1 - beta_2,
+          .beta_2 = beta_2,
+          .momentum = beta_1};
+}
+
 RuleRates custom_rates(const RuleConstants&, const RuleInputs& in) {
   return {.rate = in.learning_rate, .t = static_cast<float>(in.t)};
 }
@@ -247,6 +256,13 @@ constexpr RuleDef ftrl_table() {
   return def;
 }
 
+constexpr RuleDef kLion = {.kind = RuleKind::kLion,
+                           .name = "lion",
+                           .loop = RuleKind::kLion,
+                           .constants = {{{"beta_1", kDecay}, {"beta_2", kDecay}}},
+                           .slots = {{{"m", ""}}},
+                           .rates = lion_rates};
+
 // In the order of RuleKind, whose numbers travel on the wire.
 constexpr std::array<RuleDef, kRuleKindCount> kRules = {
     assignment(RuleKind::kAssign, "assign", EqualIds::kLast),
@@ -282,7 +298,9 @@ constexpr std::array<RuleDef, kRuleKindCount> kRules = {
             .name = "custom",
             .loop = RuleKind::kCustom,
             .rates = custom_rates,
-            .counts_updates = true}};
+            .counts_updates = true},
+    kLion,
+    variant_of(kLion, RuleKind::kLionTable, "lion_table", true)};
 
 constexpr bool stand_in_order() {
   for (std::size_t i = 0; i < kRules.size(); ++i)

@@ -127,6 +127,25 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
       });
 }
 
+struct LionRates {
+  float rate, momentum, share_1, beta_2, share_2;
+};
+
+CAIRN_INLINE float sign_of(float x) { return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x); }
+
+CAIRN_CLONES void lion_pass(const Pass& pass, LionRates r) {
+  walk<1>(
+      pass,
+      [=](float& p, float& m, float&, float&, float g) {
+        p -= r.rate * sign_of(m * r.momentum + g * r.share_1);
+        m = m * r.beta_2 + g * r.share_2;
+      },
+      [=](float& p, float& m, float&, float&) {
+        p -= r.rate * sign_of(m * r.momentum);
+        m *= r.beta_2;
+      });
+}
+
 void apply_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const RuleRates r = fold_rates(rule, in);
   return RuleConstants(rule)["nesterov"] != 0 ? nesterov_pass(pass, r.rate, r.momentum)
@@ -155,11 +174,15 @@ void apply_nadam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass)
                                                      : nadam_named_pass(pass, rates);
 }
 
-constexpr RowPass kMomentsPasses[] = {{RuleKind::kMomentum, apply_momentum},
-                                      {RuleKind::kAdam, apply_adam},
-                                      {RuleKind::kAmsgrad, apply_amsgrad},
-                                      {RuleKind::kAdamax, apply_adamax},
-                                      {RuleKind::kNadam, apply_nadam}};
+void apply_lion(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
+  const RuleRates r = fold_rates(rule, in);
+  lion_pass(pass, {r.rate, r.momentum, r.share_1, r.beta_2, r.share_2});
+}
+
+constexpr RowPass kMomentsPasses[] = {
+    {RuleKind::kMomentum, apply_momentum}, {RuleKind::kAdam, apply_adam},
+    {RuleKind::kAmsgrad, apply_amsgrad},   {RuleKind::kAdamax, apply_adamax},
+    {RuleKind::kNadam, apply_nadam},       {RuleKind::kLion, apply_lion}};
 
 }  // namespace
 

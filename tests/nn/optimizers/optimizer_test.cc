@@ -130,6 +130,27 @@ TEST(Minimize, EvaluatesAScheduleFromTheStepsTaken) {
   expect_close(w.read(), {-1.5f});  // 1 at step 0, then 0.25 twice
 }
 
+// Chen et al., arXiv:2302.06675: the step is the sign of 0.9 m + 0.1 g, and m becomes 0.99 m + 0.01
+// g, of which a gradient against the average's way must be ten times as large to turn the step.
+TEST(Lion, TakesStepsOfOneSizeInTheAveragesWay) {
+  for (const Api api : {Api::kLegacy, Api::kKeras2}) {
+    SCOPED_TRACE(api == Api::kLegacy);
+    Variable table = make_variable("table", floats({3, 1}, {1, 1, 1}));
+    Lion lion({.learning_rate = 0.125f, .api = api});
+    const auto step = [&](std::int64_t row, float gradient) {
+      lion.minimize(sum(table.gather(ids({1}, {row})) * Array(gradient)));
+    };
+    step(2, 1.0f);  // m = 0.01
+    expect_close(table.read(), {1, 1, 0.875f});
+    step(2, -0.08f);
+    expect_close(table.read(), {1, 1, 0.75f});
+    step(2, -0.2f);
+    expect_close(table.read(), {1, 1, 0.875f});
+    step(0, 2.0f);  // of rows that are not named, kKeras2 moves those that have an average
+    expect_close(table.read(), {0.875f, 1, api == Api::kLegacy ? 0.875f : 0.75f});
+  }
+}
+
 TEST(Optimizer, DeclaresSlotsForEachVariableItUpdates) {
   RecordingCreator creator;
   Scope scope(creator);

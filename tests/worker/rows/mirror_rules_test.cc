@@ -55,6 +55,8 @@ std::vector<NamedRule> every_rule() {
     all.push_back({name, {kind, {0.9f, 1e-7f, 0.8f}}});
   all.push_back({"Adadelta", {K::kAdadelta, {0.95f, 1e-7f}}});
   all.push_back({"AdadeltaTable", {K::kAdadeltaTable, {0.95f, 1e-7f}}});
+  all.push_back({"Lion", {K::kLion, {0.9f, 0.99f}}});
+  all.push_back({"LionTable", {K::kLionTable, {0.9f, 0.99f}}});
   return all;
 }
 

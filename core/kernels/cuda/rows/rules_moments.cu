@@ -87,21 +87,32 @@ struct NadamOfNamed {
   }
 };
 
+struct Lion {
+  using Number = float;
+  static constexpr int kSlots = 1;
+  CAIRN_DEVICE static void step(float& p, float& m, float&, float&, float g, bool,
+                                const RuleRates& r) {
+    const float way = m * r.momentum + g * r.share_1;
+    p -= r.rate * (way > 0.0f ? 1.0f : (way < 0.0f ? -1.0f : way));
+    m = m * r.beta_2 + g * r.share_2;
+  }
+};
+
 WalkRows walk_momentum(const RuleConstants& c) {
   return c["nesterov"] != 0 ? walk_rows<Nesterov> : walk_rows<Momentum>;
 }
 WalkRows walk_adam(const RuleConstants&) { return walk_rows<Adam>; }
 WalkRows walk_amsgrad(const RuleConstants&) { return walk_rows<Amsgrad>; }
+WalkRows walk_lion(const RuleConstants&) { return walk_rows<Lion>; }
 WalkRows walk_adamax(const RuleConstants&) { return walk_rows<Adamax>; }
 WalkRows walk_nadam(const RuleConstants& c) {
   return c["moves_every_row"] != 0 ? walk_rows<Nadam> : walk_rows<NadamOfNamed>;
 }
 
-constexpr RuleWalk kMomentsWalks[] = {{RuleKind::kMomentum, walk_momentum},
-                                      {RuleKind::kAdam, walk_adam},
-                                      {RuleKind::kAmsgrad, walk_amsgrad},
-                                      {RuleKind::kAdamax, walk_adamax},
-                                      {RuleKind::kNadam, walk_nadam}};
+constexpr RuleWalk kMomentsWalks[] = {
+    {RuleKind::kMomentum, walk_momentum}, {RuleKind::kAdam, walk_adam},
+    {RuleKind::kAmsgrad, walk_amsgrad},   {RuleKind::kAdamax, walk_adamax},
+    {RuleKind::kNadam, walk_nadam},       {RuleKind::kLion, walk_lion}};
 
 }  // namespace
 

@@ -61,7 +61,10 @@ TEST(JobOptimizer, EveryOptimizerOfNnHasItsNameAndTakesItsArguments) {
       {"kind = 'adadelta'\nrho = 0.5\nepsilon = 1", {RuleKind::kAdadelta, {0.5f, 1}}},
       {"kind = 'ftrl'\nlearning_rate_power = -0.25\ninitial_accumulator_value = 0.5\nl1 = 1\nl2 = "
        "2\nbeta = 3\nl2_shrinkage = 4",
-       {RuleKind::kFtrl, {-0.25f, 0.5f, 1, 2, 3, 4}}}};
+       {RuleKind::kFtrl, {-0.25f, 0.5f, 1, 2, 3, 4}}},
+      {"kind = 'lion'\nbeta_1 = 0.5\nbeta_2 = 0.75", {RuleKind::kLion, {0.5f, 0.75f}}},
+      {"kind = 'lion'\nbeta_1 = 0.5\nbeta_2 = 0.75\napi = 'keras2'",
+       {RuleKind::kLionTable, {0.5f, 0.75f}}}};
   std::set<std::string> seen;
   for (const auto& [lines, rule] : cases) {
     EXPECT_EQ(rule_of(lines), rule) << lines;

@@ -51,7 +51,9 @@ std::vector<UpdateRule> optimizers() {
           {RuleKind::kFtrl, {-0.5f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}},
           {RuleKind::kFtrl, {-0.7f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}},
           {RuleKind::kFtrlTable, {-0.5f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}},
-          {RuleKind::kFtrlTable, {-0.7f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}}};
+          {RuleKind::kFtrlTable, {-0.7f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}},
+          {RuleKind::kLion, {0.9f, 0.99f}},
+          {RuleKind::kLionTable, {0.9f, 0.99f}}};
 }
 
 constexpr RuleKind kAssignments[] = {
