@@ -38,12 +38,17 @@ class ProtoFields {
   std::uint64_t number() const { return number_; }   // kVarint
   std::string_view bytes() const { return bytes_; }  // all others
 
-  // At most ten bytes, of seven bits each, the lowest first.
+  // At most ten bytes, of seven bits each, the lowest first. Most have one, and that case is small
+  // enough to be inlined.
   static bool varint(const char*& at, const char* end, std::uint64_t& value) {
-    if (at != end && static_cast<unsigned char>(*at) < 0x80) {  // most are short
-      value = static_cast<unsigned char>(*at++);
-      return true;
-    }
+    if (at == end || static_cast<unsigned char>(*at) >= 0x80) return long_varint(at, end, value);
+    value = static_cast<unsigned char>(*at++);
+    return true;
+  }
+
+ private:
+  [[gnu::noinline]] static bool long_varint(const char*& at, const char* end,
+                                            std::uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 70 && at != end; shift += 7) {
       const auto byte = static_cast<unsigned char>(*at++);
@@ -52,8 +57,6 @@ class ProtoFields {
     }
     return false;
   }
-
- private:
   bool take(std::uint64_t size) {
     if (size > static_cast<std::uint64_t>(end_ - at_)) return fail();
     bytes_ = {at_, static_cast<std::size_t>(size)};
