@@ -5,7 +5,6 @@
 // time its result comes: finding one fetches a later one.
 //   Thread  one loop's.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -52,8 +51,9 @@ class InFlight {
   static constexpr std::ptrdiff_t kAhead = 8;
 
   std::deque<Entry>::const_iterator place(std::uint64_t sequence) const {
-    return std::find_if(entries_.begin(), entries_.end(),
-                        [&](const Entry& entry) { return entry.sequence == sequence; });
+    auto at = entries_.begin();
+    while (at != entries_.end() && at->sequence != sequence) ++at;
+    return at;
   }
   std::deque<Entry> entries_;
 };

@@ -20,13 +20,9 @@ const std::byte* address(const Tensor& tensor) {
 
 }  // namespace
 
-RunValues::RunValues(std::shared_ptr<const Plan> plan, Workspace::State& space, StepMemory& memory,
-                     const StepContext& context, RunInputs inputs)
-    : plan_(std::move(plan)),
-      space_(space),
-      memory_(memory),
-      context_(context),
-      inputs_(std::move(inputs)) {}
+RunValues::RunValues(const std::shared_ptr<const Plan>& plan, Workspace::State& space,
+                     StepMemory& memory, const StepContext& context, RunInputs&& inputs)
+    : plan_(plan), space_(space), memory_(memory), context_(context), inputs_(std::move(inputs)) {}
 
 void RunValues::bind() {
   bound_ = &space_.bind(plan_, inputs_);

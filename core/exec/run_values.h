@@ -40,8 +40,8 @@ struct ReadAt {
 class RunValues {
  public:
   // `space` and `memory` outlive it.
-  RunValues(std::shared_ptr<const Plan> plan, Workspace::State& space, StepMemory& memory,
-            const StepContext& context, RunInputs inputs);
+  RunValues(const std::shared_ptr<const Plan>& plan, Workspace::State& space, StepMemory& memory,
+            const StepContext& context, RunInputs&& inputs);
 
   void bind();
   bool is_bound() const { return bound_ != nullptr; }

@@ -21,11 +21,11 @@ namespace cairn {
 // The parts of a step, and where it stands: at a wave whose request was handed out.
 class Step::Run {
  public:
-  Run(std::shared_ptr<const Plan> plan, Workspace::State& space, StepMemory& memory,
-      const StepContext& context, RunInputs inputs)
+  Run(const std::shared_ptr<const Plan>& plan, Workspace::State& space, StepMemory& memory,
+      const StepContext& context, RunInputs&& inputs)
       : space_(space),
         memory_(memory),
-        values_(std::move(plan), space, memory, context, std::move(inputs)),
+        values_(plan, space, memory, context, std::move(inputs)),
         device_(space.rows != nullptr ? std::make_unique<DeviceStep>(values_) : nullptr),
         checks_(values_, device_.get()),
         reads_(values_, checks_, device_.get()),
