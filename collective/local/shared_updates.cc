@@ -39,7 +39,7 @@ Tensor header_of(std::span<const Update> updates) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
-// A header comes from another process: it is believed as far as it fits into itself.
+// A header comes from another process, so that the lengths in it are held against its size.
 std::vector<SharedUpdates::Told> told_by(const Tensor& header) {
   std::vector<SharedUpdates::Told> all;
   const auto numbers = header.values<std::int64_t>();

@@ -162,8 +162,8 @@ class BoundPlan {
   std::string node_text(std::int32_t node) const;
 
   std::vector<BoundWave> waves;
-  // Copies of the constants, one behind another, in the memory of a device that has its own, and by
-  // value where each is.
+  // A device with memory of its own has copies of the constants, one behind another: `constants`,
+  // and by value where in it each begins.
   bool constants_sent = false;
   std::shared_ptr<std::byte> constants;
   std::map<std::int32_t, std::size_t> constant_offsets;

@@ -109,8 +109,8 @@ Tensor LocalSteps::exact_sum(const PerReplica& value) {
   return sum;
 }
 
-// The loss of the batch: of one process the sum over its replicas. In a group the sum carries two
-// more numbers, of which any that is not 0 is an answer.
+// The loss of the batch: of one process the sum over its replicas. In a group two more numbers are
+// summed with it, and are above 0 if any process saw a signal, or the chief wants to save.
 Tensor LocalSteps::agreed_loss(const PerReplica& losses) {
   if (group_ == nullptr) {
     save_agreed_ = save_is_due();

@@ -12,7 +12,7 @@ namespace cairn::rpc {
 using RegisterMemory = std::function<std::shared_ptr<void>(std::byte* begin, std::size_t bytes)>;
 
 std::size_t buffer_bytes();  // of all BufferPools: in use, or kept to be used again
-// that SharedPools have handed out at some time: the pages stay until their connections go
+// All that SharedPools have handed out at some time: those pages stay until their connections go.
 std::size_t shared_bytes();
 
 }  // namespace cairn::rpc

@@ -60,7 +60,7 @@ void refuse_what_counts(const StageSpec& spec) {
           "splits that are read apart: leave it out, or use mode OFF"));
 }
 
-// How many elements a stage makes one of; 0: it makes no batches.
+// How many elements a stage makes into one; 0: it makes no batches.
 std::int64_t batched_by(const StageSpec& spec) {
   if (const auto* batch = std::get_if<BatchSpec>(&spec.kind)) return batch->n;
   if (const auto* padded = std::get_if<PaddedBatchSpec>(&spec.kind)) return padded->n;

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// e^x - 1 below 0; what it is above is never looked at.
+// e^x - 1 below 0; its values above 0 are never used.
 Array expm1_below_zero(const Array& x) { return expm1(minimum(x, 0.0f)); }
 
 }  // namespace
