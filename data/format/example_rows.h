@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "data/dataset/example_schema.h"
-#include "data/format/row_source.h"
+#include "data/format/row_stage.h"
 
 namespace cairn {
 

@@ -10,7 +10,7 @@
 #include "data/feature/numbers.h"
 #include "data/feature/printable.h"
 #include "data/file/line_reader.h"
-#include "data/format/row_source.h"
+#include "data/format/row_stage.h"
 #include "data/format/wire_parts.h"
 
 namespace cairn {
@@ -187,10 +187,10 @@ StagePtr LibsvmFiles::open(SourceRequest request) const {
   const auto open = [](const std::string& path, Pipes pipes) {
     return std::make_unique<LineReader>(path, LineRules{.skip_blank = true, .comment = '#'}, pipes);
   };
-  RowSourceParts parts{.files = {paths, options.on_error, options.empty_files},
-                       .open = open,
-                       .rows = std::make_unique<LibsvmRows>(schema)};
-  return make_row_source(std::move(parts), std::move(request));
+  RowStageParts parts{.files = {paths, options.on_error, options.empty_files},
+                      .open = open,
+                      .rows = std::make_unique<LibsvmRows>(schema)};
+  return make_row_stage(std::move(parts), std::move(request));
 }
 
 void LibsvmFiles::write(StageWriter& writer) const {

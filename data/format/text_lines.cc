@@ -2,7 +2,7 @@
 
 #include "data/dataset/dataset.h"
 #include "data/file/line_reader.h"
-#include "data/format/row_source.h"
+#include "data/format/row_stage.h"
 #include "data/format/wire_parts.h"
 
 namespace cairn {
@@ -48,12 +48,12 @@ ElementSpec TextFiles::element() const {
 
 StagePtr TextFiles::open(SourceRequest request) const {
   const LineRules rules{.skip_blank = options.skip_blank, .bytes_max = options.line_bytes_max};
-  RowSourceParts parts{
+  RowStageParts parts{
       .files = {paths, options.on_error, options.empty_files},
       .open = [rules](const std::string& path,
                       Pipes pipes) { return std::make_unique<LineReader>(path, rules, pipes); },
       .rows = make_text_rows()};
-  return make_row_source(std::move(parts), std::move(request));
+  return make_row_stage(std::move(parts), std::move(request));
 }
 
 void TextFiles::write(StageWriter& writer) const {

@@ -5,7 +5,7 @@
 #include "data/file/tfrecord_reader.h"
 #include "data/format/csv_cells.h"
 #include "data/format/example_rows.h"
-#include "data/format/row_source.h"
+#include "data/format/row_stage.h"
 #include "data/format/wire_parts.h"
 
 namespace cairn {
@@ -71,12 +71,12 @@ StagePtr TfRecordFiles::open(SourceRequest request) const {
   const auto open = [most = options.record_bytes_max](const std::string& path, Pipes pipes) {
     return std::make_unique<TfRecordReader>(path, most, pipes);
   };
-  RowSourceParts parts{
+  RowStageParts parts{
       .files = {paths, options.on_error, options.empty_files},
       .open = open,
       .rows = schema.features.empty() ? make_text_rows() : make_example_rows(schema),
       .record = "record"};
-  return make_row_source(std::move(parts), std::move(request));
+  return make_row_stage(std::move(parts), std::move(request));
 }
 
 void TfRecordFiles::write(StageWriter& writer) const {

@@ -1,4 +1,4 @@
-#include "data/format/row_source.h"
+#include "data/format/row_stage.h"
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace {
 constexpr std::int64_t kDecodedRowsMax = 512;
 constexpr std::size_t kDecodedBytesMax = 1 << 20;
 
-class RowSource final : public FilesStage<RecordReader> {
+class RowStage final : public FilesStage<RecordReader> {
  public:
-  RowSource(RowSourceParts parts, SourceRequest request)
+  RowStage(RowStageParts parts, SourceRequest request)
       : FilesStage(std::move(parts.files), request.shard, std::move(request.options)),
         stage_(std::move(request.stage)),
         rows_(std::move(parts.rows)),
@@ -94,8 +94,8 @@ class RowSource final : public FilesStage<RecordReader> {
 
 }  // namespace
 
-StagePtr make_row_source(RowSourceParts parts, SourceRequest request) {
-  return std::make_unique<RowSource>(std::move(parts), std::move(request));
+StagePtr make_row_stage(RowStageParts parts, SourceRequest request) {
+  return std::make_unique<RowStage>(std::move(parts), std::move(request));
 }
 
 }  // namespace cairn

@@ -32,14 +32,14 @@ class RowDecoder {
 // Each record is a string.
 std::unique_ptr<RowDecoder> make_text_rows();
 
-struct RowSourceParts {
+struct RowStageParts {
   FilesRules files;
   std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
   std::unique_ptr<RowDecoder> rows;  // may refer to the schema of the request's stage
   const char* record = "line";       // a record's name in messages
 };
 
-StagePtr make_row_source(RowSourceParts parts, SourceRequest request);
+StagePtr make_row_stage(RowStageParts parts, SourceRequest request);
 
 // The values that were gathered, as a tensor; the vector is empty afterwards, and keeps its memory.
 template <typename T>
