@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/graph/ops.h"
+#include "nn/optimizers/optimizer_names.h"
 #include "tools/job/spec/job.h"
 
 namespace cairn::tools {
