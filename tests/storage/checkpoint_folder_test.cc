@@ -48,6 +48,25 @@ TEST(RowStore, RocksAndMemoryHoldTheSame) {
   }
 }
 
+// The checksums of sorted files are taken while they are written. Two files, so that each has to
+// get its own.
+TEST(RowStore, FilesAreListedWithTheSizesAndChecksumsThatTheyHaveOnTheDisk) {
+  const TempFolder folder;
+  const auto writer = make_rocks_row_store()->create(folder.path() + "/db");
+  const std::string value(std::size_t{1} << 20, 'x');
+  for (std::int64_t row = 0; row < 70; ++row) {
+    const RecordKey key{"a", RecordKind::kRows, row};
+    writer->put(encode(key), value + std::to_string(row));
+  }
+  const std::vector<FileInfo> files = writer->finish();
+  std::size_t sorted = 0;
+  for (const FileInfo& file : files) {
+    sorted += file.name.ends_with(".sst") ? 1 : 0;
+    EXPECT_EQ(file, file_info(system_disk(), folder.path() + "/" + file.name, file.name));
+  }
+  EXPECT_EQ(sorted, 2u);
+}
+
 TEST(RowStore, AnEmptyDatabaseIsOne) {
   const TempFolder folder;
   const auto store = make_rocks_row_store();
