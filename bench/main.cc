@@ -33,7 +33,8 @@ constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},
                                      {"dense", bench_dense},
                                      {"collective", bench_collective},
                                      {"growth", bench_growth},
-                                     {"memory", bench_memory}};
+                                     {"memory", bench_memory},
+                                     {"storage", bench_storage}};
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
@@ -71,6 +72,9 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--batch", options.batch, "wide-deep, dlrm: examples of a step; 0: 256 and 2048")
       ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--table-rows", options.table_rows, "storage: rows of each of its five tables")
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--of", options.growth, "growth: of what")
       ->check(CLI::IsMember({"workers", "rows", "batch"}))

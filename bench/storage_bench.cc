@@ -1,0 +1,200 @@
+// Checkpoints of a DLRM under Adagrad, five tables of which every row was touched: how fast they
+// are written while nothing trains and while training goes on, what that does to the steps, and how
+// the memory of the ps goes up and down.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "bench/benches.h"
+#include "bench/cluster.h"
+#include "bench/sst_writer.h"
+#include "core/base/machine.h"
+#include "core/base/random.h"
+#include "nn/nn.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr std::int64_t kSavedTables = 5, kSavedDim = 32, kSavedBatch = 2048, kClickNumbers = 13;
+constexpr double kGigabyte = 1e9, kMega = 1 << 20;
+
+class SavedJob {
+ public:
+  SavedJob(Cluster& cluster, const Options& options)
+      : coordinator_(cluster.coordinator()), rows_(options.table_rows), random_(options.seed) {
+    nn::ClickModelOptions model{.dim = kSavedDim, .bottom = {64}, .top = {256, 64}};
+    for (std::int64_t i = 0; i < kSavedTables; ++i)
+      model.tables.push_back({str("table", i), rows_});
+    model_ = std::make_unique<nn::ClickModel>(model);
+    step_ = cluster.strategy().function(
+        [this](const Array& numbers, const Array& ids, const Array& labels) {
+          std::vector<Array> columns = split(ids, kSavedTables, 1);
+          std::vector<nn::Ids> each;
+          for (Array& column : columns) each.emplace_back(reshape(column, {-1}));
+          adagrad_.minimize(mean(nn::sigmoid_cross_entropy((*model_)(numbers, each), labels)));
+        },
+        "step");
+  }
+  // Every row once.
+  void touch_all() {
+    for (std::int64_t begin = 0; begin < rows_; begin += kSavedBatch) {
+      schedule([&](std::size_t i) {
+        return std::min(rows_ - 1, begin + static_cast<std::int64_t>(i) / kSavedTables);
+      });
+      if (begin % (64 * kSavedBatch) == 0) coordinator_.join();
+    }
+    coordinator_.join();
+  }
+  // Steps of random rows as long as `goes_on`; steps a second.
+  template <typename GoesOn>
+  double train(GoesOn goes_on) {
+    const auto begin = Stopwatch::now();
+    int steps = 0;
+    for (; goes_on(seconds_since(begin)); steps += kAtOnce) {
+      for (int i = 0; i < kAtOnce; ++i)
+        schedule([&](std::size_t) {
+          return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(rows_)));
+        });
+      coordinator_.join();
+    }
+    return steps / seconds_since(begin);
+  }
+
+ private:
+  static constexpr int kAtOnce = 8;
+
+  template <typename IdOf>
+  void schedule(IdOf id_of) {
+    std::vector<std::int64_t> ids(kSavedBatch * kSavedTables);
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = id_of(i);
+    coordinator_.schedule(
+        step_, {numbers_, Tensor::of<std::int64_t>({kSavedBatch, kSavedTables}, ids), labels_});
+  }
+
+  ClusterCoordinator& coordinator_;
+  std::int64_t rows_;
+  Random random_;
+  std::unique_ptr<nn::ClickModel> model_;
+  nn::Adagrad adagrad_{{.learning_rate = 0.01f}};
+  Function step_;
+  const Tensor numbers_ = Tensor::of<float>({kSavedBatch, kClickNumbers},
+                                            std::vector<float>(kSavedBatch* kClickNumbers, 0.5f));
+  const Tensor labels_ = Tensor::of<float>({kSavedBatch, 1}, std::vector<float>(kSavedBatch, 1.0f));
+};
+
+// Bytes that the process has read from disks: /proc/PID/io.
+double bytes_read_from_disk(pid_t pid) {
+  std::ifstream io(str("/proc/", pid, "/io"));
+  double bytes = 0;
+  for (std::string name; io >> name >> bytes;)
+    if (name == "read_bytes:") return bytes;
+  return 0;
+}
+
+pid_t ps_of(const Cluster& cluster) {
+  for (const auto& [name, pid] : cluster.processes())
+    if (name.starts_with("ps")) return pid;
+  return 0;
+}
+
+std::size_t bytes_in(const std::string& folder) {
+  std::size_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
+    if (file.is_regular_file()) bytes += file.file_size();
+  return bytes;
+}
+
+// One save on a thread of its own, watched.
+struct WatchedSave {
+  double seconds = 0, top_megabytes = 0, bytes = 0;
+
+  template <typename Meanwhile>
+  WatchedSave(Cluster& cluster, const std::string& folder, Meanwhile meanwhile) {
+    const pid_t ps = ps_of(cluster);
+    std::atomic<bool> saved = false;
+    std::string checkpoint;
+    std::thread saving([&] {
+      const auto begin = Stopwatch::now();
+      checkpoint = cluster.coordinator().save({.folder = folder, .keep_last = 1});
+      seconds = seconds_since(begin);
+      saved = true;
+    });
+    std::thread watching([&] {
+      while (!saved) {
+        top_megabytes =
+            std::max(top_megabytes, static_cast<double>(private_memory_bytes(ps)) / kMega);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
+    meanwhile([&](double) { return !saved; });
+    saving.join();
+    watching.join();
+    bytes = static_cast<double>(bytes_in(checkpoint));
+  }
+};
+
+class Figures {
+ public:
+  void add(const std::string& what, double value) { all_[what].push_back(value); }
+  double median(const std::string& what) { return percentile(all_.at(what), 0.5); }
+  void report(Report& report) {
+    for (auto& [what, values] : all_)
+      report.figure("storage: " + what, percentile(values, 0.5), what.substr(what.rfind(',') + 2));
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> all_;
+};
+
+}  // namespace
+
+// A window is a save of each kind, and ten seconds of training afterwards.
+void bench_storage(const Options& options, Limits&, Report& report) {
+  Cluster cluster(options, {.transport = options.transports.front()});
+  const Scope scope = cluster.strategy().scope();
+  SavedJob job(cluster, options);
+  job.touch_all();
+  const TemporaryFolder folder;
+  const pid_t ps = ps_of(cluster);
+  const auto memory = [ps] { return static_cast<double>(private_memory_bytes(ps)) / kMega; };
+  const auto for_seconds = [](double seconds) {
+    return [seconds](double passed) { return passed < seconds; };
+  };
+  job.train(for_seconds(options.seconds));
+  Figures figures;
+  for (int window = 0; window < options.windows; ++window) {
+    const double read_before = bytes_read_from_disk(ps);
+    const WatchedSave alone(cluster, folder.path(), [](auto goes_on) {
+      while (goes_on(0)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    });
+    figures.add("saved, nothing trains, GB/s", alone.bytes / kGigabyte / alone.seconds);
+    const double before = job.train(for_seconds(2 * options.seconds)), memory_before = memory();
+    double during = 0;
+    const WatchedSave beside(cluster, folder.path(),
+                             [&](auto goes_on) { during = job.train(goes_on); });
+    figures.add("saved while training, GB/s", beside.bytes / kGigabyte / beside.seconds);
+    figures.add("steps before a save, steps/s", before);
+    figures.add("steps during a save, of before, ratio", during / before);
+    figures.add("cut, ms", cluster.coordinator().stats().last_cut_seconds * 1e3);
+    figures.add("ps before a save, MB", memory_before);
+    figures.add("ps at the top of a save, of before, ratio", beside.top_megabytes / memory_before);
+    job.train(for_seconds(10));
+    figures.add("ps ten seconds after a save, of before, ratio", memory() / memory_before);
+    figures.add("read from the disk by the ps, of what was written, ratio",
+                (bytes_read_from_disk(ps) - read_before) / (alone.bytes + beside.bytes));
+    const TemporaryFolder limit;
+    figures.add("SstFileWriter alone, GB/s",
+                alone.bytes / kGigabyte /
+                    sst_writer_seconds(limit.path(), static_cast<std::size_t>(alone.bytes)));
+  }
+  figures.report(report);
+  const double limit = figures.median("SstFileWriter alone, GB/s");
+  report.figure("storage: saved, nothing trains, of SstFileWriter alone",
+                figures.median("saved, nothing trains, GB/s") / limit);
+  report.figure("storage: saved while training, of SstFileWriter alone",
+                figures.median("saved while training, GB/s") / limit);
+}
+
+}  // namespace cairn::bench
