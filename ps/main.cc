@@ -1,8 +1,12 @@
 // cairn-ps: holds its share of the variables, and gives and takes their rows.
 #include <malloc.h>
 
+#include <CLI/CLI.hpp>
+
+#include "core/base/error.h"
 #include "core/base/log.h"
 #include "ps/server/ps_server.h"
+#include "ps/server/save_memory.h"
 #include "rpc/server/server_main.h"
 
 namespace {
@@ -14,7 +18,7 @@ class Running final : public RunningServer {
   Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
           const cairn::ps::PsServerOptions& options)
       : store_(cairn::storage::make_rocks_row_store()),
-        offload_(cairn::make_thread_offload(options.shards)),
+        offload_(cairn::make_thread_offload(2 * options.shards)),
         server_(reactor, network, *offload_, *store_, options) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
   void on_shutdown(std::function<void(const std::string&)> handler) override {
@@ -31,8 +35,10 @@ class Running final : public RunningServer {
 };
 
 std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
-                                     const cairn::rpc::ServerFlags& flags) {
+                                     const cairn::rpc::ServerFlags& flags,
+                                     const std::string& save_memory) {
   cairn::ps::PsServerOptions options;
+  options.shard.save_memory = cairn::ps::parse_save_memory(save_memory);
   options.index = flags.index;
   options.listen = flags.listen;
   options.cluster = flags.cluster_id;
@@ -42,6 +48,24 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   options.shards_why = flags.threads_why;
   cairn::log_info("--shards ", options.shards, ": ", options.shards_why);
   return std::make_unique<Running>(reactor, network, options);
+}
+
+std::string wrong_save_memory(const std::string& text) {
+  try {
+    cairn::ps::parse_save_memory(text);
+    return "";
+  } catch (const cairn::InvalidArgumentError& error) {
+    return error.what();
+  }
+}
+
+void add_flags(CLI::App& app, std::string& save_memory) {
+  app.add_option("--save-memory", save_memory,
+                 "Memory for rows that change while a checkpoint is written, copied aside until "
+                 "they are: a share of the rows' bytes, as 25%, or bytes, as \"2 GB\"; at this "
+                 "bound, updates of rows that are still to be written wait")
+      ->check(wrong_save_memory, "", "")
+      ->capture_default_str();
 }
 
 // Large messages come and go all the time: keep their pages instead of faulting new ones in.
@@ -62,6 +86,10 @@ int main(int argc, char** argv) {
   program.threads_flag = "--shards";
   program.threads_help = "Threads that share the rows, one shard each: a number, or auto (default)";
   program.threads_auto = true;
-  program.start = start;
+  std::string save_memory = "25%";
+  program.add_flags = [&save_memory](CLI::App& app) { add_flags(app, save_memory); };
+  program.start = [&save_memory](auto& reactor, auto& network, const auto& flags) {
+    return start(reactor, network, flags, save_memory);
+  };
   return cairn::rpc::server_main(argc, argv, program);
 }

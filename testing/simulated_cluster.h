@@ -33,7 +33,9 @@ struct SimulatedClusterOptions {
   rpc::SimNetworkOptions network = {.seed = seed};
   ps::PushObserver* observer = nullptr;
   std::size_t piece_bytes_max = worker::ShardLinkOptions().piece_bytes_max;
-  Duration disk_delay_max{0};  // of each piece of work on a process's disk threads
+  Duration disk_delay_max{0};   // of each piece of work on a process's disk threads
+  std::size_t save_memory = 0;  // of a ps, in bytes; 0: its default
+  std::size_t save_batch_bytes = ps::kSaveBatchBytes;
 };
 
 // Members in the order in which they may go: the network last.
@@ -75,6 +77,8 @@ class SimulatedCluster {
     options.shards = options_.shards;
     options.incarnation = ++incarnations_;
     options.shard.observer = options_.observer;
+    options.shard.save_memory.bytes = options_.save_memory;
+    options.save_batch_bytes = options_.save_batch_bytes;
     at(ps_offload_, i) = make_offload();
     at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)),
                                                 *at(ps_offload_, i), *store_, options);

@@ -76,6 +76,19 @@ void Arena::grow(std::size_t bytes) {
   swap(larger);
 }
 
+void Arena::take_pages() {
+  if (mapped_ == 0) return;
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(data_, mapped_, MADV_POPULATE_WRITE) == 0) return;
+#endif
+  // A kernel before 5.14. What is written may be rows already: it stays what it is.
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  for (std::size_t at = 0; at < mapped_; at += page) {
+    volatile std::byte* const byte = data_ + at;
+    *byte = *byte;
+  }
+}
+
 void Arena::leave_pages(const std::byte* at, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const auto offset = static_cast<std::size_t>(at - data_);

@@ -24,6 +24,11 @@ class Arena {
   //   Errors  ResourceExhausted: not enough memory; nothing has changed.
   void grow(std::size_t bytes);
 
+  // Takes all pages now and not when they are touched, which on a machine whose memory is the
+  // host's to give may take milliseconds for each 2 MB.
+  //   Thread  any, while nobody else uses the arena.
+  void take_pages();
+
   // Moves [at, at + bytes) to other pages. A reader that was lent the old ones, such as a socket,
   // goes on reading there what it was lent.
   // Cost  that of two copies, and of small pages from then on. Needs memory of its own pages, see

@@ -1,5 +1,7 @@
 #include "ps/server/checkpoint_tasks.h"
 
+#include <deque>
+
 #include "core/base/log.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/on_offload.h"
@@ -8,16 +10,18 @@
 namespace cairn::ps {
 namespace {
 
-// So much is gathered on the shard's loop, or read on the disk's thread, at a time: pulls and
-// pushes come between two batches, and the memory for a save is bounded.
+// So much is read on the disk's thread at a time.
 constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+// Batches that wait for the disk's thread or are with it: enough that it need not wait for this
+// loop's next turn.
+constexpr std::size_t kBatchesAhead = 3;
 
 using Batch = std::vector<Shard::FrozenRecord>;
 
-Batch take_batch(Shard& shard, std::uint64_t attempt) {
+Batch take_batch(ShardHost& host, std::uint64_t attempt) {
   Batch batch;
-  for (std::size_t bytes = 0; bytes < kBatchBytes;) {
-    std::optional<Shard::FrozenRecord> record = shard.next_frozen(attempt);
+  for (std::size_t bytes = 0; bytes < host.save_batch_bytes;) {
+    std::optional<Shard::FrozenRecord> record = host.shard.next_frozen(attempt);
     if (!record.has_value()) break;
     const auto* rows = std::get_if<storage::StoredRows>(&record->second);
     bytes += rows == nullptr ? 256 : rows->data.size() + 256;
@@ -30,8 +34,15 @@ Batch take_batch(Shard& shard, std::uint64_t attempt) {
 struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
   SavedDatabase saved;
+  bool sound = false;
 
+  void begin(storage::RowStore& store, const std::string& folder) {
+    writer = store.create(folder);
+    sound = true;
+  }
+  // After a failure nothing is written any more: the folder is about to be removed.
   void write(const Batch& batch) {
+    if (!std::exchange(sound, false)) return;
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
       const std::string value =
@@ -41,6 +52,7 @@ struct SaveJob {
       if (const auto* rows = std::get_if<storage::StoredRows>(&record))
         saved.rows += static_cast<std::uint64_t>(rows->rows());
     }
+    sound = true;
   }
 };
 
@@ -50,6 +62,44 @@ struct DropMark {
   ~DropMark() { shard.drop_mark(attempt); }
   Shard& shard;
   std::uint64_t attempt;
+};
+
+// Has another thread take the pages that copies aside are about to need. If the shard's thread took
+// them, in the middle of pushes, all that wait for it would wait for the system too.
+class PagesAhead {
+ public:
+  PagesAhead(ShardHost& host, std::uint64_t attempt) : host_(host), attempt_(attempt) {}
+
+  void look() {
+    const std::size_t wanted = busy_ ? 0 : host_.shard.wants_copy_chunks(attempt_);
+    if (wanted == 0) return;
+    busy_ = true;
+    const auto chunks = std::make_shared<Chunks>();
+    auto take = [chunks, wanted] {
+      while (chunks->size() < wanted) {
+        chunks->emplace_back(CopyPool::kChunkBytes);
+        chunks->back().take_pages();
+      }
+    };
+    // Without memory the shard finds out by itself, and says so.
+    taking_ = rpc::on_offload(host_.reactor, host_.offload, host_.pages_lane, std::move(take))
+                  .then([this, chunks] { give(*chunks); },
+                        [this, chunks](kj::Exception&&) { give(*chunks); })
+                  .eagerlyEvaluate(nullptr);
+  }
+
+ private:
+  using Chunks = std::vector<Arena>;
+
+  void give(Chunks& chunks) {
+    busy_ = false;
+    for (Arena& chunk : chunks) host_.shard.add_copy_chunk(attempt_, std::move(chunk));
+  }
+
+  ShardHost& host_;
+  std::uint64_t attempt_;
+  bool busy_ = false;
+  kj::Promise<void> taking_ = kj::READY_NOW;  // ends with it: what it would call is `this`
 };
 
 // Lives on the disk's thread between two looks of the coroutine, as SaveJob does.
@@ -96,20 +146,39 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
   const DropMark drop{host->shard, attempt};
   const auto job = std::make_shared<SaveJob>();
   auto create = [job, &store = host->store, path = folder + "/" + host->database] {
-    job->writer = store.create(path);
+    job->begin(store, path);
   };
-  kj::Promise<void> writing =
-      rpc::on_offload(host->reactor, host->offload, host->lane, std::move(create));
-  for (;;) {
-    // The next batch is gathered while the disk's thread writes the one before, and there are never
-    // more than two.
-    const auto batch = std::make_shared<const Batch>(take_batch(host->shard, attempt));
-    co_await kj::mv(writing);
-    if (batch->empty()) break;
+  PagesAhead pages(*host, attempt);
+  std::deque<kj::Promise<void>> writes;
+  writes.push_back(rpc::on_offload(host->reactor, host->offload, host->lane, std::move(create)));
+  // Batches are gathered while the disk's thread writes those before. After an error what is under
+  // way is waited for: the caller may remove the folder then.
+  std::exception_ptr error;
+  for (bool more = true; more || !writes.empty();) {
+    if (!more || writes.size() == kBatchesAhead) {
+      try {
+        co_await kj::mv(writes.front());
+      } catch (...) {
+        if (!error) error = std::current_exception();
+      }
+      writes.pop_front();
+      more = more && !error;
+      continue;
+    }
+    std::shared_ptr<const Batch> batch;
+    try {
+      batch = std::make_shared<const Batch>(take_batch(*host, attempt));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    more = batch != nullptr && !batch->empty();
+    if (!more) continue;
     auto write = [job, batch] { job->write(*batch); };
-    writing = rpc::on_offload(host->reactor, host->offload, host->lane, std::move(write));
+    writes.push_back(rpc::on_offload(host->reactor, host->offload, host->lane, std::move(write)));
+    pages.look();
     co_await host->reactor.yield();  // pulls and pushes that came meanwhile
   }
+  if (error) std::rethrow_exception(error);
   auto finish = [job] { job->saved.files = job->writer->finish(); };
   co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(finish));
   co_return std::move(job->saved);

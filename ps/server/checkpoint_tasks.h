@@ -20,7 +20,7 @@ struct SavedDatabase {
   std::uint64_t bytes = 0;
 };
 // Writes the state that was marked in `attempt` to the database folder/<host->database>, while
-// pulls and pushes go on between the batches, and drops the mark, whatever happens. At most two
+// pulls and pushes go on between the batches, and drops the mark, whatever happens. At most three
 // batches of about 1 MB are in memory.
 //   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
 //           meanwhile; the store's.

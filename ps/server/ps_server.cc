@@ -1,5 +1,6 @@
 #include "ps/server/ps_server.h"
 
+#include <algorithm>
 #include <random>
 
 #include "ps/server/ps_status.h"
@@ -26,6 +27,8 @@ struct PsServer::Impl {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation.number;
+    if (std::size_t& bytes = options.shard.save_memory.bytes; bytes > 0)
+      bytes = std::max<std::size_t>(1, bytes / options.shards);
     std::vector<rpc::Endpoint> endpoints{rpc::control_endpoint(reactor, task_hooks())};
     for (std::uint32_t i = 0; i < options.shards; ++i)
       endpoints.push_back(make_shard(i, offload, store));
@@ -57,8 +60,9 @@ struct PsServer::Impl {
     }
     // In a simulation all shards share the one loop. Otherwise each has a thread of its own: it
     // alone touches the shard's rows, and no lock is needed for them.
-    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store,
-                                            str("ps-", options.index, "-shard-", i));
+    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, options.shards + i,
+                                            store, str("ps-", options.index, "-shard-", i));
+    host->save_batch_bytes = options.save_batch_bytes;
     // A shard learns of a new session on its own thread and posts it to the control's loop. The
     // pointer is weak: a post that arrives after stop() does nothing.
     host->on_session = [mailbox = reactor.mailbox(),

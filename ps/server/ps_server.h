@@ -17,6 +17,10 @@
 
 namespace cairn::ps {
 
+// So much is gathered on a shard's loop at a time, of records as they are: pulls and pushes come
+// between two batches, and the memory for a save is bounded.
+inline constexpr std::size_t kSaveBatchBytes = std::size_t{1} << 20;
+
 struct PsServerOptions {
   std::uint32_t index = 0;  // of the task
   std::string listen = "tcp://127.0.0.1:0";
@@ -26,8 +30,10 @@ struct PsServerOptions {
   std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
   std::string shards_why;          // for people: why so many
   ProcessIncarnation incarnation;  // none: drawn at random
-  ShardOptions shard;              // its incarnation is the server's
+  // Its incarnation is the server's, and its SaveMemory::bytes are split over the shards.
+  ShardOptions shard;
   rpc::ConnectionOptions connection;
+  std::size_t save_batch_bytes = kSaveBatchBytes;
 };
 
 class PsServer {

@@ -127,13 +127,18 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> applyRound(ApplyRoundContext context) override {
-    return rpc::at_once([&] {
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
       from_coordinator("Shard.applyRound");
       const DecodedRound round = read_round(context.getParams());
       const TraceSpan span("apply a round", round.request.round);
-      const ShardVersion version = host_->shard.apply_round(round.request);
-      write(context.initResults(kSmallAnswer).initVersion(), version);
+      const PushResult result = host_->shard.apply_round(round.request);
+      if (result.waits != 0)
+        later = connection_.guard(answer_round_later(host_, context, result.waits));
+      else
+        write(context.initResults(kSmallAnswer).initVersion(), result.version);
     });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
   }
   kj::Promise<void> save(SaveContext context) override {
     try {
@@ -215,6 +220,13 @@ class ShardService final : public wire::Shard::Server {
     kj::Promise<PushResult> applied = await_rows(std::move(host), wait);
     const PushResult result = co_await kj::mv(applied);
     answer_push(context, result);
+  }
+
+  static rpc::Task<void> answer_round_later(std::shared_ptr<ShardHost> host,
+                                            ApplyRoundContext context, std::uint64_t wait) {
+    kj::Promise<PushResult> applied = await_rows(std::move(host), wait, kRoundPatience);
+    const PushResult result = co_await kj::mv(applied);
+    write(context.initResults(kSmallAnswer).initVersion(), result.version);
   }
 
   static void answer_push(PushContext context, const PushResult& result) {

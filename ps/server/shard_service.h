@@ -20,21 +20,24 @@ namespace cairn::ps {
 // One shard and what its services share, over all connections.  Thread: the reactor's.
 struct ShardHost {
   ShardHost(rpc::Reactor& own, const ShardOptions& options, Offload& blocking, std::size_t own_lane,
-            storage::RowStore& rows, std::string name)
+            std::size_t own_pages_lane, storage::RowStore& rows, std::string name)
       : reactor(own),
         shard(own.clock(), options),
         offload(blocking),
         lane(own_lane),
+        pages_lane(own_pages_lane),
         store(rows),
         database(std::move(name)) {}
 
   rpc::Reactor& reactor;
   Shard shard;
   Offload& offload;
-  std::size_t lane;  // of the offload: one a shard
+  // of the offload, for files and for memory: two a shard
+  std::size_t lane, pages_lane;
   storage::RowStore& store;
   std::string database;  // the name of this shard's database in a checkpoint: "ps-0-shard-1"
-  std::uint64_t connections = 0;  // so far
+  std::size_t save_batch_bytes = std::size_t{1} << 20;  // see PsServerOptions
+  std::uint64_t connections = 0;                        // so far
   // the number of the one that configured the shard last; 0: none has
   std::uint64_t in_charge = 0;
   std::function<void(std::uint64_t session)> on_session;  // called for each new session

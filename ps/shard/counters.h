@@ -19,8 +19,11 @@ struct ShardCounters {
   Number duplicates{0}, fenced{0}, outdated{0};
   Number staleness_sum{0}, staleness_max{0};  // over the applied pushes
   Number staged_bytes{0};                     // pieces that wait for the rest
-  // copied_bytes: held aside for the checkpoint being written
-  Number marks{0}, copied_bytes{0};
+  Number marks{0};
+  // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
+  // writer; their bytes; memory for rows copied aside for it, and the bound on that.
+  Number save_blocks{0}, saved_blocks{0}, saved_bytes{0}, copied_bytes{0}, copied_bytes_max{0};
+  Number waiting{0};  // requests that wait, for rows or for room to copy them aside
   Number restored_rows{0};
 
   // One writer needs no locked instruction.

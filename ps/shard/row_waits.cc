@@ -43,24 +43,26 @@ bool RowClaims::meet(const WantedRows& wanted) const {
 
 // ---- waiting ----
 
-// Two reasons to wait: an earlier update is still to change one of the rows, which it must do
-// first, or a row is not in memory.
-bool RowWaits::must_wait(std::span<const WantedRows> wanted) {
+// Three reasons to wait: an earlier update is still to change one of the rows, which it must do
+// first; a row is not in memory; or the rows may not be changed now.
+bool RowWaits::must_wait(Access access, std::span<const WantedRows> wanted) {
   for (const WantedRows& one : wanted) {
     if (claimed_.meet(one)) return true;
+    if (source_ == nullptr) continue;
     elsewhere_.clear();
     source_->find_elsewhere(one, elsewhere_);
     if (!elsewhere_.empty()) return true;
   }
-  return false;
+  return access == Access::kUpdate && !calls_.may_change(wanted);
 }
 
 RowWaits::Number RowWaits::wait(const StepContext& step, Access access,
                                 std::span<const WantedRows> wanted, std::size_t bytes, Turn turn) {
   if (waiting_.size() >= options_.requests_max || bytes_ + bytes > options_.bytes_max)
-    throw UnavailableError(str(waiting_.size(), " requests of ", bytes_,
-                               " bytes wait for rows that this shard is fetching, as many as may: "
-                               "repeat the call"));
+    throw UnavailableError(
+        str(waiting_.size(), " requests of ", bytes_,
+            " bytes wait for rows of this shard that are being fetched or saved, "
+            "as many as may: repeat the call"));
   const Number number = ++last_;
   Waiter& waiter = waiting_[number];
   waiter.step = step;
@@ -138,12 +140,9 @@ void RowWaits::give_turns() {
     for (auto at = waiting_.begin(); at != waiting_.end();) {
       const Number number = at->first;
       Waiter& waiter = at->second;
-      const bool free =
-          std::none_of(waiter.claims.begin(), waiter.claims.end(),
-                       [&](const Claim& claim) { return ahead.meet(claim.wanted()); });
-      if (free && all_here(waiter))
+      if (may_go(waiter, ahead) && all_here(waiter))
         finish(take(number), nullptr);
-      else if (waiter.access == Access::kUpdate)
+      else if (waiter.access == Access::kUpdate && std::next(at) != waiting_.end())
         for (const Claim& claim : waiter.claims) ahead.add(claim.wanted());
       at = waiting_.upper_bound(number);
     }
@@ -151,10 +150,20 @@ void RowWaits::give_turns() {
   giving_turns_ = false;
 }
 
+bool RowWaits::may_go(const Waiter& waiter, const RowClaims& ahead) const {
+  std::vector<WantedRows> wanted;
+  for (const Claim& claim : waiter.claims) {
+    wanted.push_back(claim.wanted());
+    if (ahead.meet(wanted.back())) return false;
+  }
+  return waiter.access == Access::kRead || calls_.may_change(wanted);
+}
+
 // ---- fetching ----
 
 // False: some of its rows are being fetched. Rows may have gone again since they were fetched.
 bool RowWaits::all_here(Waiter& waiter) {
+  if (source_ == nullptr) return true;
   for (const Fetch fetch : waiter.fetches)
     if (fetches_.count(fetch) != 0) return false;
   bool here = true;
@@ -206,7 +215,7 @@ void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& row
   for (const std::int64_t row : fetch.rows) fetching_.erase({fetch.table, row});
   if (error == nullptr) {
     try {
-      for (const storage::StoredRows& block : rows) put_(*fetch.table, block);
+      for (const storage::StoredRows& block : rows) calls_.put(*fetch.table, block);
     } catch (...) {
       error = std::current_exception();
     }

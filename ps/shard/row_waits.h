@@ -1,16 +1,20 @@
-// RowWaits: requests that wait until all of their rows are here.
+// RowWaits: requests that wait, for rows that are elsewhere or, updates alone, until their rows may
+// be changed.
 //
-//   Order  A request has its turn when all of its rows are here and no earlier update that still
-//          waits shares a row with it. So two updates of one row apply in the order in which they
-//          came, and a read sees every update of its rows that came before it. Requests that share
-//          no row with a waiting update go by. An update does not wait for earlier reads, which are
-//          answered with the rows as they are at their turn.
+//   Order  A request has its turn when all of its rows are here, an update also when they may be
+//          changed, and no earlier update that still waits shares a row with it. So two updates of
+//          one row apply in the order in which they came. Requests that share no row with a waiting
+//          update go by. An update does not wait for earlier reads, which are answered with the
+//          rows as they are at their turn. With a source, a read sees every update of its rows that
+//          came before it; without one reads never wait, and see of an update that waits nothing:
+//          it has not been acknowledged.
 //   Turn   In its turn a push is carried out at once, before anything else happens to the shard;
 //          until then nothing of it has. So whatever comes between (a mark, a fence, another
 //          session) sees it whole or not at all. For a pull only `end` is called: its caller reads
 //          when it can send the answer, and asks again before that.
-//   Cost   Nothing without a source. With one: asking it, and a look-up of each row of a new
-//          request while updates wait; at each event a pass over the rows of those that wait.
+//   Cost   Without a source and without requests that wait, nothing. Else asking the source, and a
+//          look-up of each row of a new request while updates wait; at each event a pass over the
+//          rows of those that wait.
 //   Thread the shard's own. Callbacks come from inside its calls.
 #pragma once
 #include <cstdint>
@@ -66,16 +70,23 @@ class RowWaits {
   enum class Access : std::uint8_t { kRead, kUpdate };
   // Carries a push out.
   using Turn = std::function<PushResult()>;
-  // Puts rows that were fetched into their table.
-  using Put = std::function<void(Table&, const storage::StoredRows&)>;
+  // Its owner does this for it.
+  struct Calls {
+    // Puts rows that were fetched into their table.
+    std::function<void(Table&, const storage::StoredRows&)> put;
+    // Whether these rows may be changed now. If not, call give_turns() when it may have become so.
+    std::function<bool(std::span<const WantedRows>)> may_change;
+  };
 
-  RowWaits(RowSource* source, RowWaitsOptions options, Put put)
-      : source_(source), options_(options), put_(std::move(put)) {}
+  RowWaits(RowSource* source, RowWaitsOptions options, Calls calls)
+      : source_(source), options_(options), calls_(std::move(calls)) {}
   RowWaits(const RowWaits&) = delete;
   RowWaits& operator=(const RowWaits&) = delete;
 
   bool always_here() const { return source_ == nullptr; }
-  bool must_wait(std::span<const WantedRows> wanted);
+  // Nothing waits, and nothing will for rows that are elsewhere.
+  bool idle() const { return source_ == nullptr && waiting_.empty(); }
+  bool must_wait(Access access, std::span<const WantedRows> wanted);
 
   // The request waits from now on, and its rows are fetched. `step` is what verdicts go by
   // (refuse()); `turn` may be empty, and keeps `bytes` until then.
@@ -88,6 +99,8 @@ class RowWaits {
   void give_up(Number number);
   // Ends the waits of those for which `verdict` has an error.
   void refuse(const std::function<std::exception_ptr(const StepContext&)>& verdict);
+  // To those whose wait is over.
+  void give_turns();
   // The table begins anew, or goes: what is still being fetched of it is not put into it.
   //   Needs  no request waits for rows of it.
   void reset(const Table& table);
@@ -120,13 +133,13 @@ class RowWaits {
   void fetch(Waiter& waiter, Table& table, const std::vector<std::int64_t>& elsewhere);
   void fetched(Fetch number, const std::vector<storage::StoredRows>& rows,
                std::exception_ptr error);
-  void give_turns();
+  bool may_go(const Waiter& waiter, const RowClaims& ahead) const;
   Waiter take(Number number);
   static void finish(Waiter waiter, std::exception_ptr error);
 
   RowSource* source_;
   RowWaitsOptions options_;
-  Put put_;
+  Calls calls_;
   std::map<Number, Waiter> waiting_;  // in the order in which they came
   Number last_ = 0;
   std::size_t bytes_ = 0;

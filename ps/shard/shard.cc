@@ -32,7 +32,8 @@ Shard::Shard(const Clock& clock, ShardOptions options)
       incarnation_(options.incarnation),
       staging_(options.staging, counters_.staged_bytes),
       waits_(options.row_source, options.waits,
-             [this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); }),
+             {[this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); },
+              [this](std::span<const WantedRows> wanted) { return has_room_to_change(wanted); }}),
       rounds_(options.staging.bytes_max, counters_.staged_bytes) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_.number);
@@ -51,9 +52,9 @@ ShardVersion Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
       if (existing(configuration, config, part) == nullptr)
-        made.emplace_back(
-            key(config.variable, part.index),
-            std::make_unique<Table>(config.spec, config.rule, part.rows, configuration.seed));
+        made.emplace_back(key(config.variable, part.index),
+                          std::make_unique<Table>(config.spec, config.rule, part.rows,
+                                                  configuration.seed, copies_));
   if (configuration.session != session_) start_session(configuration);
   layout_version_ = configuration.layout_version;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
@@ -298,7 +299,7 @@ VerifiedState Shard::read_state(const StateRequest& request) {
         str("variable '", name, "': ", request.rows, " rows of ", table.saved_row_bytes(),
             " bytes with their slots are more than ", bytes_max, " bytes: ask for fewer at once"));
   const WantedRows all{&table, {}, true};
-  if (!waits_.always_here() && waits_.must_wait({&all, 1}))
+  if (!waits_.always_here() && waits_.must_wait(RowWaits::Access::kRead, {&all, 1}))
     throw FailedPreconditionError(str("variable '", name,
                                       "' has rows that are not in this shard's ",
                                       "memory: a lane can hold no copy of it"));

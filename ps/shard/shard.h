@@ -1,6 +1,7 @@
 // Shard: the rows that one thread owns, and the rules by which they are read and changed. No
-// network, no files; and no waiting, but for rows that are elsewhere (RowSource), where a request
-// is kept and carried out in a later call.
+// network, no files; and no waiting, but for rows that are elsewhere (RowSource), and for room to
+// copy rows aside that a checkpoint still wants (SaveMemory): there a request is kept and carried
+// out in a later call.
 //
 // A call either does all it says or throws and changes nothing. Refusals, as the scheduler reads
 // them:
@@ -54,6 +55,15 @@ class PushObserver {
   ~PushObserver() = default;
 };
 
+// The memory that rows copied aside may take while a checkpoint is written.
+struct SaveMemory {
+  // Less than this is no bound that is worth a wait: it is the least where a share is given.
+  static constexpr std::size_t kBytesMin = std::size_t{16} << 20;
+
+  double share = 0.25;    // of the bytes of the rows
+  std::size_t bytes = 0;  // of this shard, instead of a share; 0: the share
+};
+
 struct ShardOptions {
   ShardIncarnation incarnation = 1;  // until the first restore; never none
   // of values a pull; callers cut theirs to about 4 MB
@@ -65,6 +75,7 @@ struct ShardOptions {
   // Where rows are that are not in memory; outlives the shard. Null: all of them are.
   RowSource* row_source = nullptr;
   RowWaitsOptions waits;
+  SaveMemory save_memory;
   PushObserver* observer = nullptr;
 };
 
@@ -116,22 +127,22 @@ class Shard {
   static constexpr std::size_t kStateBytesMax = std::size_t{4} << 20;
 
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
-  // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,
-  // verified once more in its turn, and then applied as a whole.
+  // version then counts it not yet). Where it has to wait (PushResult::waits), for rows or for room
+  // to copy them aside, it is kept, verified once more in its turn, and then applied as a whole.
   PushResult push(const PushRequest& request);
 
   // Sums what the members have pushed as shares of the round (StepContext::round), in the order of
   // the members, and applies the sum as one push: each rule sees one update of each table. Then the
   // members count as applied, and shares of this round and earlier ones go. A member that has
-  // pushed nothing has no rows here. Again: nothing is done.
+  // pushed nothing has no rows here. Again: nothing is done. Like a push it may have to wait.
   //   Errors  Unavailable: not open. FailedPrecondition: another session, or rows that are
   //           elsewhere. Aborted: shares of the members are gone, with a process or a restore; run
   //           all of them again, as another round. InvalidArgument: members that update a variable
   //           differently, or of whom some are applied and others not.
   //   Cost    a pass over all shares; memory for their sum.
-  ShardVersion apply_round(const RoundRequest& request);
+  PushResult apply_round(const RoundRequest& request);
 
-  // ---- requests that wait for rows: see RowWaits ----
+  // ---- requests that wait: see RowWaits ----
   // The pull's rows are fetched. Returns the number of its wait.
   //   Errors  Unavailable: too much waits.
   std::uint64_t wait(const PullRequest& request);
@@ -139,7 +150,9 @@ class Shard {
   // error that ended the wait.
   void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
   // Drops the request, because its caller has gone: nothing of it is done.
-  void give_up(std::uint64_t wait) { waits_.give_up(wait); }
+  void give_up(std::uint64_t wait);
+  // For people: what requests of now would wait for.
+  std::string waits_for() const;
 
   // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is
   // refused.
@@ -164,6 +177,9 @@ class Shard {
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
+  // CopyPool::wants_chunks() and add(), of the cut; without it, 0 and nothing.
+  std::size_t wants_copy_chunks(std::uint64_t attempt) const;
+  void add_copy_chunk(std::uint64_t attempt, Arena chunk);
 
   // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any
   // are named) to its initial value, restore() takes records in any order (the newest of a row
@@ -222,7 +238,12 @@ class Shard {
   bool rows_must_wait(const PullRequest& request);
   bool rows_must_wait(const Plan& plan);
   PushResult wait(const PushRequest& request, std::span<const PushPiece> pieces);
+  PushResult wait(const RoundRequest& request);
   PushResult take_turn(const PushRequest& request, std::span<const PushPiece> pieces);
+  PushResult take_turn(const RoundRequest& request);
+  bool has_room_to_change(std::span<const WantedRows> wanted);
+  template <typename RowsOf>
+  static std::size_t room_for_copies(std::span<const WantedRows> wanted, RowsOf rows_of);
   void put_fetched(Table& table, const storage::StoredRows& rows);
   void refuse_waiting();
   void verify_slice(const PushRequest& request) const;
@@ -235,6 +256,9 @@ class Shard {
   bool verify_round(const RoundRequest& request);  // true: it was applied before
   struct RoundSum;
   void add_share(RoundSum& sum, const Share& share);
+  Plan sum_up(const RoundRequest& request, RoundSum& sum);
+  PushResult repeated(const RoundRequest& request);
+  PushResult finish_round(const RoundRequest& request, const Plan& plan);
   void apply_sum(const Plan& plan);
   void start_session(const Configuration& configuration);
   void verify_table(const TableConfig& config) const;
@@ -244,6 +268,8 @@ class Shard {
   void name_tables();
   void count_tables();
   void clear_mark();
+  void note_taken(std::size_t bytes);
+  void count_copies() { ShardCounters::set(counters_.copied_bytes, copies_.taken()); }
   void forget_restore();
 
   const Clock& clock_;
@@ -256,6 +282,7 @@ class Shard {
   std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
   bool open_ = false;
   bool was_open_ = false;  // lanes may have pulled from this incarnation
+  CopyPool copies_;        // before the tables: they outlive none of it
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
   // the same, by variable and first row
   std::map<std::pair<std::string, std::int64_t>, Table*> named_;
@@ -277,8 +304,9 @@ class Shard {
     MarkResult result;
     std::vector<Table*> tables;  // by key order of their records
     bool saving = false;
-    std::size_t table = 0;    // the next record is of this one,
-    std::int64_t block = -1;  // this block of it; -1: its table record
+    std::size_t table = 0;                // the next record is of this one,
+    std::int64_t block = -1;              // this block of it; -1: its table record
+    std::uint64_t blocks = 0, taken = 0;  // in all, and taken by the writer
   };
   std::optional<Mark> mark_;
 

@@ -6,6 +6,13 @@
 #include "ps/shard/shard.h"
 
 namespace cairn::ps {
+namespace {
+
+// So often in the course of a save, at most, requests that wait for room are looked at again, and
+// after so many blocks (16 MB) at least: each look is at all of their rows.
+constexpr std::uint64_t kLooksASave = 64, kBlocksALook = 256;
+
+}  // namespace
 
 MarkResult Shard::mark(std::uint64_t attempt) {
   // The same cut again: the first answer is repeated, since another one would be of a later moment
@@ -29,20 +36,59 @@ MarkResult Shard::mark(std::uint64_t attempt) {
   });
   // No push comes between the first table and the last: the shard's thread is here, and the
   // coordinator holds pushes on all lanes besides.
-  for (Table* table : mark_->tables) table->freeze();
+  for (Table* table : mark_->tables) {
+    table->freeze();
+    mark_->blocks += static_cast<std::uint64_t>(table->frozen_blocks());
+  }
+  const SaveMemory& memory = options_.save_memory;
+  const auto bytes = static_cast<double>(counters_.bytes.load(std::memory_order_relaxed));
+  copies_.set_limit(memory.bytes > 0 ? memory.bytes
+                                     : std::max(SaveMemory::kBytesMin,
+                                                static_cast<std::size_t>(memory.share * bytes)));
   ShardCounters::add(counters_.marks, 1);
+  ShardCounters::set(counters_.save_blocks, mark_->blocks);
+  ShardCounters::set(counters_.copied_bytes_max, copies_.limit());
+  // Requests that waited for an earlier mark, which has given way. Here they come after the cut.
+  waits_.give_turns();
   return mark_->result;
 }
 
 void Shard::drop_mark(std::uint64_t attempt) {
-  if (mark_.has_value() && mark_->attempt == attempt) clear_mark();
+  if (!mark_.has_value() || mark_->attempt != attempt) return;
+  clear_mark();
+  waits_.give_turns();
 }
 
 void Shard::clear_mark() {
   if (!mark_.has_value()) return;
   for (Table* table : mark_->tables) table->thaw();
   mark_.reset();
-  ShardCounters::set(counters_.copied_bytes, 0);
+  for (ShardCounters::Number* number :
+       {&counters_.save_blocks, &counters_.saved_blocks, &counters_.saved_bytes,
+        &counters_.copied_bytes, &counters_.copied_bytes_max})
+    ShardCounters::set(*number, 0);
+}
+
+// Blocks that were taken have left room for copies of others.
+void Shard::note_taken(std::size_t bytes) {
+  ++mark_->taken;
+  ShardCounters::set(counters_.saved_blocks, mark_->taken);
+  ShardCounters::add(counters_.saved_bytes, bytes);
+  count_copies();
+  const std::uint64_t look =
+      std::clamp<std::uint64_t>(mark_->blocks / kLooksASave, 1, kBlocksALook);
+  if (!waits_.idle() && mark_->taken % look == 0) waits_.give_turns();
+}
+
+std::size_t Shard::wants_copy_chunks(std::uint64_t attempt) const {
+  return mark_.has_value() && mark_->attempt == attempt ? copies_.wants_chunks() : 0;
+}
+
+// The pool gives its chunks up when nothing is taken from it: after that nobody would give up this
+// one.
+void Shard::add_copy_chunk(std::uint64_t attempt, Arena chunk) {
+  if (mark_.has_value() && mark_->attempt == attempt && copies_.taken() > 0)
+    copies_.add(std::move(chunk));
 }
 
 void Shard::begin_save(std::uint64_t attempt) {
@@ -87,6 +133,7 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       continue;
     }
     std::optional<storage::StoredRows> rows = table.take_frozen(mark.block++);
+    note_taken(rows.has_value() ? rows->data.size() : 0);
     if (rows.has_value())
       return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
   }
@@ -142,6 +189,7 @@ void Shard::forget_restore() { restore_ = Restore{.number = restore_.number + 1}
 void Shard::change_hands() {
   clear_mark();
   ++restore_.number;
+  waits_.give_turns();
 }
 
 void Shard::restore(const storage::TableRecord& record) {

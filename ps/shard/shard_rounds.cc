@@ -123,14 +123,36 @@ void Shard::add_share(RoundSum& sum, const Share& share) {
   }
 }
 
-ShardVersion Shard::apply_round(const RoundRequest& request) {
-  if (verify_round(request)) {
-    rounds_.end(request.round);
-    ShardCounters::add(counters_.duplicates, 1);
-    if (options_.observer != nullptr) options_.observer->applied_round(request, false);
-    return version();
-  }
+PushResult Shard::apply_round(const RoundRequest& request) {
+  if (verify_round(request)) return repeated(request);
   RoundSum sum;
+  const Plan plan = sum_up(request, sum);
+  if ((mark_.has_value() || !waits_.idle()) && rows_must_wait(plan)) {
+    if (!waits_.always_here())
+      throw FailedPreconditionError(str("round ", request.round,
+                                        " updates rows that are not in this shard's memory: rounds "
+                                        "need all rows there; use asynchronous updates"));
+    return wait(request);
+  }
+  return finish_round(request, plan);
+}
+
+// Summed anew: what was kept meanwhile are the shares, which are as they came, not their sum.
+PushResult Shard::take_turn(const RoundRequest& request) {
+  ShardCounters::set(counters_.waiting, waits_.size());
+  if (verify_round(request)) return repeated(request);
+  RoundSum sum;
+  return finish_round(request, sum_up(request, sum));
+}
+
+PushResult Shard::repeated(const RoundRequest& request) {
+  rounds_.end(request.round);
+  ShardCounters::add(counters_.duplicates, 1);
+  if (options_.observer != nullptr) options_.observer->applied_round(request, false);
+  return {version(), 0, true};
+}
+
+Shard::Plan Shard::sum_up(const RoundRequest& request, RoundSum& sum) {
   for (const RoundMember& member : request.members)
     for (const Share* share : rounds_.of(request.round, member.closure)) add_share(sum, *share);
   Plan plan;
@@ -145,16 +167,17 @@ ShardVersion Shard::apply_round(const RoundRequest& request) {
     plan.updates.push_back(update);
   }
   verify_growth(plan);
-  if (!waits_.always_here() && rows_must_wait(plan))
-    throw FailedPreconditionError(str("round ", request.round,
-                                      " updates rows that are not in this shard's memory: rounds "
-                                      "need all rows there; use asynchronous updates"));
-  // From here on nothing is refused, and what was applied is noted in the same call.
+  return plan;
+}
+
+// From here on nothing is refused, and what was applied is noted in the same call.
+PushResult Shard::finish_round(const RoundRequest& request, const Plan& plan) {
   apply_sum(plan);
   for (const RoundMember& member : request.members) applied_.add_whole(member.closure);
   rounds_.end(request.round);
   if (options_.observer != nullptr) options_.observer->applied_round(request, true);
-  return version();
+  if (mark_.has_value()) count_copies();
+  return {version(), 0, false};
 }
 
 void Shard::apply_sum(const Plan& plan) {

@@ -16,7 +16,9 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
   const double row =
       element * static_cast<double>(spec.dim()) * static_cast<double>(1 + rule_slots(rule).size());
   return static_cast<std::size_t>(std::min(
-      kMost, static_cast<double>(range.size()) * (row + TouchedRows::kBytesARow) + sizeof(Table)));
+      kMost,
+      static_cast<double>(range.size()) * (row + TouchedRows::kBytesARow + Snapshot::kBytesARow) +
+          sizeof(Table)));
 }
 
 void Table::set_rule(const UpdateRule& rule) {

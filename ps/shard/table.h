@@ -19,11 +19,12 @@ namespace cairn::ps {
 
 class Table {
  public:
-  // Rows `range` of the variable, at their initial values.
+  // Rows `range` of the variable, at their initial values. `pool`, for rows that are copied aside
+  // for a checkpoint, outlives the table.
   // Errors  ResourceExhausted: not enough memory.
   Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
-        std::uint64_t seed)
-      : memory_(std::move(spec), rule, range, seed), snapshot_(memory_) {}
+        std::uint64_t seed, CopyPool& pool)
+      : memory_(std::move(spec), rule, range, seed), snapshot_(memory_, pool) {}
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
@@ -79,6 +80,14 @@ class Table {
   storage::TableRecord frozen_record() const { return snapshot_.record(); }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
   std::optional<storage::StoredRows> take_frozen(std::int64_t nth) { return snapshot_.take(nth); }
+  bool copies_on_write() const { return snapshot_.copies_on_write(); }
+  // How many rows an update of these, or of all, would copy aside; and what the pool would hand out
+  // for copies of so many, in bytes.
+  std::size_t rows_to_copy(std::span<const std::int64_t> rows) {
+    return snapshot_.copies_on_write() ? snapshot_.rows_to_copy(memory_.find(rows)) : 0;
+  }
+  std::size_t rows_to_copy_of_all() const { return snapshot_.rows_to_copy_of_all(); }
+  std::size_t room_for_copies(std::size_t rows) const { return snapshot_.room_for(rows); }
 
   // Everything back to initial values, nothing touched.
   void reset();

@@ -27,6 +27,10 @@ class TouchedRows {
   bool has(std::int64_t row) const {
     return (words_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0;
   }
+  // The bits of 64 rows, `row` the first; a multiple of 64.
+  std::uint64_t word_of(std::int64_t row) const {
+    return words_[static_cast<std::size_t>(row) >> 6];
+  }
   bool none() const;
   void clear();
 

@@ -100,13 +100,17 @@ void World::judge_checkpoints() {
     auto report = storage::verify(cluster_.disk(), *store, entry.path);
     for (const auto& problem : report.problems) complain(str(entry.path, ": ", problem));
   }
-  auto latest = folder.latest();
-  if (!latest) return;
+  if (!folder.latest()) return;
+  // Waits for a save that is under way, which may remove the oldest.
+  program_->coordinator.restore(folder.latest()->path);
+  const auto latest = folder.latest();
   const auto lost = lost_in_this_life();
-  program_->coordinator.restore(latest->path);
-  const auto lacks =
-      judge_restored(latest->path, storage::read_manifest(cluster_.disk(), latest->path),
-                     values_of(*program_, due_));
+  std::map<int, std::int64_t> lacks;  // of the newest
+  for (const auto& entry : folder.list()) {
+    program_->coordinator.restore(entry.path);
+    lacks = judge_restored(entry.path, storage::read_manifest(cluster_.disk(), entry.path),
+                           values_of(*program_, due_));
+  }
   if (latest->path == base_checkpoint_) return;
   for (const auto& [ps, lacking] : lacks) {
     const auto before = base_lacks_.contains(ps) ? base_lacks_.at(ps) : 0;

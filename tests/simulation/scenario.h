@@ -86,6 +86,9 @@ struct Scenario {
   std::int64_t checkpoint_every = 0;  // steps; 0: none
   Duration delay_max{0};              // of the network
   Duration disk_delay_max{0};
+  // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default
+  std::size_t save_memory = 0;
+  bool slow_saves = false;  // records are written one by one, and pushes come between them
   std::vector<Fault> faults;
   std::string str() const;  // a few lines for people
 };

@@ -49,6 +49,8 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
+  options.save_memory = scenario.save_memory;
+  if (scenario.slow_saves) options.save_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
   return options;
 }

@@ -29,4 +29,23 @@ std::string memory_text(const Json& own) {
              parts.empty() ? "" : ")");
 }
 
+std::string save_text(const Json& own) {
+  double blocks = 0, saved_blocks = 0, bytes = 0, copied = 0, copied_max = 0, waiting = 0;
+  for (const auto& shard : own.is_object() ? own.value("shards", Json::array()) : Json::array()) {
+    blocks += shard.value("save_blocks", 0.0);
+    saved_blocks += shard.value("saved_blocks", 0.0);
+    bytes += shard.value("saved_bytes", 0.0);
+    copied += shard.value("copied_bytes", 0.0);
+    copied_max += shard.value("copied_bytes_max", 0.0);
+    waiting += shard.value("waiting", 0.0);
+  }
+  if (blocks == 0) return "";
+  const auto megabytes = [](double of) { return std::llround(of / (1 << 20)); };
+  std::string text = str(" saving: ", std::llround(100 * saved_blocks / blocks), " %, ",
+                         megabytes(bytes), " MB written, ", megabytes(copied), " MB of at most ",
+                         megabytes(copied_max), " MB copied aside");
+  if (waiting > 0) text += str(", ", std::llround(waiting), " pushes wait");
+  return text;
+}
+
 }  // namespace cairn::tools

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -38,6 +39,17 @@ TEST(Arena, KeepsItsBytesAsItGrowsAndBringsZeros) {
 }
 
 // As a socket that refers to pages until the other side has read them.
+TEST(Arena, TakesItsPagesAtOnceAndKeepsWhatIsThere) {
+  Arena arena(4 * kHuge);
+  arena.data()[kHuge] = std::byte{7};
+  arena.take_pages();
+  std::vector<unsigned char> here(4 * kHuge / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+  ASSERT_EQ(mincore(arena.data(), 4 * kHuge, here.data()), 0);
+  EXPECT_TRUE(std::ranges::all_of(here, [](unsigned char page) { return (page & 1) != 0; }));
+  EXPECT_EQ(arena.data()[kHuge], std::byte{7});
+  EXPECT_EQ(arena.data()[kHuge - 1], std::byte{0});
+}
+
 TEST(Arena, WhoWasLentPagesReadsOnWhatHeWasLent) {
   Arena arena(2 * kHuge);
   std::memset(arena.data(), 7, arena.bytes());

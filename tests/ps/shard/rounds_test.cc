@@ -24,7 +24,7 @@ class ShardRounds : public testing::Test {
                      std::uint64_t layout = 1) {
     std::vector<RoundMember> members;
     for (const std::uint64_t closure : closures) members.push_back({closure, layout});
-    return shard.shard.apply_round({ShardHarness::kSession, round, members});
+    return shard.shard.apply_round({ShardHarness::kSession, round, members}).version;
   }
   Floats w() { return shard.pull_whole(0); }
   std::uint64_t staged() const { return shard.shard.counters().staged_bytes.load(); }

@@ -48,7 +48,8 @@ class SnapshotOf {
   }
 
   RowMemory memory;
-  Snapshot snapshot{memory};
+  CopyPool pool;
+  Snapshot snapshot{memory, pool};
 
  private:
   static RowMemory make(std::int64_t rows, bool hashed) {
@@ -68,13 +69,13 @@ TEST(Snapshot, HoldsTheRowsAsTheyWereWhenItWasFrozen) {
   EXPECT_THAT(table.take_all(), ElementsAre(Pair(1, 2), Pair(2, 2), Pair(40, 1), Pair(50, 2)));
 }
 
-TEST(Snapshot, CopiesABlockOnceAndOnlyBeforeItIsTaken) {
+TEST(Snapshot, CopiesARowOnceAndOnlyBeforeItsBlockIsTaken) {
   SnapshotOf table(64);
   table.assign({1, 40}, 1);
   table.snapshot.freeze();
   EXPECT_EQ(table.snapshot.copied_bytes(), 0u);
   table.assign({1, 2}, 2);
-  table.assign({3}, 3);
+  table.assign({1, 3}, 3);
   EXPECT_EQ(table.snapshot.copied_bytes(),
             kSnapshotDim * sizeof(float));  // of row 1, which was touched
   table.take_all();

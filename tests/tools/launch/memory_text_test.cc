@@ -28,5 +28,24 @@ TEST(MemoryText, IsEmptyOfATaskThatHasNotSaidYet) {
   EXPECT_EQ(memory_text({{"memory_bytes", 3 * kMegabyte}}), " memory 3 MB");
 }
 
+TEST(SaveText, SaysHowFarTheSaveOfAPsIs) {
+  Json ps = {{"shards",
+              {{{"save_blocks", 100}, {"saved_blocks", 40}, {"saved_bytes", 3 * kMegabyte}},
+               {{"save_blocks", 100},
+                {"saved_blocks", 46},
+                {"saved_bytes", 4 * kMegabyte},
+                {"copied_bytes", 2 * kMegabyte},
+                {"copied_bytes_max", 5 * kMegabyte}}}}};
+  EXPECT_EQ(save_text(ps), " saving: 43 %, 7 MB written, 2 MB of at most 5 MB copied aside");
+  ps["shards"][0]["waiting"] = 2;
+  EXPECT_EQ(save_text(ps),
+            " saving: 43 %, 7 MB written, 2 MB of at most 5 MB copied aside, 2 pushes wait");
+}
+
+TEST(SaveText, IsEmptyOfATaskThatSavesNothing) {
+  EXPECT_EQ(save_text(Json()), "");
+  EXPECT_EQ(save_text({{"shards", {{{"save_blocks", 0}, {"saved_blocks", 0}}}}}), "");
+}
+
 }  // namespace
 }  // namespace cairn::tools
