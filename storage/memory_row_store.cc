@@ -61,32 +61,53 @@ class MemoryWriter final : public DatabaseWriter {
 
 class MemoryReader final : public DatabaseReader {
  public:
-  MemoryReader(Disk& disk, const std::string& folder) {
-    const std::string path = folder + "/" + kFile;
-    if (!disk.exists(path))
+  MemoryReader(Disk& disk, const std::string& folder) : path_(folder + "/" + kFile) {
+    if (!disk.exists(path_))
       throw NotFoundError(
-          str("there is no database in ", folder, ": its file ", path, " is missing"));
-    const std::string bytes = disk.read(path);
+          str("there is no database in ", folder, ": its file ", path_, " is missing"));
+    const std::string bytes = disk.read(path_);
     for (std::string_view left = bytes; !left.empty();) {
       std::string key = take_text(left, folder);
       records_[std::move(key)] = take_text(left, folder);
     }
     at_ = records_.end();
   }
-  void seek(std::string_view key) override { at_ = records_.lower_bound(key); }
+  void seek(std::string_view key) override {
+    at_ = records_.lower_bound(key);
+    count();
+  }
   // The last key at or before `key`, and invalid if all keys are after it.
   void seek_for_prev(std::string_view key) override {
     at_ = records_.upper_bound(key);
     at_ = at_ == records_.begin() ? records_.end() : std::prev(at_);
+    count();
   }
   bool valid() const override { return at_ != records_.end(); }
-  void next() override { ++at_; }
+  void next() override {
+    ++at_;
+    count();
+  }
   std::string_view key() const override { return at_->first; }
   std::string_view value() const override { return at_->second; }
+  std::uint64_t will_read(std::string_view begin, std::string_view end) override {
+    std::uint64_t bytes = 0;
+    for (auto at = records_.lower_bound(begin); at != records_.end() && at->first < end; ++at)
+      bytes += at->first.size() + at->second.size();
+    return bytes;
+  }
+  std::uint64_t read_bytes() const override { return read_; }
+  std::string file() const override { return path_; }
 
  private:
+  // As if each record that the cursor comes to were read at that moment.
+  void count() {
+    if (valid()) read_ += at_->first.size() + at_->second.size();
+  }
+
+  std::string path_;
   Records records_;
   Records::const_iterator at_;
+  std::uint64_t read_ = 0;
 };
 
 class MemoryRowStore final : public RowStore {

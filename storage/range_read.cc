@@ -1,5 +1,7 @@
 #include "storage/range_read.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 
 namespace cairn::storage {
@@ -26,43 +28,87 @@ RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange rang
       range_(range),
       prefix_(key_prefix(variable_, RecordKind::kRows)) {}
 
+// A record knows its own key, and its reader the file.
+void RangeRead::damaged(const DataLossError& error) const {
+  throw DataLossError(str(reader_.file(), ": ", error.what()));
+}
+
 std::vector<TableRecord> RangeRead::tables() {
   std::vector<TableRecord> records;
   const std::string prefix = key_prefix(variable_, RecordKind::kTable);
+  std::int64_t wanted = 0, saved = 0;  // rows, held or not, of parts that overlap with the range
   for (reader_.seek(prefix); reader_.valid() && reader_.key().starts_with(prefix); reader_.next()) {
-    records.push_back(decode_table(reader_.key(), reader_.value()));
+    try {
+      records.push_back(decode_table(reader_.key(), reader_.value()));
+    } catch (const DataLossError& error) {
+      damaged(error);
+    }
     const TableRecord& record = records.back();
-    hashed_ = hashed_ || record.hashed;
-    here_ = here_ || (record.rows.begin < range_.end && range_.begin < record.rows.end);
+    blocks_overlap_ = blocks_overlap_ || record.blocks_overlap;
+    const RowRange common{std::max(record.rows.begin, range_.begin),
+                          std::min(record.rows.end, range_.end)};
+    if (common.size() <= 0) continue;
+    here_ = true;
+    wanted += common.size();
+    saved += record.rows.size();
   }
+  // Ids of hashed rows are spread evenly.
+  if (blocks_overlap_ && here_)
+    wanted_share_ = static_cast<double>(wanted) / static_cast<double>(saved);
   return records;
+}
+
+// Blocks that overlap come in the order of their first rows, so that any block before the range may
+// hold some of it, and reading begins at the first one. Otherwise only the block that holds the
+// range's first row may begin before it.
+std::string RangeRead::first() const {
+  return encode(RecordKey{variable_, RecordKind::kRows, blocks_overlap_ ? 0 : range_.begin});
+}
+
+std::uint64_t RangeRead::read_ahead() {
+  return reader_.will_read(first(), encode(RecordKey{variable_, RecordKind::kRows, range_.end}));
+}
+
+std::uint64_t RangeRead::expected_bytes() {
+  return here_ ? static_cast<std::uint64_t>(static_cast<double>(read_ahead()) * wanted_share_) : 0;
 }
 
 bool RangeRead::at_rows() const { return reader_.valid() && reader_.key().starts_with(prefix_); }
 
-bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
+bool RangeRead::at_range() { return at_rows() && decode_key(reader_.key()).row < range_.end; }
+
+bool RangeRead::next(StoredRows& rows) {
   if (!here_) return false;
-  if (!sought_) {
+  if (sought_) {
+    reader_.next();
+  } else {
     sought_ = true;
-    // The block that holds the range's first row may begin before it, hence the step back. Blocks
-    // of a hashed variable hold rows from all over the part, in the order of their first rows, so
-    // any block before the range may hold some of it, and reading begins at the first one.
-    const std::string first =
-        encode(RecordKey{variable_, RecordKind::kRows, hashed_ ? 0 : range_.begin});
-    reader_.seek_for_prev(first);
-    if (!at_rows()) reader_.seek(first);
+    read_ahead();
+    reader_.seek_for_prev(first());
+    if (!at_rows()) reader_.seek(first());
   }
-  std::size_t taken = 0;
-  for (; at_rows(); reader_.next()) {
-    if (decode_key(reader_.key()).row >= range_.end) return false;
-    if (taken >= bytes) return true;  // the cursor stays on this block for the next call
-    StoredRows rows = decode_rows(reader_.key(), reader_.value());
-    taken += reader_.value().size();
+  for (; at_range(); reader_.next()) {
+    try {
+      decode_rows(reader_.key(), reader_.value(), rows);
+    } catch (const DataLossError& error) {
+      damaged(error);
+    }
     if (!rows.offsets.empty() &&
         rows.first_row + static_cast<std::int64_t>(rows.offsets.back()) >= range_.begin)
-      out.push_back(std::move(rows));
+      return true;
   }
+  here_ = false;  // and asking again does not move on
   return false;
+}
+
+bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
+  for (std::size_t taken = 0; taken < bytes;) {
+    StoredRows rows;
+    if (!next(rows)) return false;
+    taken += rows.data.size();
+    out.push_back(std::move(rows));
+  }
+  return true;
 }
 
 }  // namespace cairn::storage

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/rows/layout.h"
 #include "storage/row_block.h"
 #include "storage/row_store.h"
@@ -19,7 +20,7 @@ void verify_database_name(const std::string& name);
 
 // The records of one variable's rows in one database, in pieces: first its table records, then the
 // blocks that hold any row of `range`.
-//   Errors  those of the reader, and DataLoss: a record is damaged.
+//   Errors  those of the reader, and DataLoss: a record is damaged; names its file.
 //   Thread  one at a time; calls block.
 class RangeRead {
  public:
@@ -29,19 +30,29 @@ class RangeRead {
   // All table records of the variable in this database. Empty: the database does not have the
   // variable, and there is nothing else to read.
   std::vector<TableRecord> tables();
+  // Reads the next block that may hold rows of the range into `rows`, whose memory is used again;
+  // false at the end of the range. To be called after tables().
+  bool next(StoredRows& rows);
   // Adds blocks to `out` until they hold `bytes` or the range ends; false at its end. To be called
   // after tables().
   bool read(std::vector<StoredRows>& out, std::size_t bytes);
+  // Roughly how many bytes the rows of the range take, once tables() has been called.
+  std::uint64_t expected_bytes();
 
  private:
-  bool at_rows() const;  // on a block of this variable
+  bool at_rows() const;       // on a block of this variable
+  bool at_range();            // on one that begins before the range's end
+  std::string first() const;  // the key at which reading begins, or the one before it
+  std::uint64_t read_ahead();
+  [[noreturn]] void damaged(const DataLossError& error) const;
 
   DatabaseReader& reader_;
   std::string variable_;
   RowRange range_;
   std::string prefix_;  // of the keys of this variable's blocks
   bool here_ = false;   // some rows of the range may lie in this database
-  bool hashed_ = false;
+  bool blocks_overlap_ = false;
+  double wanted_share_ = 1;  // of the bytes to be read, roughly
   bool sought_ = false;
 };
 

@@ -1,7 +1,7 @@
-// RocksDB, and the only file that includes it. A checkpoint's database is written once in ascending
-// order and read once from end to end, so none of what makes RocksDB fast for other uses is wanted:
-// no log, no memtable, no compaction, no cache. Sorted files are made beside the database and
-// ingested, which costs one write of each byte.
+// RocksDB's writing side; rocks_reader.cc is the other one. A checkpoint's database is written once
+// in ascending order and read once from end to end, so none of what makes RocksDB fast for other
+// uses is wanted: no log, no memtable, no compaction, no cache. Sorted files are made beside the
+// database and ingested, which costs one write of each byte.
 //
 // Order: sorted files (synced when they are finished), then the database that names them, then the
 // list of files with their checksums, which the coordinator puts into the manifest. A crash
@@ -20,37 +20,16 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "storage/rocks_reader.h"
+#include "storage/rocks_status.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {
 namespace {
 
-// The size at which a sorted file is ended: verifying a file reads it as a whole into memory.
+// The size at which a sorted file is ended.
 constexpr std::uint64_t kSortedFileBytes = std::uint64_t{64} << 20;
-constexpr std::size_t kReadAhead = std::size_t{4} << 20;
 constexpr const char* kMaking = "making";  // folder of sorted files not yet taken in
-
-// NoSpace is the user's to mend; InvalidArgument means that we called it wrongly. Only we write
-// these files, so whatever else happens to them is lost data.
-[[noreturn]] void raise(const rocksdb::Status& status, const std::string& doing) {
-  const std::string message = str(doing, ": ", status.ToString());
-  if (status.IsNoSpace())
-    throw ResourceExhaustedError(
-        str(message, ". Free space on that disk, or checkpoint elsewhere"));
-  if (status.IsInvalidArgument()) throw InternalError(message);
-  throw DataLossError(message);
-}
-template <typename... Parts>
-void check_rocksdb(const rocksdb::Status& status, const Parts&... doing) {
-  if (!status.ok()) [[unlikely]]
-    raise(status, str(doing...));
-}
-
-class NoLog final : public rocksdb::Logger {
- public:
-  using rocksdb::Logger::Logv;
-  void Logv(const char*, va_list) override {}
-};
 
 rocksdb::Options database_options() {
   rocksdb::Options options;
@@ -184,54 +163,13 @@ class RocksWriter final : public DatabaseWriter {
   std::unique_ptr<rocksdb::SstFileWriter> file_;
 };
 
-// Opened read-only: a checkpoint is never changed, may lie on a medium that cannot be written, and
-// may be read by several processes at once.
-class RocksReader final : public DatabaseReader {
- public:
-  explicit RocksReader(const std::string& folder) : folder_(folder) {
-    if (!std::filesystem::exists(folder + "/CURRENT"))
-      throw NotFoundError(
-          str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
-    rocksdb::DB* opened = nullptr;
-    check_rocksdb(rocksdb::DB::OpenForReadOnly(database_options(), folder, &opened),
-                  "opening the database ", folder);
-    database_.reset(opened);
-    rocksdb::ReadOptions read;
-    read.readahead_size = kReadAhead;
-    read.fill_cache = false;
-    cursor_.reset(database_->NewIterator(read));
-  }
-  void seek(std::string_view key) override {
-    cursor_->Seek(rocksdb::Slice(key.data(), key.size()));
-    check();
-  }
-  void seek_for_prev(std::string_view key) override {
-    cursor_->SeekForPrev(rocksdb::Slice(key.data(), key.size()));
-    check();
-  }
-  bool valid() const override { return cursor_->Valid(); }
-  void next() override {
-    cursor_->Next();
-    check();
-  }
-  std::string_view key() const override { return cursor_->key().ToStringView(); }
-  std::string_view value() const override { return cursor_->value().ToStringView(); }
-
- private:
-  void check() const { check_rocksdb(cursor_->status(), "reading the database ", folder_); }
-
-  std::string folder_;
-  std::unique_ptr<rocksdb::DB> database_;
-  std::unique_ptr<rocksdb::Iterator> cursor_;  // after database_: ends before it
-};
-
 class RocksRowStore final : public RowStore {
  public:
   std::unique_ptr<DatabaseWriter> create(const std::string& folder) override {
     return std::make_unique<RocksWriter>(folder);
   }
   std::unique_ptr<DatabaseReader> open(const std::string& folder) override {
-    return std::make_unique<RocksReader>(folder);
+    return open_rocks_reader(folder);
   }
 };
 
@@ -240,8 +178,14 @@ class RocksRowStore final : public RowStore {
 std::unique_ptr<RowStore> make_rocks_row_store() { return std::make_unique<RocksRowStore>(); }
 
 FileInfo file_info(const Disk& disk, const std::string& path, std::string name) {
-  const std::string bytes = disk.read(path);
-  return {std::move(name), bytes.size(), crc32c(bytes)};
+  FileInfo info{std::move(name)};
+  std::uint32_t checksum = 0;
+  disk.read_in_pieces(path, [&](std::string_view bytes) {
+    info.bytes += bytes.size();
+    checksum = crc32c(bytes, checksum);
+  });
+  info.checksum = checksum;
+  return info;
 }
 
 }  // namespace cairn::storage

@@ -15,10 +15,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "rows are stored as they lie in memory");
 
-// A table of a hashed variable has a version of its own, which a release without hashed variables
-// refuses.
+// A table whose blocks overlap has a version of its own. Of other tables every release, also those
+// that knew it as the version of a hashed variable, reads the blocks of the wanted range alone.
 constexpr std::uint8_t kRowsVersion = 1;
-constexpr std::uint8_t kTableVersion = 1, kHashedTableVersion = 2;
+constexpr std::uint8_t kTableVersion = 1, kOverlappingTableVersion = 2;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
 
 [[noreturn]] void bad(std::string_view key, const char* what) {
@@ -164,8 +164,13 @@ std::string encode(std::string_view key, const StoredRows& rows) {
 }
 
 StoredRows decode_rows(std::string_view key, std::string_view value) {
-  Reader in(key, value);
   StoredRows rows;
+  decode_rows(key, value, rows);
+  return rows;
+}
+
+void decode_rows(std::string_view key, std::string_view value, StoredRows& rows) {
+  Reader in(key, value);
   in.want(in.number<std::uint8_t>() == kRowsVersion, "a newer version of Cairn wrote it");
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
@@ -180,6 +185,7 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   // Each row has a byte at least, unless it is empty: the list below is bounded by this.
   in.want(count <= kBlockBytes, "it claims more rows than a block has bytes");
   rows.offsets.resize(count);
+  if (count > 0) rows.offsets[0] = 0;
   std::uint64_t offset = 0;
   for (std::uint32_t i = 1; i < count; ++i) {
     const std::uint64_t skipped = contiguous ? 0 : in.varint();
@@ -189,15 +195,15 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
     rows.offsets[i] = offset += 1 + skipped;
   }
   in.want(in.left() == rows.row_bytes() * count, "its rows do not fill it");
-  rows.data.resize(in.left());
-  if (!rows.data.empty())
-    std::memcpy(rows.data.data(), in.take(in.left()).data(), rows.data.size());
-  return rows;
+  // assign() writes each byte once, where resize() would clear it first.
+  const std::string_view bytes = in.take(in.left());
+  const auto* from = reinterpret_cast<const std::byte*>(bytes.data());
+  rows.data.assign(from, from + bytes.size());
 }
 
 std::string encode(std::string_view key, const TableRecord& record) {
   Writer out;
-  out.number(record.hashed ? kHashedTableVersion : kTableVersion);
+  out.number(record.blocks_overlap ? kOverlappingTableVersion : kTableVersion);
   out.number(static_cast<std::uint8_t>(record.dtype));
   out.number(static_cast<std::uint8_t>(record.shape.rank()));
   for (const std::int64_t dim : record.shape.dims()) out.number(dim);
@@ -218,9 +224,9 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   TableRecord record;
   record.variable = decode_key(key).variable;
   const auto version = in.number<std::uint8_t>();
-  in.want(version == kTableVersion || version == kHashedTableVersion,
+  in.want(version == kTableVersion || version == kOverlappingTableVersion,
           "a newer version of Cairn wrote it");
-  record.hashed = version == kHashedTableVersion;
+  record.blocks_overlap = version == kOverlappingTableVersion;
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
   record.dtype = static_cast<DType>(dtype);

@@ -3,8 +3,8 @@
 //
 //   Key    length of the name (2 bytes), name, kind (1 byte), row (8 bytes), numbers big-endian:
 //   the keys of a variable lie together, its table records first, then its rows in order. A read of
-//   rows is therefore a read of a range. Blocks of a hashed variable come in the order of their
-//   first rows, but each may reach far into the next ones.
+//   rows is therefore a read of a range. In checkpoints of earlier releases a block of a hashed
+//   variable may reach far into the next ones, which its table record then says.
 //   Value  little-endian; ends in a CRC-32C over key and value, so that a block that was moved to
 //          another key is noticed too. docs/checkpoint-format.md has the byte table.
 //
@@ -64,6 +64,9 @@ struct StoredRows {
 std::string encode(std::string_view key, const StoredRows& rows);
 // Errors  DataLoss: the value is damaged, or does not belong to `key`.
 StoredRows decode_rows(std::string_view key, std::string_view value);
+// The same, into memory that an earlier block has left; after an error `rows` is good for nothing
+// but the next call.
+void decode_rows(std::string_view key, std::string_view value, StoredRows& rows);
 
 // The description of a table apart from its rows: written even where no row was ever touched, so
 // that a restore knows the variable and its count of updates.
@@ -75,7 +78,10 @@ struct TableRecord {
   std::vector<std::string> slots;
   RowRange rows;             // the part
   std::int64_t updates = 0;  // RuleInputs::t of the last one
-  bool hashed = false;
+  // A block of this part may hold rows that lie beyond the next block's first one: to find the rows
+  // of a range, every block before its end has to be read. So it is where a hashed table's rows
+  // were saved in the order in which they came.
+  bool blocks_overlap = false;
   bool operator==(const TableRecord&) const = default;
 };
 std::string encode(std::string_view key, const TableRecord& record);

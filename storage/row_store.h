@@ -46,6 +46,16 @@ class DatabaseReader {
   virtual void next() = 0;
   virtual std::string_view key() const = 0;  // until the cursor moves
   virtual std::string_view value() const = 0;
+
+  // Announces that the records from `begin` to before `end` will be read in order: they are read
+  // ahead, and nothing that lies behind them.
+  //   Result  roughly how many bytes they take.
+  virtual std::uint64_t will_read(std::string_view begin, std::string_view end) = 0;
+  // How many bytes have been asked of the disk since the database was opened, those that were read
+  // ahead among them.
+  virtual std::uint64_t read_bytes() const = 0;
+  // The file that the record under the cursor lies in, for messages.
+  virtual std::string file() const = 0;
 };
 
 // Makes and opens databases.

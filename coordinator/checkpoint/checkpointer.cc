@@ -6,6 +6,7 @@
 #include "coordinator/checkpoint/manifest_io.h"
 #include "core/base/log.h"
 #include "rpc/loop/on_offload.h"
+#include "rpc/loop/task_group.h"
 #include "storage/folder_lock.h"
 
 namespace cairn {
@@ -224,22 +225,11 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   // All are marked before the first is restored: from now on the run's state is that of the
   // checkpoint, and a ps that is lost in between must not come back with rows from before it.
   for (auto& ps : members_.ps) ps->needs_rows = true;
-  // A ps that is lost on the way is restored when it is attached again.
-  for (auto& ps : members_.ps) {
-    while (ps->needs_rows && (lock_.held() || !ps->ready)) co_await change();
-    if (!ps->needs_rows) continue;
-    try {
-      const TableLock::Hold hold(lock_);
-      std::vector<std::shared_ptr<CheckpointView>> sources{source};
-      co_await tables_.restore(ps.get(), tables_.synced(), 0, sources);
-      ++members_.restores;
-      for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
-      ps->needs_rows = false;
-    } catch (const UnavailableError&) {
-      // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
-      // over a sound connection, it is cut off: otherwise it would never be rebuilt.
-      if (ps->control) ps->control->connection().close();
-    }
+  {
+    const TableLock::Hold hold(lock_);
+    std::vector<kj::Promise<void>> all;
+    for (auto& ps : members_.ps) all.push_back(restore_ps(ps.get(), source).start());
+    co_await rpc::all_ended(std::move(all));
   }
   // A ps may count as ready for some turns of the loop after its call has failed. Only `needs_rows`
   // shows whether it is restored.
@@ -248,6 +238,20 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
                                        [](const auto& ps) { return ps->needs_rows; });
   };
   while (!all_restored()) co_await change();
+}
+
+rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source) {
+  try {
+    std::vector<std::shared_ptr<CheckpointView>> sources{source};
+    co_await tables_.restore(ps, tables_.synced(), 0, sources);
+    ++members_.restores;
+    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+    ps->needs_rows = false;
+  } catch (const UnavailableError&) {
+    // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
+    // over a sound connection, it is cut off: otherwise it would never be rebuilt.
+    if (ps->control) ps->control->connection().close();
+  }
 }
 
 // Errors  Unavailable: a ps that is away was given up, so that nothing is left to wait for.

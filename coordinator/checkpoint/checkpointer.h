@@ -67,6 +67,7 @@ class Checkpointer final : public CheckpointSaver {
   rpc::Task<void> commit(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy,
                          std::string metadata);
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
+  rpc::Task<void> restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> change();
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);

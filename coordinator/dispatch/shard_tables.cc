@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "rpc/loop/task_group.h"
 
 namespace cairn {
 namespace {
@@ -117,28 +118,37 @@ rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> lay
 }
 
 // ps->shards is looked at afresh after each wait: it is empty once the ps is lost.
+// All shards at once: each reads the disk and places rows by itself.
 rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
                                      std::vector<std::shared_ptr<CheckpointView>> sources) {
-  for (std::size_t s = 0; s < ps->shards.size(); ++s) {
-    // Sources are asked in their order, and the first that holds a variable gives it its rows.
-    std::vector<bool> done(layout->variables.size());
-    for (const auto& source : sources) {
-      if (!source) continue;
-      std::vector<VariableId> wanted;
-      for (VariableId id = first; id < layout->variables.size(); ++id) {
-        const VariableLayout& variable = layout->variables[id];
-        bool here =
-            std::any_of(variable.parts.begin(), variable.parts.end(),
-                        [&](const Part& part) { return part.shard == ps->shards[s]->shard(); });
-        if (!here || done[id] || !source->holds(*variable.spec)) continue;
-        done[id] = true;
-        wanted.push_back(id);
-      }
-      if (wanted.empty()) continue;  // a shard takes an empty list for all of its tables
-      co_await restore_shard(ps->shards[s].get(), source, wanted);
-      if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+  std::vector<kj::Promise<void>> shards;
+  for (std::size_t s = 0; s < ps->shards.size(); ++s)
+    shards.push_back(restore_from(ps, s, layout, first, sources).start());
+  co_await rpc::all_ended(std::move(shards));
+}
+
+rpc::Task<void> ShardTables::restore_from(Ps* ps, std::size_t shard,
+                                          std::shared_ptr<const Layout> layout, VariableId first,
+                                          std::vector<std::shared_ptr<CheckpointView>> sources) {
+  // Sources are asked in their order, and the first that holds a variable gives it its rows.
+  std::vector<bool> done(layout->variables.size());
+  for (const auto& source : sources) {
+    if (!source) continue;
+    if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+    ShardClient* const client = ps->shards[shard].get();
+    std::vector<VariableId> wanted;
+    for (VariableId id = first; id < layout->variables.size(); ++id) {
+      const VariableLayout& variable = layout->variables[id];
+      bool here = std::any_of(variable.parts.begin(), variable.parts.end(),
+                              [&](const Part& part) { return part.shard == client->shard(); });
+      if (!here || done[id] || !source->holds(*variable.spec)) continue;
+      done[id] = true;
+      wanted.push_back(id);
     }
+    // A shard takes an empty list for all of its tables.
+    if (!wanted.empty()) co_await restore_shard(client, source, wanted);
   }
+  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
 rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> layout) {

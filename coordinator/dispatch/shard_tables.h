@@ -74,6 +74,9 @@ class ShardTables {
  private:
   rpc::Task<void> sync_all();
   void verify_restorable(const Layout& layout) const;
+  rpc::Task<void> restore_from(Ps* ps, std::size_t shard, std::shared_ptr<const Layout> layout,
+                               VariableId first,
+                               std::vector<std::shared_ptr<CheckpointView>> sources);
   rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
                                 std::vector<VariableId> wanted);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,12 @@ class Disk {
   virtual ~Disk() = default;
   // The whole file, in memory.
   virtual std::string read(const std::string& path) const = 0;
+  // Hands the file's bytes to `take`, in order, in pieces of at most about a megabyte, while the
+  // next ones are read ahead: for files that are too large to hold, and are looked at once.
+  virtual void read_in_pieces(const std::string& path,
+                              const std::function<void(std::string_view)>& take) const {
+    take(read(path));
+  }
   // Replaces the file as a whole: written beside it, synced, renamed over it, and the directory
   // synced. After a crash either the old bytes or the new ones are there, never a mixture. A file
   // that is left beside it ends in ".tmp".

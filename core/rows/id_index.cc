@@ -86,11 +86,25 @@ void IdIndex::make_room() {
   if (size_ >= kIdsMax)
     throw ResourceExhaustedError(
         str("a hashed table holds ", size_, " rows, the most it can; use more ps"));
-  Entries larger(std::max(kFirstCapacity, entries_.capacity + entries_.capacity / 2));
+  grow_to(std::max(kFirstCapacity, entries_.capacity + entries_.capacity / 2));
+}
+
+void IdIndex::grow_to(std::uint64_t capacity) {
+  Entries larger(capacity);
   before_ = std::move(entries_);
   entries_ = std::move(larger);
   moved_ = 0;
   to_move_ = size_;
+}
+
+// The ids that are there move at once: there are none where a table is about to be filled.
+void IdIndex::reserve(std::int64_t ids) {
+  const std::int64_t wanted = std::min(ids, kIdsMax);
+  if (wanted <= entries_.places_max) return;
+  while (growing()) move_some();
+  grow_to(std::max(kFirstCapacity, static_cast<std::uint64_t>(wanted) / 4 * 5 + 5));
+  while (growing()) move_some();
+  before_ = Entries();
 }
 
 // Four old ids move with each new one, so the growth is over long before the larger table is full.

@@ -36,6 +36,9 @@ class IdIndex {
   // Errors  ResourceExhausted: not enough memory, or kIdsMax ids; those before the one that did not
   //         fit stay.
   void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
+  // Makes room for that many ids in all, so that adding them does not grow the index on the way.
+  // Errors  ResourceExhausted: not enough memory; nothing has changed.
+  void reserve(std::int64_t ids);
   void clear() { *this = IdIndex(); }
 
  private:
@@ -68,6 +71,7 @@ class IdIndex {
   // make_room() begins to grow when the entries are full; after that move_some() brings over a few
   // ids of the smaller table at a time.
   void make_room();
+  void grow_to(std::uint64_t capacity);
   void move_some();
   bool growing() const { return moved_ < to_move_; }
   // `take(i, id, hash, candidate)` for each id, after the memory that its look-up needs was asked

@@ -147,9 +147,10 @@ void RowMemory::initialize(std::int64_t begin, std::int64_t end) {
 }
 
 // Only optimizers have slots, and they want float32.
-void RowMemory::initialize_slots(std::int64_t begin, std::int64_t end) {
+void RowMemory::initialize_slots(std::int64_t begin, std::int64_t end, std::uint32_t first) {
+  if (first >= layout_.slots) return;
   const std::vector<SlotSpec> slots = rule_slots(rule_);
-  for (std::uint32_t k = 0; k < layout_.slots; ++k)
+  for (std::uint32_t k = first; k < layout_.slots; ++k)
     for (std::int64_t place = begin; place < end; ++place)
       std::fill_n(reinterpret_cast<float*>(slot(place, k)), layout_.slot_width,
                   slots[k].initial_value);
@@ -210,6 +211,45 @@ void RowMemory::restore(std::int64_t place, const std::byte* saved, std::uint32_
   if (what == Take::kRowsAndSlots) std::memcpy(parameters(place), saved, row_bytes);
   for (std::uint32_t k = 0; k < slots; ++k)
     std::memcpy(slot(place, k), saved + row_bytes + k * slot_bytes, slot_bytes);
+}
+
+void RowMemory::expect(std::int64_t rows) {
+  if (hashed()) index_->reserve(rows);
+}
+
+// Initial values would be overwritten at once, and drawing them takes longer than all else.
+Places RowMemory::places_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots) {
+  if (!hashed()) return find(rows);
+  const std::int64_t before = held();
+  reserve(before + static_cast<std::int64_t>(rows.size()));
+  places_.resize(rows.size());
+  try {
+    index_->find_or_add(rows, places_.data());
+  } catch (const Error&) {
+    initialize(before, held());  // those that came before it stay
+    throw;
+  }
+  initialize_slots(before, held(), slots);
+  return places_of(rows);
+}
+
+// Rows that lie in memory as they were saved, and consecutively, are one copy: all of a block,
+// mostly.
+void RowMemory::restore(const Places& places, const std::byte* saved, std::size_t saved_bytes,
+                        std::uint32_t slots) {
+  const bool as_saved =
+      !layout_.planes && slots == layout_.slots && layout_.stride_bytes() == saved_bytes;
+  const std::span<const std::int64_t> at = places.at;
+  for (std::size_t i = 0; i < at.size();) {
+    std::size_t end = i + 1;
+    if (!as_saved) {
+      restore(at[i], saved + i * saved_bytes, slots);
+    } else {
+      while (end < at.size() && at[end] == at[end - 1] + 1) ++end;
+      std::memcpy(parameters(at[i]), saved + i * saved_bytes, (end - i) * saved_bytes);
+    }
+    i = end;
+  }
 }
 
 }  // namespace cairn

@@ -87,6 +87,8 @@ class RowMemory {
   void set_rule(const UpdateRule& rule);
   // Everything back to initial values; a hashed variable holds no row then.
   void reset();
+  // These rows of a dense variable back to initial values, with their slots.
+  void reset(RowRange rows) { initialize(rows.begin, rows.end); }
 
   // ---- saving, restoring, lending ----
   std::int64_t row_at(std::int64_t place) const {
@@ -102,6 +104,14 @@ class RowMemory {
   enum class Take : std::uint8_t { kRowsAndSlots, kSlots };
   void restore(std::int64_t place, const std::byte* saved, std::uint32_t slots,
                Take what = Take::kRowsAndSlots);
+  // Where many rows are to be restored: expect() says how many in all, roughly; places_to_restore()
+  // gives those that are absent a place each, where only slots from `slots` on have their initial
+  // values; restore() then sets all, which lie `saved_bytes` apart.
+  // Errors  ResourceExhausted: not enough memory; some of the rows may have been made.
+  void expect(std::int64_t rows);
+  Places places_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots);
+  void restore(const Places& places, const std::byte* saved, std::size_t saved_bytes,
+               std::uint32_t slots);
   // The rows at these places where they lie, for kernels and loans.
   RowBlock block(RowRange places) const;
   // Rows that were lent from where they lie keep it alive.
@@ -119,7 +129,7 @@ class RowMemory {
   Places places_of(std::span<const std::int64_t> rows);
   void reserve(std::int64_t rows);
   void initialize(std::int64_t begin, std::int64_t end);
-  void initialize_slots(std::int64_t begin, std::int64_t end);
+  void initialize_slots(std::int64_t begin, std::int64_t end, std::uint32_t first = 0);
   RuleInputs count(const UpdateRule& rule, float learning_rate, bool continues);
 
   std::shared_ptr<const VariableSpec> spec_;

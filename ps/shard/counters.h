@@ -23,8 +23,8 @@ struct ShardCounters {
   // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
   // writer; their bytes; memory for rows copied aside for it, and the bound on that.
   Number save_blocks{0}, saved_blocks{0}, saved_bytes{0}, copied_bytes{0}, copied_bytes_max{0};
-  Number waiting{0};  // requests that wait, for rows or for room to copy them aside
-  Number restored_rows{0};
+  Number waiting{0};        // requests that wait, for rows or for room to copy them aside
+  Number restored_rows{0};  // by the last restore, so far
 
   // One writer needs no locked instruction.
   static void add(Number& number, std::uint64_t by) {

@@ -30,6 +30,7 @@ class RowCopies {
   std::byte* row(Slot slot) const { return at(slot) + sizeof(Head); }
   std::uint32_t place(Slot slot) const { return head(slot)->place; }
   Slot next(Slot slot) const { return head(slot)->next; }
+  void set_next(Slot slot, Slot next) { head(slot)->next = next; }
   // All slots go, and their memory back to the pool.
   void clear();
 

@@ -177,6 +177,10 @@ class Shard {
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
+  // A hashed table's records have to be put in order first, which is work for many turns of the
+  // loop: prepare_next() does some of it, next_frozen() all that is left.
+  bool next_prepared(std::uint64_t attempt) const;
+  void prepare_next(std::uint64_t attempt);
   // CopyPool::wants_chunks() and add(), of the cut; without it, 0 and nothing.
   std::size_t wants_copy_chunks(std::uint64_t attempt) const;
   void add_copy_chunk(std::uint64_t attempt, Arena chunk);
@@ -194,6 +198,10 @@ class Shard {
   void verify_restore(std::uint64_t number) const;
   void restore(const storage::TableRecord& record);
   void restore(const storage::StoredRows& rows, const std::string& variable);
+  // The same, into the part of the variable that begins at `part` alone.
+  void restore(const storage::StoredRows& rows, const std::string& variable, std::int64_t part);
+  // About so many bytes of rows of that part are going to come: its index makes room for them.
+  void expect(std::uint64_t bytes, const std::string& variable, std::int64_t part);
   RestoreReport end_restore(const AppliedSet& applied);
   // Another connection of the coordinator is in charge from now on. What an earlier one had begun
   // comes to nothing: its mark is dropped, and its restore goes no further.
@@ -271,6 +279,7 @@ class Shard {
   void note_taken(std::size_t bytes);
   void count_copies() { ShardCounters::set(counters_.copied_bytes, copies_.taken()); }
   void forget_restore();
+  void put_restored(Table& table, const storage::StoredRows& rows);
 
   const Clock& clock_;
   ShardOptions options_;

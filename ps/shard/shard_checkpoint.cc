@@ -80,6 +80,15 @@ void Shard::note_taken(std::size_t bytes) {
   if (!waits_.idle() && mark_->taken % look == 0) waits_.give_turns();
 }
 
+bool Shard::next_prepared(std::uint64_t attempt) const {
+  return !mark_.has_value() || mark_->attempt != attempt || mark_->table == mark_->tables.size() ||
+         mark_->tables[mark_->table]->frozen_prepared();
+}
+
+void Shard::prepare_next(std::uint64_t attempt) {
+  if (!next_prepared(attempt)) mark_->tables[mark_->table]->prepare_frozen();
+}
+
 std::size_t Shard::wants_copy_chunks(std::uint64_t attempt) const {
   return mark_.has_value() && mark_->attempt == attempt ? copies_.wants_chunks() : 0;
 }
@@ -132,7 +141,8 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       ++mark.table;
       continue;
     }
-    std::optional<storage::StoredRows> rows = table.take_frozen(mark.block++);
+    std::optional<storage::StoredRows> rows = table.take_frozen();
+    ++mark.block;
     note_taken(rows.has_value() ? rows->data.size() : 0);
     if (rows.has_value())
       return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
@@ -168,9 +178,10 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
       waits_.reset(*table);
       // Rows that the checkpoint does not hold have to be at their initial values, and not at those
       // of now.
-      table->reset();
+      table->begin_restore();
     }
   ShardCounters::set(counters_.open, 0);
+  ShardCounters::set(counters_.restored_rows, 0);
   return restore_.number;
 }
 
@@ -222,14 +233,35 @@ void Shard::restore(const storage::TableRecord& record) {
   }
 }
 
+void Shard::put_restored(Table& table, const storage::StoredRows& rows) {
+  if (restore_.chosen.count(&table) == 0) return;
+  const auto slots = restore_.other_slots.contains(table.spec().name) ? Table::Slots::kAsTheyAre
+                                                                      : Table::Slots::kTake;
+  restore_.rows += static_cast<std::uint64_t>(table.put(rows, slots));
+  ShardCounters::set(counters_.restored_rows, restore_.rows);  // how far it is, for `status`
+}
+
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
   CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
-  const auto slots =
-      restore_.other_slots.contains(variable) ? Table::Slots::kAsTheyAre : Table::Slots::kTake;
   for (auto at = named_.lower_bound({variable, 0});
        at != named_.end() && at->first.first == variable; ++at)
-    if (restore_.chosen.count(&*at->second) != 0)
-      restore_.rows += static_cast<std::uint64_t>(at->second->put(rows, slots));
+    put_restored(*at->second, rows);
+}
+
+void Shard::restore(const storage::StoredRows& rows, const std::string& variable,
+                    std::int64_t part) {
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  if (const auto at = named_.find({variable, part}); at != named_.end())
+    put_restored(*at->second, rows);
+}
+
+// The size of a row in the checkpoint is taken to be that of a row here.
+void Shard::expect(std::uint64_t bytes, const std::string& variable, std::int64_t part) {
+  const auto at = named_.find({variable, part});
+  if (at == named_.end() || restore_.chosen.count(at->second) == 0) return;
+  Table& table = *at->second;
+  const auto rows = bytes / std::max<std::size_t>(1, table.saved_row_bytes());
+  table.expect(table.held() + static_cast<std::int64_t>(rows));
 }
 
 RestoreReport Shard::end_restore(const AppliedSet& applied) {
@@ -239,6 +271,8 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
   else
     applied_.restore(applied);
   restore_.under_way = false;
+  // All tables, as an earlier restore of other ones may not have come to its end.
+  for (const auto& [name, table] : named_) table->end_restore();
   // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
   if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
   was_open_ = false;
@@ -249,7 +283,6 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
         (report.missing.empty() || report.missing.back() != name.first))
       report.missing.push_back(name.first);
   ShardCounters::set(counters_.incarnation, incarnation_.number);
-  ShardCounters::set(counters_.restored_rows, restore_.rows);
   count_tables();
   return report;
 }

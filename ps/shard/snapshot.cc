@@ -24,28 +24,24 @@ void Snapshot::cut_blocks() {
   block_shift_ = static_cast<int>(std::bit_width(std::bit_floor(rows)) - 1);
   // A block's bits are words of its own, so that they can be cleared by themselves.
   words_a_block_ = std::max<std::size_t>(1, (std::size_t{1} << block_shift_) / 64);
-  blocks_.clear();
+  marked_in_.clear();
   marks_.clear();
-  least_row_.clear();
+  lists_.clear();
+  greatest_row_ = seen_ = 0;
   copies_.emplace(pool_, row_bytes);
   grew();
 }
 
 // Rows that are made after the freeze lie at places that the checkpoint does not reach.
 void Snapshot::grew() {
-  const std::size_t before = blocks_.size();
   const std::int64_t last = (std::int64_t{1} << block_shift_) - 1;
-  blocks_.resize(static_cast<std::size_t>(block_of(memory_.held() + last)));
-  marks_.resize(blocks_.size() * words_a_block_);
+  marked_in_.resize(static_cast<std::size_t>(block_of(memory_.held() + last)));
+  marks_.resize(marked_in_.size() * words_a_block_);
+  lists_.resize(marks_.size(), RowCopies::kNone);
   if (!memory_.hashed()) return;
-  least_row_.resize(blocks_.size(), INT64_MAX);
-  // The last of the blocks that were there may have got more rows.
   const auto rows = memory_.rows_held();
-  for (std::size_t place = (before > 0 ? before - 1 : 0) << block_shift_; place < rows.size();
-       ++place) {
-    std::int64_t& least = least_row_[place >> block_shift_];
-    least = std::min(least, rows[place]);
-  }
+  for (; seen_ < memory_.held(); ++seen_)
+    greatest_row_ = std::max(greatest_row_, rows[static_cast<std::size_t>(seen_)]);
 }
 
 void Snapshot::touch(const Places& places) {
@@ -60,54 +56,44 @@ void Snapshot::touch_all() {
   if (!memory_.hashed()) touched_.add(RowRange{0, memory_.rows()});
 }
 
-void Snapshot::clear_marks(Block& block, std::int64_t number) {
-  block.marked_in = epoch_;
-  block.copies = RowCopies::kNone;
-  std::fill_n(marks_.begin() + number * static_cast<std::int64_t>(words_a_block_), words_a_block_,
+void Snapshot::clear_marks(std::int64_t block) {
+  marked_in_[static_cast<std::size_t>(block)] = epoch_;
+  const std::size_t begin = static_cast<std::size_t>(block) * words_a_block_;
+  std::fill_n(marks_.begin() + static_cast<std::ptrdiff_t>(begin), words_a_block_,
               std::uint64_t{0});
+  std::fill_n(lists_.begin() + static_cast<std::ptrdiff_t>(begin), words_a_block_,
+              RowCopies::kNone);
 }
 
 // A row that was never touched is marked all the same: it is about to be, and would look then as if
 // the checkpoint held it.
-void Snapshot::copy_aside(Block& block, std::int64_t place) {
-  std::uint64_t& word = marks_[word_of(place)];
-  const std::int64_t within = place - (block_of(place) << block_shift_);
-  if ((word & bit_of(within)) != 0) return;
+void Snapshot::copy_aside(std::int64_t place) {
+  if (!marked(block_of(place))) clear_marks(block_of(place));
+  const std::size_t at = word_of(place);
+  if ((marks_[at] & bit_of(place)) != 0) return;
   if (ever_touched(place)) {
-    block.copies = copies_->add(static_cast<std::uint32_t>(within), block.copies);
-    memory_.save(std::span(&place, 1), copies_->row(block.copies));
+    lists_[at] = copies_->add(static_cast<std::uint32_t>(place & 63), lists_[at]);
+    memory_.save(std::span(&place, 1), copies_->row(lists_[at]));
   }
-  word |= bit_of(within);
+  marks_[at] |= bit_of(place);
 }
 
 void Snapshot::copy_rows_at(std::span<const std::int64_t> places) {
-  for (const std::int64_t place : places) {
-    if (place >= frozen_held_) continue;
-    Block& of = block(block_of(place));
-    if (of.closed_in == epoch_) continue;
-    if (of.marked_in != epoch_) clear_marks(of, block_of(place));
-    copy_aside(of, place);
-  }
+  for (const std::int64_t place : places)
+    if (to_take(place)) copy_aside(place);
 }
 
 void Snapshot::before_write_all() {
   if (!copies_on_write_) return;
-  for (std::int64_t number = 0; number < frozen_blocks_; ++number)
-    if (block(number).closed_in != epoch_) copy_all_of(number);
+  for (std::int64_t block = first_block_to_take(); block < frozen_blocks_; ++block)
+    copy_all_of(block);
+  copies_on_write_ = false;
 }
 
-void Snapshot::copy_all_of(std::int64_t number) {
-  Block& of = block(number);
-  if (of.marked_in != epoch_) clear_marks(of, number);
-  const std::int64_t end = std::min(frozen_held_, (number + 1) << block_shift_);
-  for (std::int64_t place = number << block_shift_; place < end; ++place) copy_aside(of, place);
-  close(of);
-}
-
-void Snapshot::close(Block& block) {
-  if (block.closed_in == epoch_) return;
-  block.closed_in = epoch_;
-  copies_on_write_ = --open_blocks_ > 0;
+void Snapshot::copy_all_of(std::int64_t block) {
+  const std::int64_t end = std::min(frozen_held_, (block + 1) << block_shift_);
+  for (std::int64_t place = block << block_shift_; place < end; ++place)
+    if (to_take(place)) copy_aside(place);
 }
 
 // The writer's blocks are cut for the old layout, and could not be read from the new one. They are
@@ -115,27 +101,21 @@ void Snapshot::close(Block& block) {
 // table is laid anew when an optimizer first claims it, so that few rows were ever touched.
 void Snapshot::before_new_layout() {
   if (!frozen_ || all_aside_) return;
-  for (std::int64_t nth = 0; nth < frozen_blocks_; ++nth) {
-    const std::int64_t number =
-        memory_.hashed() ? frozen_order_[static_cast<std::size_t>(nth)] : nth;
-    if (block(number).taken_in == epoch_) continue;
-    std::optional<storage::StoredRows> rows = take(nth);
+  const std::int64_t taken = taken_;
+  for (std::int64_t nth = taken; nth < frozen_blocks_; ++nth) {
+    std::optional<storage::StoredRows> rows = take();
     if (!rows.has_value()) continue;
     aside_bytes_ += rows->data.size();
     aside_.emplace(nth, std::move(*rows));
   }
+  taken_ = taken;
   all_aside_ = true;
 }
 
 // ---- how much a write would copy ----
 
 bool Snapshot::would_copy(std::int64_t place) const {
-  if (place >= frozen_held_) return false;
-  const Block& of = block(block_of(place));
-  if (of.closed_in == epoch_) return false;
-  const bool marked = of.marked_in == epoch_ &&
-                      (marks_[word_of(place)] & bit_of(place - (block_of(place) << block_shift_)));
-  return !marked && ever_touched(place);
+  return to_take(place) && !written(place) && ever_touched(place);
 }
 
 std::size_t Snapshot::rows_to_copy(const Places& places) const {
@@ -154,15 +134,14 @@ std::size_t Snapshot::rows_to_copy(const Places& places) const {
 std::size_t Snapshot::rows_to_copy_of_all() const {
   if (!copies_on_write_) return 0;
   std::size_t rows = 0;
-  for (std::int64_t number = 0; number < frozen_blocks_; ++number)
-    if (block(number).closed_in != epoch_) rows += would_copy_all_of(number);
+  for (std::int64_t block = first_block_to_take(); block < frozen_blocks_; ++block)
+    rows += would_copy_all_of(block);
   return rows;
 }
 
-std::size_t Snapshot::would_copy_all_of(std::int64_t number) const {
-  const std::int64_t begin = number << block_shift_;
+std::size_t Snapshot::would_copy_all_of(std::int64_t block) const {
+  const std::int64_t begin = block << block_shift_;
   const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
-  const bool marked = block(number).marked_in == epoch_;
   std::size_t rows = 0;
   if (memory_.hashed() || block_shift_ < 6 || (end & 63) != 0) {
     for (std::int64_t place = begin; place < end; ++place) rows += would_copy(place) ? 1 : 0;
@@ -170,7 +149,7 @@ std::size_t Snapshot::would_copy_all_of(std::int64_t number) const {
   }
   // Both are a bit a row here, and words of the one are words of the other.
   for (std::int64_t place = begin; place < end; place += 64) {
-    const std::uint64_t marks = marked ? marks_[word_of(place)] : 0;
+    const std::uint64_t marks = marked(block) ? marks_[word_of(place)] : 0;
     rows += static_cast<std::size_t>(std::popcount(touched_.word_of(place) & ~marks));
   }
   return rows;
@@ -181,30 +160,24 @@ std::size_t Snapshot::would_copy_all_of(std::int64_t number) const {
 void Snapshot::freeze() {
   thaw();
   touched_.settle();
-  // The number stands in each block that was marked or taken: to freeze a table is to raise it, in
-  // constant time, instead of clearing a flag in every block.
+  // The number stands in each block that was marked: to freeze a table is to raise it, in constant
+  // time, instead of clearing a flag in every block.
   ++epoch_;
   frozen_ = true;
-  frozen_blocks_ = open_blocks_ = static_cast<std::int64_t>(blocks_.size());
-  copies_on_write_ = open_blocks_ > 0;
+  frozen_blocks_ = static_cast<std::int64_t>(marked_in_.size());
+  copies_on_write_ = frozen_blocks_ > 0;
   frozen_held_ = memory_.held();
-  // The rows of a hashed table lie in the order in which they were made. The checkpoint's keys have
-  // to ascend, so the blocks are handed out in the order of their least row.
-  if (memory_.hashed()) {
-    frozen_order_.resize(blocks_.size());
-    std::iota(frozen_order_.begin(), frozen_order_.end(), std::int64_t{0});
-    std::sort(frozen_order_.begin(), frozen_order_.end(), [this](std::int64_t a, std::int64_t b) {
-      return least_row_[static_cast<std::size_t>(a)] < least_row_[static_cast<std::size_t>(b)];
-    });
-  }
+  taken_ = next_row_ = 0;
+  if (memory_.hashed()) order_.begin(frozen_held_, greatest_row_);
   const VariableSpec& spec = memory_.spec();
-  record_ = {spec.name, spec.dtype,      spec.shape,        memory_.rule(),
-             {},        memory_.range(), memory_.updates(), memory_.hashed()};
+  record_ = {spec.name, spec.dtype,      spec.shape,       memory_.rule(),
+             {},        memory_.range(), memory_.updates()};
   for (const SlotSpec& slot : rule_slots(memory_.rule())) record_.slots.emplace_back(slot.name);
 }
 
 void Snapshot::thaw() {
   frozen_ = all_aside_ = copies_on_write_ = false;
+  order_.clear();
   copies_->clear();
   aside_.clear();
   aside_bytes_ = 0;
@@ -215,65 +188,76 @@ const storage::TableRecord& Snapshot::record() const {
   return record_;
 }
 
-std::optional<storage::StoredRows> Snapshot::take(std::int64_t nth) {
-  CAIRN_CHECK(frozen_ && nth < frozen_blocks_, "block ", nth, " of '", memory_.spec().name, "'");
+void Snapshot::prepare() {
+  constexpr std::int64_t kSlice = 1 << 19;
+  if (memory_.hashed()) order_.prepare(memory_.rows_held(), kSlice);
+}
+
+std::optional<storage::StoredRows> Snapshot::take() {
+  CAIRN_CHECK(frozen_ && taken_ < frozen_blocks_, "block ", taken_, " of '", memory_.spec().name,
+              "'");
   if (all_aside_) {
-    auto made = aside_.extract(nth);
+    auto made = aside_.extract(taken_++);
     if (made.empty()) return std::nullopt;
     aside_bytes_ -= made.mapped().data.size();
     return std::move(made.mapped());
   }
-  const std::int64_t number = memory_.hashed() ? frozen_order_[static_cast<std::size_t>(nth)] : nth;
-  Block& of = block(number);
-  if (of.taken_in == epoch_) return std::nullopt;
-  storage::StoredRows rows = stored_rows(number);
-  of.taken_in = epoch_;
-  close(of);
-  let_copies_go(of);
-  if (rows.offsets.empty()) return std::nullopt;
+  choose_places();
+  std::optional<storage::StoredRows> rows;
+  if (!places_.empty()) rows = stored_rows();
+  ++taken_;
+  if (!memory_.hashed())
+    next_row_ = taken_ << block_shift_;
+  else if (!places_.empty())
+    next_row_ = memory_.row_at(places_.back()) + 1;
+  if (taken_ == frozen_blocks_) copies_on_write_ = false;
   return rows;
 }
 
-void Snapshot::let_copies_go(Block& block) {
-  if (block.marked_in != epoch_) return;
-  for (RowCopies::Slot slot = block.copies; slot != RowCopies::kNone;) {
-    const RowCopies::Slot next = copies_->next(slot);
-    copies_->remove(slot);
-    slot = next;
+// The places of the next block's rows that are the checkpoint's, in the order of their rows: a row
+// that was written since has a copy, or was untouched before; the others are as they were.
+void Snapshot::choose_places() {
+  const std::int64_t begin = taken_ << block_shift_;
+  const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
+  places_.clear();
+  if (memory_.hashed()) {
+    const auto places = order_.sorted(memory_.rows_held(), begin, end);
+    places_.assign(places.begin(), places.end());
+    return;
   }
-  block.copies = RowCopies::kNone;
+  for (std::int64_t place = begin; place < end; ++place)
+    if (written(place) ? has_copy(place) : ever_touched(place)) places_.push_back(place);
 }
 
-// The rows of the block as they were, in the order of their numbers: a row that was written since
-// has a copy, or is none of the checkpoint's; the others are as they were.
-storage::StoredRows Snapshot::stored_rows(std::int64_t number) {
-  const Block& of = block(number);
-  const bool marked = of.marked_in == epoch_;
-  const std::int64_t begin = number << block_shift_;
-  const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
-  copy_of_.assign(static_cast<std::size_t>(end - begin), nullptr);
-  if (marked)
-    for (RowCopies::Slot slot = of.copies; slot != RowCopies::kNone; slot = copies_->next(slot))
-      copy_of_[copies_->place(slot)] = copies_->row(slot);
-  const auto copy_at = [&](std::int64_t place) {
-    return copy_of_[static_cast<std::size_t>(place - begin)];
-  };
-  const auto written = [&](std::int64_t place) {
-    return marked && (marks_[word_of(place)] & bit_of(place - begin)) != 0;
-  };
-  places_.clear();
-  for (std::int64_t place = begin; place < end; ++place)
-    if (written(place) ? copy_at(place) != nullptr : ever_touched(place)) places_.push_back(place);
-  if (memory_.hashed())
-    std::sort(places_.begin(), places_.end(), [this](std::int64_t a, std::int64_t b) {
-      return memory_.row_at(a) < memory_.row_at(b);
-    });
+bool Snapshot::has_copy(std::int64_t place) const {
+  RowCopies::Slot slot = lists_[word_of(place)];
+  while (slot != RowCopies::kNone && copies_->place(slot) != (place & 63))
+    slot = copies_->next(slot);
+  return slot != RowCopies::kNone;
+}
+
+RowCopies::Slot Snapshot::unlink_copy(std::int64_t place) {
+  if (!written(place)) return RowCopies::kNone;
+  RowCopies::Slot& first = lists_[word_of(place)];
+  RowCopies::Slot before = RowCopies::kNone, slot = first;
+  while (copies_->place(slot) != (place & 63)) {
+    before = slot;
+    slot = copies_->next(slot);
+  }
+  if (before == RowCopies::kNone)
+    first = copies_->next(slot);
+  else
+    copies_->set_next(before, copies_->next(slot));
+  return slot;
+}
+
+// Rows `places_` as they were, whose copies go.
+storage::StoredRows Snapshot::stored_rows() {
   const RowLayout& layout = memory_.layout();
   storage::StoredRows out{.dtype = memory_.spec().dtype,
                           .rule = memory_.rule().kind,
                           .slots = layout.slots,
                           .dim = layout.dim};
-  if (places_.empty()) return out;
   const std::int64_t first = memory_.row_at(places_.front());
   out.first_row = memory_.range().begin + first;
   out.offsets.reserve(places_.size());
@@ -281,18 +265,20 @@ storage::StoredRows Snapshot::stored_rows(std::int64_t number) {
     out.offsets.push_back(static_cast<std::uint64_t>(memory_.row_at(place) - first));
   const std::size_t row_bytes = layout.saved_row_bytes();
   out.data.resize(places_.size() * row_bytes);
-  for (std::size_t i = 0; i < places_.size();) {
-    std::byte* const to = out.data.data() + i * row_bytes;
-    if (const std::byte* copy = copy_at(places_[i])) {
-      std::copy_n(copy, row_bytes, to);
-      ++i;
-      continue;
-    }
-    std::size_t next = i + 1;
-    while (next < places_.size() && copy_at(places_[next]) == nullptr) ++next;
-    memory_.save(std::span(places_).subspan(i, next - i), to);
-    i = next;
+  std::size_t unsaved = 0;  // as they lie, up to the one that is looked at
+  const auto save_up_to = [&](std::size_t end) {
+    memory_.save(std::span(places_).subspan(unsaved, end - unsaved),
+                 out.data.data() + unsaved * row_bytes);
+    unsaved = end + 1;
+  };
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const RowCopies::Slot copy = unlink_copy(places_[i]);
+    if (copy == RowCopies::kNone) continue;
+    save_up_to(i);
+    std::copy_n(copies_->row(copy), row_bytes, out.data.data() + i * row_bytes);
+    copies_->remove(copy);
   }
+  save_up_to(places_.size());
   return out;
 }
 

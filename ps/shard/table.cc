@@ -45,19 +45,30 @@ void Table::before_write_all() {
   snapshot_.before_write_all();
 }
 
-// Where the rows lie. Those that are not here yet are created, with their initial values: also some
-// of them, if there is no memory for all.
-Places Table::made(std::span<const std::int64_t> rows) {
-  const Places found = memory_.find(rows);
-  if (found.absent.empty()) return found;
+// The snapshot learns of the rows that `make` made, also of some of them, if there is no memory for
+// all.
+template <typename Make>
+Places Table::grown_by(Make make) {
   try {
-    const Places made = memory_.make(found);
+    const Places made = make();
     snapshot_.grew();
     return made;
   } catch (const Error&) {
     snapshot_.grew();
     throw;
   }
+}
+
+// Where the rows lie. Those that are not here yet are created, with their initial values.
+Places Table::made(std::span<const std::int64_t> rows) {
+  const Places found = memory_.find(rows);
+  if (found.absent.empty()) return found;
+  return grown_by([&] { return memory_.make(found); });
+}
+
+Places Table::made_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots) {
+  if (!hashed()) return memory_.find(rows);
+  return grown_by([&] { return memory_.places_to_restore(rows, slots); });
 }
 
 void Table::update(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> rows,
@@ -85,7 +96,9 @@ void Table::update_all(const UpdateRule& rule, float learning_rate, const std::b
   memory_.update_all(rule, learning_rate, values);
 }
 
-void Table::reset() {
+// A row that the checkpoint holds is not given its initial value first: the rows to be reset are
+// known only at the end.
+void Table::begin_restore() {
   memory_.set_updates(0);
   if (hashed()) {
     if (held() == 0) return;
@@ -96,8 +109,26 @@ void Table::reset() {
   }
   if (snapshot_.untouched()) return;
   before_write_all();
-  snapshot_.forget_touched();
-  memory_.reset();
+  TouchedRows& touched = snapshot_.touched_rows();
+  touched.settle();
+  if (!stale_.has_value()) stale_.emplace(rows());
+  touched.for_each_range([this](RowRange range) { stale_->add(range); });
+  touched.clear();
+}
+
+void Table::end_restore() {
+  if (!stale_.has_value()) return;
+  TouchedRows& touched = snapshot_.touched_rows();
+  touched.settle();
+  stale_->for_each_range([&](RowRange range) {
+    for (std::int64_t row = range.begin; row < range.end;) {
+      std::int64_t end = row;
+      while (end < range.end && !touched.has(end)) ++end;
+      memory_.reset({row, end});
+      row = end + 1;
+    }
+  });
+  stale_.reset();
 }
 
 std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
@@ -108,20 +139,29 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
                             " of ", dtype_name(spec().dtype)));
   const bool same = take == Slots::kTake && stored.rule == rule().kind;
   const std::uint32_t slots = same ? std::min(stored.slots, layout.slots) : 0;
-  std::vector<std::int64_t> here;
-  std::vector<const std::byte*> from;
-  for (std::size_t i = 0; i < stored.offsets.size(); ++i) {
-    const std::int64_t row =
-        stored.first_row + static_cast<std::int64_t>(stored.offsets[i]) - range().begin;
-    if (row < 0 || row >= rows()) continue;
-    here.push_back(row);
-    from.push_back(stored.data.data() + i * stored.row_bytes());
-  }
-  const Places places = made(here);
+  // Offsets ascend, so that the rows of this part lie together in the block.
+  const std::int64_t first = stored.first_row - range().begin;  // local; may be below 0
+  const auto at = [&](std::int64_t row) {
+    return std::lower_bound(stored.offsets.begin(), stored.offsets.end(), row - first,
+                            [](std::uint64_t offset, std::int64_t wanted) {
+                              return static_cast<std::int64_t>(offset) < wanted;
+                            });
+  };
+  const auto begin = at(0), end = at(rows());
+  std::vector<std::int64_t> here(static_cast<std::size_t>(end - begin));
+  std::transform(begin, end, here.begin(), [first](std::uint64_t offset) {
+    return first + static_cast<std::int64_t>(offset);
+  });
+  if (here.empty()) return 0;
+  // Slots that do not come with the rows must be initial ones, and not those of before.
+  if (slots < layout.slots) end_restore();
+  const Places places = made_to_restore(here, slots);
   before_write(places.at);
   snapshot_.touch(places);
-  for (std::size_t i = 0; i < places.at.size(); ++i) memory_.restore(places.at[i], from[i], slots);
-  return static_cast<std::int64_t>(places.at.size());
+  const std::size_t row_bytes = stored.row_bytes();
+  const auto skipped = static_cast<std::size_t>(begin - stored.offsets.begin());
+  memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);
+  return static_cast<std::int64_t>(here.size());
 }
 
 }  // namespace cairn::ps

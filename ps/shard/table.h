@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/rows/row_memory.h"
@@ -79,7 +80,9 @@ class Table {
   void thaw() { snapshot_.thaw(); }
   storage::TableRecord frozen_record() const { return snapshot_.record(); }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
-  std::optional<storage::StoredRows> take_frozen(std::int64_t nth) { return snapshot_.take(nth); }
+  std::optional<storage::StoredRows> take_frozen() { return snapshot_.take(); }
+  bool frozen_prepared() const { return snapshot_.prepared(); }
+  void prepare_frozen() { snapshot_.prepare(); }
   bool copies_on_write() const { return snapshot_.copies_on_write(); }
   // How many rows an update of these, or of all, would copy aside; and what the pool would hand out
   // for copies of so many, in bytes.
@@ -89,23 +92,33 @@ class Table {
   std::size_t rows_to_copy_of_all() const { return snapshot_.rows_to_copy_of_all(); }
   std::size_t room_for_copies(std::size_t rows) const { return snapshot_.room_for(rows); }
 
-  // Everything back to initial values, nothing touched.
-  void reset();
+  // Everything goes back to initial values, and nothing is touched. Rows of a dense table that were
+  // touched keep their values until end_restore(), which resets those that were not put meanwhile:
+  // the table must not be read before that. It may begin again instead.
+  void begin_restore();
+  void end_restore();
   // Whether rows come with their slots, or leave those that are there.
   enum class Slots { kTake, kAsTheyAre };
+  // Roughly so many rows in all are about to be put.
+  // Errors  ResourceExhausted: not enough memory.
+  void expect(std::int64_t rows) { memory_.expect(rows); }
   // Sets those of `stored`'s rows that lie in this part; its slots too where they are to be taken
   // and of this table's kind of rule. Returns how many rows were set.
-  // Errors  DataLoss: rows of another width.
+  // Errors  DataLoss: rows of another width. ResourceExhausted: not enough memory.
   std::int64_t put(const storage::StoredRows& stored, Slots take = Slots::kTake);
 
  private:
   Places made(std::span<const std::int64_t> rows);
+  Places made_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots);
+  template <typename Make>
+  Places grown_by(Make make);
   void before_write(std::span<const std::int64_t> places);
   void before_write_all();
 
   RowMemory memory_;
   Snapshot snapshot_;
   Lending lending_;
+  std::optional<TouchedRows> stale_;  // touched before the restore that is under way
   std::uint64_t written_ = 1;
 };
 

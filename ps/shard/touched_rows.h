@@ -1,6 +1,7 @@
 // Which rows of a part were ever updated: a checkpoint holds these alone, for the others are a
 // function of the seed.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +34,9 @@ class TouchedRows {
   }
   bool none() const;
   void clear();
+  // The rows that were added, as ranges in order. Needs settle().
+  template <typename Take>
+  void for_each_range(Take take) const;
 
  private:
   void set(std::span<const std::int64_t> rows);
@@ -40,5 +44,26 @@ class TouchedRows {
   std::vector<std::int64_t> noted_;
   std::size_t noted_max_ = 0;
 };
+
+template <typename Take>
+void TouchedRows::for_each_range(Take take) const {
+  const auto rows = static_cast<std::int64_t>(words_.size() * 64);
+  // The first row at or after `row` that is in the set, or is not; words without one are skipped.
+  const auto find = [&](std::int64_t row, bool wanted) {
+    const std::uint64_t flip = wanted ? 0 : ~std::uint64_t{0};
+    for (auto word = static_cast<std::size_t>(row) >> 6; word < words_.size(); ++word) {
+      std::uint64_t bits = words_[word] ^ flip;
+      if (word == static_cast<std::size_t>(row) >> 6) bits &= ~std::uint64_t{0} << (row & 63);
+      if (bits != 0) return static_cast<std::int64_t>(word * 64) + std::countr_zero(bits);
+    }
+    return rows;
+  };
+  for (std::int64_t row = 0; row < rows;) {
+    const std::int64_t begin = find(row, true);
+    if (begin == rows) return;
+    row = find(begin, false);
+    take(RowRange{begin, row});
+  }
+}
 
 }  // namespace cairn::ps

@@ -114,4 +114,16 @@ std::vector<WaitingTasks> TasksOfThread::collect() {
 
 std::vector<WaitingTasks> tasks_of_this_thread() { return TasksOfThread::collect(); }
 
+Task<void> all_ended(std::vector<kj::Promise<void>> all) {
+  std::exception_ptr error;
+  for (kj::Promise<void>& one : all) {
+    try {
+      co_await kj::mv(one);
+    } catch (...) {
+      if (error == nullptr) error = std::current_exception();
+    }
+  }
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
 }  // namespace cairn::rpc

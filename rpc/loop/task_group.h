@@ -43,6 +43,10 @@ class TaskGroup final : private kj::TaskSet::ErrorHandler {
   kj::Own<kj::TaskSet> tasks_;  // last: its tasks leave the list above
 };
 
+// Resolves when all have ended, with the error of the first of them that failed: until then what
+// they use must stay.
+Task<void> all_ended(std::vector<kj::Promise<void>> all);
+
 // Tasks of one name that have not ended.
 struct WaitingTasks {
   std::string what;

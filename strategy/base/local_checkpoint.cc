@@ -112,8 +112,8 @@ std::uint64_t write_variable(storage::DatabaseWriter& writer, const LocalStore& 
   const storage::VariableInfo info = info_of(spec, store.rule(id));
   const std::string key =
       storage::encode(storage::RecordKey{spec.name, storage::RecordKind::kTable, 0});
-  const storage::TableRecord table{spec.name,  spec.dtype,       spec.shape,        info.rule,
-                                   info.slots, {0, spec.rows()}, store.updates(id), spec.hashed};
+  const storage::TableRecord table{spec.name,  spec.dtype,       spec.shape,       info.rule,
+                                   info.slots, {0, spec.rows()}, store.updates(id)};
   writer.put(key, storage::encode(key, table));
   RowsOf rows(store, id);
   while (rows.more()) {

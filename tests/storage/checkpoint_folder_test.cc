@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/disk/memory_disk.h"
 #include "storage/folder_lock.h"
-#include "storage/range_read.h"
 #include "tests/storage/fixture.h"
 
 namespace cairn::storage {
@@ -79,70 +78,6 @@ TEST(RowStore, AMissingDatabaseIsNotFoundByName) {
   EXPECT_THROW(make_memory_row_store(disk)->open("nowhere"), NotFoundError);
   const TempFolder folder;
   EXPECT_THROW(make_rocks_row_store()->open(folder.path() + "/nowhere"), NotFoundError);
-}
-
-TEST(RangeRead, AnyRangeOfAnyCutFindsItsRows) {
-  MemoryDisk disk;
-  const auto store = make_memory_row_store(disk);
-  write_database(*store, "db");
-  const auto reader = store->open("db");
-  for (const RowRange range :
-       {RowRange{0, 1000}, {0, 1}, {99, 101}, {250, 250}, {333, 667}, {999, 1000}}) {
-    RangeRead read(*reader, "b", range);
-    EXPECT_THAT(read.tables(), ElementsAre(some_table("b", {0, 1000})));
-    std::vector<StoredRows> blocks;
-    while (read.read(blocks, 1000)) {
-    }
-    std::int64_t found = 0, expected = 0;
-    for (const StoredRows& block : blocks)
-      for (const std::uint64_t offset : block.offsets) {
-        const std::int64_t row = block.first_row + static_cast<std::int64_t>(offset);
-        found += row >= range.begin && row < range.end;
-      }
-    for (std::int64_t row = range.begin; row < range.end; ++row) expected += row % 100 % 3 == 0;
-    EXPECT_EQ(found, expected) << range.begin << " to " << range.end;
-  }
-  EXPECT_THAT(RangeRead(*reader, "c", {0, 10}).tables(), IsEmpty());
-}
-
-// Blocks of a hashed variable overlap: each of these three reaches over the next ones.
-TEST(RangeRead, FindsEveryRowOfAHashedVariable) {
-  const TempFolder folder;
-  const auto store = make_rocks_row_store();
-  const auto writer = store->create(folder.path() + "/db");
-  TableRecord table = some_table("h", {0, 1000});
-  table.hashed = true;
-  const std::string key = encode(RecordKey{"h", RecordKind::kTable, 0});
-  writer->put(key, encode(key, table));
-  for (const std::int64_t first : {3, 5, 400}) {
-    const std::string rows = encode(RecordKey{"h", RecordKind::kRows, first});
-    writer->put(rows, encode(rows, some_rows(first, {0, 500})));
-  }
-  writer->finish();
-  const auto reader = store->open(folder.path() + "/db");
-  const auto rows_in = [&](RowRange range) {
-    RangeRead read(*reader, "h", range);
-    EXPECT_EQ(read.tables().size(), 1u);
-    std::vector<StoredRows> blocks;
-    while (read.read(blocks, 1)) {
-    }
-    std::vector<std::int64_t> found;
-    for (const StoredRows& block : blocks)
-      for (const std::uint64_t offset : block.offsets)
-        if (const auto row = block.first_row + static_cast<std::int64_t>(offset);
-            row >= range.begin && row < range.end)
-          found.push_back(row);
-    return found;
-  };
-  EXPECT_THAT(rows_in({0, 1000}), ElementsAre(3, 503, 5, 505, 400, 900));
-  EXPECT_THAT(rows_in({450, 504}), ElementsAre(503));
-  EXPECT_THAT(rows_in({505, 901}), ElementsAre(505, 900));
-  EXPECT_THAT(rows_in({1000, 2000}), IsEmpty());
-}
-
-TEST(RangeRead, ADatabaseOutsideTheFolderIsRefused) {
-  for (const char* name : {"", ".", "..", "../other", "/etc"})
-    EXPECT_THROW(verify_database_name(name), InvalidArgumentError);
 }
 
 TEST(CheckpointFolder, ListsWhatHasAManifestNewestLast) {

@@ -51,7 +51,7 @@ TEST(RowBlock, ATableRecordComesBackEqual) {
 
 TEST(RowBlock, ATableRecordSaysThatItIsHashed) {
   TableRecord record = some_table("table", {10, 20});
-  record.hashed = true;
+  record.blocks_overlap = true;
   const std::string key = encode(RecordKey{"table", RecordKind::kTable, 10});
   EXPECT_EQ(decode_table(key, encode(key, record)), record);
 }

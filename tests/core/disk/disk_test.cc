@@ -42,6 +42,18 @@ TEST_P(Disks, AWrittenFileReadsBackAndIsReplacedWhole) {
   EXPECT_EQ(disk().list(root_), std::vector<std::string>{"a"});  // nothing temporary stays
 }
 
+TEST_P(Disks, AFileInPiecesIsTheFile) {
+  for (const std::size_t size : {0u, 1u, 1u << 20, (9u << 20) + 7}) {
+    std::string bytes(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+    disk().write_atomically(root_ + "/a", bytes);
+    std::string pieces;
+    disk().read_in_pieces(root_ + "/a", [&](std::string_view piece) { pieces += piece; });
+    EXPECT_TRUE(pieces == bytes) << size << " bytes";
+  }
+  EXPECT_THROW(disk().read_in_pieces(root_ + "/b", [](std::string_view) {}), NotFoundError);
+}
+
 TEST_P(Disks, FoldersAreMadeWithParentsListedSortedAndRemovedWhole) {
   disk().make_folder(root_ + "/x/y");
   disk().make_folder(root_ + "/x/y");

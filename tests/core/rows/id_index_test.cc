@@ -38,6 +38,23 @@ TEST(IdIndex, NumbersIdsInTheOrderInWhichTheyCome) {
   EXPECT_THAT(found(index, {5}), ElementsAre(IdIndex::kAbsent));
 }
 
+TEST(IdIndex, RoomMadeAtAnyTimeChangesNoAnswerAndIsTheLastGrowth) {
+  for (const std::int64_t there : {0, 1, 1000, 5000}) {
+    IdIndex index;
+    Ids ids(20'000);
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i) * 7919;
+    made(index, Ids(ids.begin(), ids.begin() + there));
+    index.reserve(20'000);
+    const std::size_t bytes = index.bytes();
+    const Ids places = made(index, ids);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ASSERT_EQ(places[i], static_cast<std::int64_t>(i)) << there << " ids were there";
+    EXPECT_EQ(index.bytes() - bytes,
+              (ids.size() - static_cast<std::size_t>(there)) * sizeof(std::int64_t));
+    EXPECT_EQ(found(index, ids), places);
+  }
+}
+
 // Through many growths, in batches of every size, with ids that are dense, far apart and random.
 TEST(IdIndex, AnswersAsAMapDoes) {
   for (const std::int64_t stride : {std::int64_t{1}, std::int64_t{1} << 40, std::int64_t{0}}) {

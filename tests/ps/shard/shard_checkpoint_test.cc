@@ -305,5 +305,40 @@ TEST(ShardRestore, SlotsWaitForTheOptimizerThatClaimsThem) {
   EXPECT_EQ(late.pull_whole(0), saved.pull_whole(0));
 }
 
+TEST(ShardRestore, ResetsTouchedRowsThatTheCheckpointLacks) {
+  const auto tables = {whole_table(0, variable("w", {200, 2}, Initializer::uniform(-1, 1)), sgd())};
+  ShardHarness saved(tables), shard(tables);
+  const Floats initial = saved.pull_whole(0);
+  saved.push(saved.step(1), 0, {0, 65}, {1, 2, 3, 4});
+  saved.shard.mark(1);
+  const auto records = saved.frozen(1);
+  Ids others;
+  for (std::int64_t row = 60; row < 130; ++row) others.push_back(row);
+  shard.push(shard.step(1), 0, others, Floats(others.size() * 2, 9));
+
+  shard.shard.begin_restore();  // given up
+  restore(shard.shard, records);
+
+  EXPECT_EQ(shard.pull_whole(0), saved.pull_whole(0));
+  EXPECT_NE(shard.pull_whole(0), initial);
+  shard.shard.mark(2);
+  EXPECT_EQ(shard.frozen(2), records);
+}
+
+TEST(ShardRestore, SlotsThatTheCheckpointLacksAreInitialOverOldOnesToo) {
+  const auto w = variable("w", {4, 2});
+  ShardHarness saved({whole_table(0, w, sgd())});
+  saved.push_whole(saved.step(1), 0, Floats(8, 1));
+  saved.shard.mark(1);
+  const auto records = saved.frozen(1);
+  ShardHarness fresh({whole_table(0, w, adagrad())}), used({whole_table(0, w, adagrad())});
+  used.push_whole(used.step(1), 0, Floats(8, 3), adagrad());
+  for (ShardHarness* shard : {&fresh, &used}) {
+    restore(shard->shard, records);
+    shard->push_whole(shard->step(2), 0, Floats(8, 1), adagrad());
+  }
+  EXPECT_EQ(used.pull_whole(0), fresh.pull_whole(0));
+}
+
 }  // namespace
 }  // namespace cairn::ps

@@ -81,11 +81,14 @@ class RandomTable {
   void take_some(std::uint64_t count) {
     if (!snapshot_.frozen()) return;
     for (; count > 0 && next_ < snapshot_.blocks(); --count) {
-      const auto block = snapshot_.take(next_++);
+      if (random_.below(4) == 0) snapshot_.prepare();
+      ++next_;
+      const auto block = snapshot_.take();
       if (!block.has_value()) continue;
       const auto* bytes = block->data.data();
       for (const std::uint64_t offset : block->offsets) {
         const auto row = block->first_row + static_cast<std::int64_t>(offset);
+        EXPECT_TRUE(taken_.empty() || taken_.rbegin()->first < row) << "rows ascend";
         EXPECT_TRUE(taken_.emplace(row, std::vector(bytes, bytes + block->row_bytes())).second);
         bytes += block->row_bytes();
       }

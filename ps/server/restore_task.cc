@@ -1,0 +1,171 @@
+// Restoring one shard: see checkpoint_tasks.h.
+#include <optional>
+
+#include "core/base/log.h"
+#include "ps/server/checkpoint_tasks.h"
+#include "ps/server/shard_service.h"
+#include "rpc/loop/on_offload.h"
+#include "storage/range_read.h"
+
+namespace cairn::ps {
+namespace {
+
+// So much is read and verified on the disk's thread while the shard's thread puts as much into the
+// tables.
+constexpr std::size_t kRestoredBatchBytes = std::size_t{2} << 20;
+
+// Variables by name, and the rows of them that are wanted.
+using WantedRanges = std::vector<std::pair<std::string, RowRange>>;
+
+// A piece of one range of one database: its table records come before any of its rows.
+struct ReadPiece {
+  std::size_t range = 0;             // of the wanted ones
+  std::uint64_t expected_bytes = 0;  // of all its rows; in its first piece alone
+  std::vector<storage::TableRecord> tables;
+  std::size_t begin = 0, end = 0;  // its blocks, of the batch's
+};
+
+struct ReadBatch {
+  std::vector<ReadPiece> pieces;
+  // Those behind the last piece's are left from earlier use: their memory is used again, as fresh
+  // pages would take as long to get as the rows to read.
+  std::vector<storage::StoredRows> blocks;
+  bool last = false;
+};
+
+// Reads the databases one after the other, and of each the wanted ranges, one batch after the
+// other. Lives on the disk's thread between two looks of the coroutine, as SaveJob does.
+class RestoreReader {
+ public:
+  RestoreReader(storage::RowStore& store, std::string folder, std::vector<std::string> databases,
+                WantedRanges wanted)
+      : store_(store),
+        folder_(std::move(folder)),
+        databases_(std::move(databases)),
+        wanted_(std::move(wanted)) {}
+
+  const WantedRanges& wanted() const { return wanted_; }
+  std::uint64_t read_bytes() const { return read_bytes_; }
+
+  void read(ReadBatch& batch) {
+    batch.pieces.clear();
+    std::size_t blocks = 0;
+    for (std::size_t bytes = 0; bytes < kRestoredBatchBytes;) {
+      batch.last = !range_.has_value() && !next_range(batch, blocks);
+      if (batch.last) return;
+      if (batch.pieces.empty()) batch.pieces.push_back({.range = at_, .begin = blocks});
+      if (blocks == batch.blocks.size()) batch.blocks.emplace_back();
+      if (range_->next(batch.blocks[blocks])) {
+        bytes += batch.blocks[blocks++].data.size();
+        batch.pieces.back().end = blocks;
+      } else {
+        range_.reset();
+        ++at_;
+      }
+    }
+  }
+
+ private:
+  // Goes on to the next range that the database knows, or that the next one does. False: that was
+  // all.
+  bool next_range(ReadBatch& batch, std::size_t blocks) {
+    for (;;) {
+      if (reader_ == nullptr) {
+        if (database_ == databases_.size()) return false;
+        reader_ = store_.open(folder_ + "/" + databases_[database_++]);
+        at_ = 0;
+      }
+      for (; at_ < wanted_.size(); ++at_) {
+        range_.emplace(*reader_, wanted_[at_].first, wanted_[at_].second);
+        ReadPiece piece{.range = at_, .tables = range_->tables(), .begin = blocks, .end = blocks};
+        if (!piece.tables.empty()) {
+          piece.expected_bytes = range_->expected_bytes();
+          batch.pieces.push_back(std::move(piece));
+          return true;
+        }
+      }
+      range_.reset();
+      read_bytes_ += reader_->read_bytes();
+      reader_.reset();
+    }
+  }
+
+  storage::RowStore& store_;
+  const std::string folder_;
+  const std::vector<std::string> databases_;
+  const WantedRanges wanted_;
+  std::size_t database_ = 0;  // the next one to open
+  std::size_t at_ = 0;        // the wanted range that is being read
+  std::unique_ptr<storage::DatabaseReader> reader_;
+  std::optional<storage::RangeRead> range_;  // of reader_
+  std::uint64_t read_bytes_ = 0;             // of the databases that are done
+};
+
+// Returns the bytes of the rows.
+std::uint64_t place_rows(Shard& shard, const WantedRanges& wanted, const ReadBatch& batch) {
+  std::uint64_t bytes = 0;
+  for (const ReadPiece& piece : batch.pieces) {
+    const auto& [variable, rows] = wanted[piece.range];
+    for (const storage::TableRecord& record : piece.tables) shard.restore(record);
+    if (piece.expected_bytes > 0) shard.expect(piece.expected_bytes, variable, rows.begin);
+    for (std::size_t i = piece.begin; i < piece.end; ++i) {
+      shard.restore(batch.blocks[i], variable, rows.begin);
+      bytes += batch.blocks[i].data.size();
+    }
+  }
+  return bytes;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+void log_report(const ShardHost& host, const std::string& folder, const RestoreReport& report) {
+  log_info(host.database, ": ", report.rows, " rows restored from ", folder);
+  if (!report.missing.empty())
+    log_warning(host.database, ": not in ", folder,
+                ", at their initial values: ", joined(report.missing));
+  if (!report.slots_reset.empty())
+    log_warning(host.database, ": saved under another optimizer in ", folder,
+                ", slots begin anew: ", joined(report.slots_reset));
+}
+
+}  // namespace
+
+rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
+                                      std::vector<std::string> databases, AppliedSet applied,
+                                      std::vector<VariableId> only) {
+  for (const std::string& name : databases) storage::verify_database_name(name);
+  const bool reads = !databases.empty();
+  // The number names this restore. After each wait it is asked whether this restore is still the
+  // one under way: the coordinator's next connection may have begun another one, whose rows must
+  // not be overwritten.
+  const std::uint64_t number = host->shard.begin_restore(only);
+  // The ranges are copied before the first wait, as a configuration may add tables meanwhile.
+  const auto reader = std::make_shared<RestoreReader>(host->store, folder, std::move(databases),
+                                                      host->shard.ranges());
+  auto ready = std::make_shared<ReadBatch>(), next = std::make_shared<ReadBatch>();
+  RestoredRows restored;
+  const auto read = [&host, reader](std::shared_ptr<ReadBatch> batch) {
+    return rpc::on_offload(host->reactor, host->offload, host->lane,
+                           [reader, batch] { reader->read(*batch); });
+  };
+  kj::Promise<void> reading = read(next);
+  do {
+    co_await kj::mv(reading);
+    host->shard.verify_restore(number);
+    std::swap(ready, next);
+    // While the shard places this batch, the disk's thread reads the next one.
+    if (!ready->last) reading = read(next);
+    restored.bytes += place_rows(host->shard, reader->wanted(), *ready);
+  } while (!ready->last);
+  restored.read_bytes = reader->read_bytes();
+  restored.report = host->shard.end_restore(applied);
+  // A restore from no database is a new beginning, and nothing to report.
+  if (reads) log_report(*host, folder, restored.report);
+  co_return std::move(restored);
+}
+
+}  // namespace cairn::ps

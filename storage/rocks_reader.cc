@@ -1,0 +1,188 @@
+// A checkpoint's database is read through RocksDB's own iterator, and that through files of ours,
+// which read ahead. RocksDB's read-ahead would copy every byte once more, know nothing of where the
+// wanted range ends, and stand still while it reads. The kernel's, asked for some megabytes ahead,
+// goes on while blocks are decoded, and its pages are no memory of this process.
+#include "storage/rocks_reader.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "storage/rocks_status.h"
+
+namespace cairn::storage {
+namespace {
+
+// So far is read ahead, in steps of half of it: at 2 GB/s that is 4 ms, more than a disk takes.
+constexpr std::uint64_t kReadAhead = std::uint64_t{8} << 20;
+
+// Shared by the files of one database. Its reader is used by one thread at a time, and so are they.
+struct ReadAhead {
+  std::uint64_t announced = 0;  // bytes that will be read, and have not been asked for yet
+  std::uint64_t asked = 0;      // bytes, in all
+  std::string file;             // the last one that was read
+};
+
+class FileReadAhead final : public rocksdb::FSRandomAccessFileWrapper {
+ public:
+  FileReadAhead(std::unique_ptr<rocksdb::FSRandomAccessFile> file, std::string name,
+                std::uint64_t size, std::shared_ptr<ReadAhead> shared)
+      : FSRandomAccessFileWrapper(file.get()),
+        file_(std::move(file)),
+        name_(std::move(name)),
+        size_(size),
+        shared_(std::move(shared)) {}
+
+  rocksdb::IOStatus Read(std::uint64_t offset, std::size_t bytes, const rocksdb::IOOptions& options,
+                         rocksdb::Slice* result, char* scratch,
+                         rocksdb::IODebugContext* debug) const override {
+    shared_->file = name_;
+    ask(offset, bytes);
+    return target()->Read(offset, bytes, options, result, scratch, debug);
+  }
+  // RocksDB asks for half a megabyte at a file's end before it reads the index there, which is a
+  // twentieth of that.
+  rocksdb::IOStatus Prefetch(std::uint64_t, std::size_t, const rocksdb::IOOptions&,
+                             rocksdb::IODebugContext*) override {
+    return rocksdb::IOStatus::OK();
+  }
+
+ private:
+  // A failure to read ahead is none of ours: the read itself will say what is wrong.
+  void ask(std::uint64_t offset, std::uint64_t bytes) const {
+    const std::uint64_t end = std::min(offset + bytes, size_);
+    if (end < begin_ || offset > end_) begin_ = end_ = offset;  // elsewhere
+    // A cursor that looks for the last key before another one may have to step back a block.
+    if (offset < begin_) shared_->asked += begin_ - std::exchange(begin_, offset);
+    if (end > end_) count(end - end_);
+    const std::uint64_t wanted =
+        std::min({size_, end + kReadAhead, std::max(end_, end) + shared_->announced});
+    if (wanted <= end_ || (wanted - end_ < kReadAhead / 2 && end_ > end)) return;
+    target()->Prefetch(end_, wanted - end_, {}, nullptr).PermitUncheckedError();
+    count(wanted - end_);
+  }
+  void count(std::uint64_t bytes) const {
+    end_ += bytes;
+    shared_->asked += bytes;
+    shared_->announced -= std::min(bytes, shared_->announced);
+  }
+
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
+  std::string name_;
+  std::uint64_t size_;
+  std::shared_ptr<ReadAhead> shared_;
+  // The bytes that were asked for last, one after the other.
+  mutable std::uint64_t begin_ = 0, end_ = 0;
+};
+
+class FilesReadAhead final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit FilesReadAhead(std::shared_ptr<ReadAhead> shared)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), shared_(std::move(shared)) {}
+  const char* Name() const override { return "cairn-read-ahead"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& name,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                        rocksdb::IODebugContext* debug) override {
+    std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+    std::uint64_t size = 0;
+    rocksdb::IOStatus status = target()->NewRandomAccessFile(name, options, &file, debug);
+    if (status.ok()) status = target()->GetFileSize(name, options.io_options, &size, debug);
+    if (status.ok())
+      *result = std::make_unique<FileReadAhead>(std::move(file), name, size, shared_);
+    return status;
+  }
+
+ private:
+  std::shared_ptr<ReadAhead> shared_;
+};
+
+rocksdb::Options reader_options(rocksdb::Env* env) {
+  rocksdb::Options options;
+  options.env = env;
+  options.info_log = std::make_shared<NoLog>();
+  // Few files are open at a time, and each is opened when the cursor comes to it: opening reads its
+  // index, and a reader of a part needs the files of that part alone.
+  options.max_open_files = 32;
+  options.max_file_opening_threads = 1;
+  options.skip_stats_update_on_db_open = true;
+  options.paranoid_checks = true;
+  rocksdb::BlockBasedTableOptions table;
+  table.no_block_cache = true;  // a checkpoint is read once, from end to end
+  table.initial_auto_readahead_size = 0;
+  table.max_auto_readahead_size = 0;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+// Opened read-only: a checkpoint is never changed, may lie on a medium that cannot be written, and
+// may be read by several processes at once.
+class RocksReader final : public DatabaseReader {
+ public:
+  explicit RocksReader(const std::string& folder)
+      : folder_(folder), env_(rocksdb::NewCompositeEnv(std::make_shared<FilesReadAhead>(shared_))) {
+    if (!std::filesystem::exists(folder + "/CURRENT"))
+      throw NotFoundError(
+          str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
+    rocksdb::DB* opened = nullptr;
+    check_rocksdb(rocksdb::DB::OpenForReadOnly(reader_options(env_.get()), folder, &opened),
+                  "opening the database ", folder);
+    database_.reset(opened);
+    rocksdb::ReadOptions read;
+    read.fill_cache = false;
+    cursor_.reset(database_->NewIterator(read));
+  }
+  void seek(std::string_view key) override {
+    cursor_->Seek(rocksdb::Slice(key.data(), key.size()));
+    check();
+  }
+  void seek_for_prev(std::string_view key) override {
+    cursor_->SeekForPrev(rocksdb::Slice(key.data(), key.size()));
+    check();
+  }
+  bool valid() const override { return cursor_->Valid(); }
+  void next() override {
+    cursor_->Next();
+    check();
+  }
+  std::string_view key() const override { return cursor_->key().ToStringView(); }
+  std::string_view value() const override { return cursor_->value().ToStringView(); }
+
+  std::uint64_t will_read(std::string_view begin, std::string_view end) override {
+    const rocksdb::Range range(rocksdb::Slice(begin.data(), begin.size()),
+                               rocksdb::Slice(end.data(), end.size()));
+    rocksdb::SizeApproximationOptions files_alone;
+    std::uint64_t bytes = 0;
+    check_rocksdb(database_->GetApproximateSizes(files_alone, database_->DefaultColumnFamily(),
+                                                 &range, 1, &bytes),
+                  "reading the database ", folder_);
+    shared_->announced = bytes;
+    return bytes;
+  }
+  std::uint64_t read_bytes() const override { return shared_->asked; }
+  std::string file() const override { return shared_->file.empty() ? folder_ : shared_->file; }
+
+ private:
+  void check() const {
+    check_rocksdb(cursor_->status(), "reading the database ", folder_, ", in ", file());
+  }
+
+  std::string folder_;
+  std::shared_ptr<ReadAhead> shared_ = std::make_shared<ReadAhead>();
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> database_;
+  std::unique_ptr<rocksdb::Iterator> cursor_;  // after database_: ends before it
+};
+
+}  // namespace
+
+std::unique_ptr<DatabaseReader> open_rocks_reader(const std::string& folder) {
+  return std::make_unique<RocksReader>(folder);
+}
+
+}  // namespace cairn::storage
