@@ -165,7 +165,9 @@ interface Shard {
 
   # The cut: freezes the state as of now for `save`; training goes on. One mark at a time. A checkpoint may take
   # several attempts; each has a number of its own.
-  mark @5 (attempt :UInt64) -> (version :Version, applied :AppliedSet);
+  # With `base`, the number of an earlier mark whose checkpoint is whole, only rows that changed since that are frozen (`delta`), if
+  # the shard knows them: `track` has it note them from this mark on.
+  mark @5 (attempt :UInt64, base :UInt64, track :Bool) -> (version :Version, applied :AppliedSet, delta :Bool);
   # Writes the frozen state to a database of this shard's in the checkpoint's `folder`, then drops the mark.
   save @6 (attempt :UInt64, folder :Text) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
   dropMark @7 (attempt :UInt64) -> ();

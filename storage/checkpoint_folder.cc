@@ -96,9 +96,10 @@ CheckpointFolder::Known CheckpointFolder::read_all() const {
   return known;
 }
 
-// First what stays is collected (whatever cannot be read, other runs', the newest of this one, and
-// the bases of all those), then the rest is removed. In doubt a checkpoint stays: a manifest of a
-// later release is unreadable here and perfectly good there.
+// First what stays is collected (whatever cannot be read, other runs', the newest of this one),
+// then the rest is removed. In doubt a checkpoint stays: a manifest of a later release is unreadable here
+// and perfectly good there. A delta needs no checkpoint but itself: it has links to the files of
+// those that it goes back to, and a file is there as long as any of its names.
 std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
   const Known known = read_all();
   std::set<std::string> kept = known.unreadable;
@@ -110,14 +111,8 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
   }
   own.resize(own.size() - std::min(own.size(), keep_last));
   const std::set<std::string> old(own.begin(), own.end());
-  for (const auto& [name, manifest] : known.manifests) {
-    if (old.contains(name)) continue;
-    for (std::string below = name; !below.empty() && kept.insert(below).second;) {
-      // So does the chain of its bases.
-      const auto base = known.manifests.find(below);
-      below = base == known.manifests.end() ? std::string() : base->second.base;
-    }
-  }
+  for (const auto& [name, manifest] : known.manifests)
+    if (!old.contains(name)) kept.insert(name);
   std::vector<std::string> removed;
   for (const std::string& name : disk_.list(folder_)) {
     if (!parse_name(name).has_value() || kept.count(name) != 0) continue;

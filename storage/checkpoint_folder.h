@@ -44,8 +44,8 @@ class CheckpointFolder {
   std::vector<CheckpointEntry> list() const;  // those that have a manifest, oldest first
   std::optional<CheckpointEntry> latest() const;
   std::uint64_t next_id() const;  // above all there are, with a manifest or without
-  // Removes, of the checkpoints of `run`, all but the newest `keep_last` (and what any that stays
-  // is a delta of), and leftovers without a manifest. Those of other runs stay, as does what cannot
+  // Removes, of the checkpoints of `run`, all but the newest `keep_last`, and leftovers without a
+  // manifest. Those of other runs stay, as does what cannot
   // be read. To be called after a commit, while no further checkpoint is being written.
   //   Result  the folders that were removed.
   std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);

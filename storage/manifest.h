@@ -84,7 +84,9 @@ struct Manifest {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> applied;  // and these, half-open, ascending
   std::vector<DatasetPosition> datasets;
   std::string metadata = "{}";  // the program's own, JSON
-  std::string base;             // of a delta: the checkpoint below it; empty: a full one
+  // The checkpoint that this one is a delta of, by name: its first databases are that one's. Empty:
+  // it is a full one.
+  std::string base;
   bool operator==(const Manifest&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include "rpc/loop/on_offload.h"
 #include "rpc/loop/task_group.h"
 #include "storage/folder_lock.h"
+#include "storage/manifest.h"
 
 namespace cairn {
 namespace {
@@ -70,15 +71,20 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   const Clock* clock = &session_.parts.clock;
   // The folder is locked before the number is chosen, for two runs that save into one folder would
   // find the same number free. The lock is kept for the later saves.
-  std::function<void()> choose = [disk, clock, &id, &lock, folder = policy.folder] {
+  const Base base = may_be_delta(policy) ? base_ : Base{};
+  bool base_is_there = false;
+  std::function<void()> choose = [disk, clock, &id, &lock, &base_is_there, folder = policy.folder,
+                                  path = base.path] {
     if (!lock) lock = storage::lock_folder(*disk, folder, *clock, kLockPatience);
     id = next_checkpoint_id(*disk, folder);
+    base_is_there = !path.empty() && disk->exists(path + "/" + storage::kManifestFile);
   };
   co_await on_disk_thread(choose);
   if (policy.lasting) locks_[policy.folder] = lock;
   std::string name = checkpoint_path(policy.folder, id);
   co_await tables_.reach_newest();  // so that a model is saved whole even if no step has run
-  auto cut = std::make_shared<Cut>(co_await cuts_.make(id));
+  const CutBase below{base_is_there ? base.mark : 0, policy.full_every > 1};
+  auto cut = std::make_shared<Cut>(co_await cuts_.make(id, below));
   std::exception_ptr error;
   try {
     co_await save_shards(cut, name);
@@ -101,6 +107,12 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
     stats.last_checkpoint_seconds = seconds;
   });
   co_return name;
+}
+
+// A restore, a checkpoint in another folder or one that was not to last begin a new row of them.
+bool Checkpointer::may_be_delta(const CheckpointPolicy& policy) const {
+  return policy.lasting && base_.mark != 0 && base_.deltas + 1 < policy.full_every &&
+         folder_of(base_.path) == policy.folder;
 }
 
 // Held until the engine goes. The program's own, if it has one already; null: it is to be taken.
@@ -156,7 +168,6 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   restored->applied = cut->applied;
   restored->positions = cut->positions;
   restored->seed = cut->layout->seed;
-  for (const ShardSaved& shard : cut->saved) restored->databases.push_back(database_of(shard).name);
   for (const VariableLayout& variable : cut->layout->variables)
     restored->variables[variable.spec->name] = {{variable.spec->dtype, variable.spec->shape},
                                                 variable.rule};
@@ -164,17 +175,27 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   Disk* disk = &session_.parts.disk;
   // Older checkpoints go only once the new one is whole, so that a save that fails costs none of
   // them.
+  const Base base = cut->delta ? base_ : Base{};
   std::function<void()> write = [=] {
-    write_manifest(*disk, name, *restored, *cut, metadata, wall);
+    std::vector<storage::DatabaseInfo> below;
+    if (!base.path.empty()) below = link_databases(*disk, base.path, name);
+    for (const auto& database : below) restored->databases.push_back(database.name);
+    for (const ShardSaved& shard : cut->saved)
+      restored->databases.push_back(database_of(shard).name);
+    write_manifest(*disk, name, *restored, *cut, metadata, wall, below,
+                   base.path.substr(base.path.rfind('/') + 1));
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
+  base_ = {};
   // Only once the manifest is on the disk: a ps that is rebuilt meanwhile has to use the previous
   // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from.
   if (!policy.lasting) co_return;
   sources_.newest = restored;
-  log_info("checkpoint ", name, " at step ", cut->global_step);
+  if (policy.full_every > 1) base_ = {cut->mark, name, cut->delta ? base.deltas + 1 : 0};
+  log_info("checkpoint ", name, " at step ", cut->global_step,
+           cut->delta ? str(", a delta of ", base.path.substr(base.path.rfind('/') + 1)) : "");
 }
 
 rpc::Task<void> Checkpointer::on_disk_thread(std::function<void()> work) {
@@ -267,6 +288,7 @@ rpc::Task<void> Checkpointer::change() {
 // they are: what was taken of them meanwhile is not taken again.
 void Checkpointer::go_on_from(std::shared_ptr<CheckpointView> source) {
   // Rows that no database holds are at the initial values of that seed.
+  base_ = {};
   tables_.registry().set_seed(source->seed);
   losses_.restored(source->lost_updates);
   source->holdings = losses_.holdings();

@@ -66,6 +66,7 @@ class Checkpointer final : public CheckpointSaver {
                              std::string folder);
   rpc::Task<void> commit(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy,
                          std::string metadata);
+  bool may_be_delta(const CheckpointPolicy& policy) const;
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
   rpc::Task<void> restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> change();
@@ -83,6 +84,14 @@ class Checkpointer final : public CheckpointSaver {
   CutMaker cuts_;
   std::function<void()> pump_;
   bool busy_ = false;
+  // The newest checkpoint of this session, and how many deltas it is made of; `mark` 0: there is
+  // none that the next may be a delta of.
+  struct Base {
+    std::uint64_t mark = 0;
+    std::string path;
+    std::size_t deltas = 0;
+  };
+  Base base_;
   std::vector<storage::Ancestor> ancestors_;  // of this session
   // on the folders that it saves to
   std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;

@@ -26,7 +26,7 @@ bool CutMaker::may_be_made() const {
 }
 
 // A closure that a lost worker left half done is completed first, by its retry.
-rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
+rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint, CutBase base) {
   for (;;) {
     const auto waits_no_more = kj::defer([this] { scheduler_.cut_waits(false); });
     while (!may_be_made()) {
@@ -46,7 +46,7 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
     bool made = false;
     try {
       co_await scheduler_.hold_pushes();
-      made = co_await mark_shards(&cut);
+      made = co_await mark_shards(&cut, base);
     } catch (...) {
       error = std::current_exception();
     }
@@ -66,7 +66,7 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
 }
 
 // False: meanwhile a task was lost, or failed half way.
-rpc::Task<bool> CutMaker::mark_shards(Cut* cut) {
+rpc::Task<bool> CutMaker::mark_shards(Cut* cut, CutBase base) {
   if (!may_be_made()) co_return false;
   sources_.writing = true;
   cut->layout = tables_.synced();
@@ -75,12 +75,13 @@ rpc::Task<bool> CutMaker::mark_shards(Cut* cut) {
   for (const auto& ps : members_.ps)
     for (const auto& shard : ps->shards) {
       std::string what = str("marking a checkpoint's cut on ", ps->name, " shard ", shard->shard());
-      marks.push_back(session_.parts.reactor.with_deadline(shard->mark(cut->mark), kMarkDeadline,
-                                                           std::move(what)));
+      marks.push_back(session_.parts.reactor.with_deadline(shard->mark(cut->mark, base),
+                                                           kMarkDeadline, std::move(what)));
     }
   for (auto& promise : marks) {
     ShardMark mark = co_await kj::mv(promise);
     cut->applied.merge(mark.applied);
+    cut->delta = cut->delta || mark.delta;
   }
   // A process that was attached again meanwhile has no mark.
   if (scheduler_.any_torn() || !members_.all_ps_ready() ||

@@ -41,6 +41,7 @@ struct Cut {
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
   LossLedger::Holdings holdings;
+  bool delta = false;  // of the base that was asked for, on some shard
   // By ps: its Ps::attached as its shards marked. One that was attached again has no mark any more.
   std::vector<std::uint64_t> attached;
 
@@ -74,13 +75,13 @@ class CutMaker {
         scheduler_(scheduler) {}
 
   // The cut of the checkpoint of this number, once it can be made.
-  rpc::Task<Cut> make(std::uint64_t checkpoint);
+  rpc::Task<Cut> make(std::uint64_t checkpoint, CutBase base);
   // Has every shard that is there forget a mark, and does not wait for it.
   void drop(std::uint64_t mark);
 
  private:
   bool may_be_made() const;
-  rpc::Task<bool> mark_shards(Cut* cut);
+  rpc::Task<bool> mark_shards(Cut* cut, CutBase base);
   void take_positions(Cut& cut) const;
 
   Session& session_;

@@ -76,8 +76,11 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
 }
 
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
-                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds) {
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds,
+                    const std::vector<storage::DatabaseInfo>& below, const std::string& base) {
   storage::Manifest manifest;
+  manifest.base = base;
+  manifest.databases = below;
   manifest.checkpoint = cut.id;
   manifest.global_step = checkpoint.global_step;
   manifest.saved_at_us = wall_microseconds;
@@ -96,6 +99,25 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
     manifest.datasets.push_back(to_manifest(position));
   // The manifest makes the checkpoint exist, atomically and after all its files.
   storage::commit(disk, path, manifest);
+}
+
+std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
+                                                  const std::string& path) {
+  std::vector<storage::DatabaseInfo> databases = storage::read_manifest(disk, base).databases;
+  const std::string base_name = base.substr(base.rfind('/') + 1);
+  for (storage::DatabaseInfo& database : databases) {
+    // One that the base has linked itself keeps its name, which tells where its rows are from.
+    const bool own = database.name.find('.') == std::string::npos;
+    const std::string name = own ? base_name + "." + database.name : database.name;
+    std::vector<std::string> files;
+    for (storage::FileInfo& file : database.files) {
+      files.push_back(file.name.substr(file.name.find('/') + 1));
+      file.name = name + "/" + files.back();
+    }
+    disk.link_files(base + "/" + database.name, path + "/" + name, files);
+    database.name = name;
+  }
+  return databases;
 }
 
 storage::DatabaseInfo database_of(const ShardSaved& shard) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/pipelines.h"
@@ -15,9 +16,16 @@ struct Cut;
 
 std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder);
 std::string checkpoint_path(const std::string& folder, std::uint64_t id);
-// Commits the checkpoint: before this it does not exist.
+// Commits the checkpoint: before this it does not exist. `below`: databases of the checkpoint that
+// it is a delta of, which are in its folder too (link_databases()); `base` is that one's name.
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
-                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds);
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds,
+                    const std::vector<storage::DatabaseInfo>& below, const std::string& base);
+// Links the databases of the checkpoint in `base` into the folder `path` of one that is a delta of
+// it, under names that are their own there: its own are "ckpt-00000007.ps-0-shard-0" there.
+//   Errors  NotFound, DataLoss: the base is not there any more, or damaged; the disk's.
+std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
+                                                  const std::string& path);
 // Where a pipeline stands.
 storage::DatasetPosition to_manifest(const PipelinePosition& position);
 PipelinePosition from_manifest(const storage::DatasetPosition& saved);

@@ -36,6 +36,11 @@ struct CheckpointPolicy {
   // False: the caller takes what it wants from the checkpoint and removes it. So it does not count
   // as the newest, and a ps that is lost is not rebuilt from it.
   bool lasting = true;
+  // Of so many checkpoints in a row one holds all rows, and each of the others, a delta, those that
+  // changed since the one before it; beside them it has the files of that one, by hard links, so
+  // that no checkpoint needs another. 1: each holds all. Under parameter servers alone, where a ps
+  // that was lost writes all of its rows once.
+  std::size_t full_every = 1;
 };
 
 // When a task that may be only busy counts as lost: once `missed_max` heartbeats in a row, one each

@@ -80,7 +80,7 @@ ShardVersion read_version(wire::Version::Reader in) {
 }
 
 ShardMark read_mark(wire::Shard::MarkResults::Reader in) {
-  return {read_version(in.getVersion()), read_applied(in.getApplied())};
+  return {read_version(in.getVersion()), read_applied(in.getApplied()), in.getDelta()};
 }
 
 ShardSaved read_saved(wire::Shard::SaveResults::Reader in) {

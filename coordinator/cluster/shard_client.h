@@ -32,6 +32,12 @@ struct AppliedMember {
 struct ShardMark {
   ShardVersion version;
   AppliedClosures applied;
+  bool delta = false;
+};
+// As ps::MarkOptions.
+struct CutBase {
+  std::uint64_t mark = 0;  // of the checkpoint that this one may be a delta of; 0: of none
+  bool track = false;
 };
 
 struct SavedFile {
@@ -61,7 +67,7 @@ class ShardClient {
   //   Errors  Aborted: shares of theirs are gone there; all members are to run again.
   rpc::Task<void> apply_round(std::uint64_t session, std::uint64_t round,
                               std::vector<AppliedMember> members);
-  rpc::Task<ShardMark> mark(std::uint64_t attempt);
+  rpc::Task<ShardMark> mark(std::uint64_t attempt, CutBase base);
   rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t attempt);
   rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,

@@ -127,9 +127,11 @@ rpc::Task<void> ShardClient::apply_round(std::uint64_t session, std::uint64_t ro
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt) {
+rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt, CutBase base) {
   auto request = stub_->shard.markRequest();
   request.setAttempt(attempt);
+  request.setBase(base.mark);
+  request.setTrack(base.track);
   auto response = co_await request.send();
   co_return read_mark(response);
 }

@@ -235,6 +235,21 @@ class SystemDisk final : public Disk {
     sync_folder(folder_of(to));
     if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
   }
+  void link_files(const std::string& from, const std::string& to,
+                  const std::vector<std::string>& names) override {
+    make_folder(to);
+    for (const std::string& name : names) {
+      const std::string old = from + "/" + name, made = to + "/" + name;
+      if (::link(old.c_str(), made.c_str()) == 0) continue;
+      // Such as a file system without links, or too many of them.
+      if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != EXDEV)
+        raise_disk_error(errno, str("linking ", old, " as"), made);
+      write_atomically(made, read(old));
+    }
+    failpoint("files.linked");
+    sync_folder(to);
+    sync_folder(folder_of(to));
+  }
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
                                  Duration patience) override {
     // flock() has no time limit, so the lock is tried again and again. SystemDisk runs on threads

@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "core/base/log.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/on_offload.h"
 
@@ -105,6 +106,9 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
                                     std::string folder) {
   host->shard.begin_save(attempt);
   const DropMark drop{host->shard, attempt};
+  if (const auto whole = host->shard.whole_in_delta(attempt); !whole.empty())
+    log_info(host->database, ": a delta with all rows of ", whole,
+             ", as their rules change every row, or nobody noted which did");
   const auto job = std::make_shared<SaveJob>();
   auto create = [job, &store = host->store, path = folder + "/" + host->database] {
     job->begin(store, path);

@@ -106,10 +106,13 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> mark(MarkContext context) override {
     return rpc::at_once([&] {
       from_coordinator("Shard.mark");
-      const MarkResult marked = host_->shard.mark(context.getParams().getAttempt());
+      const auto params = context.getParams();
+      const MarkResult marked =
+          host_->shard.mark(params.getAttempt(), {params.getBase(), params.getTrack()});
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
       write(results.initApplied(), marked.applied);
+      results.setDelta(marked.delta);
     });
   }
   kj::Promise<void> dropMark(DropMarkContext context) override {

@@ -20,8 +20,12 @@ namespace cairn::ps {
 
 class RowOrder {
  public:
-  // Of the first `count` places, whose rows are in [0, greatest]. At most 2^32 - 1 places.
-  void begin(std::int64_t count, std::int64_t greatest);
+  // Of the first `count` places, whose rows are in [0, greatest]; if there is `only`, which
+  // outlives the order, of those alone whose bits are set in it. At most 2^32 - 1 places.
+  void begin(std::int64_t count, std::int64_t greatest,
+             const std::vector<std::uint64_t>* only = nullptr);
+  // How many places there are, once it is prepared.
+  std::int64_t size() const { return size_; }
   bool prepared() const { return stage_ == Stage::kPrepared; }
   // Goes on with at most `places` places of one pass. `rows` has the row of each place, here and
   // below: it is asked for again because it moves as the table grows.
@@ -38,7 +42,8 @@ class RowOrder {
   void sort_next_bucket(std::span<const std::int64_t> rows);
 
   Stage stage_ = Stage::kPrepared;
-  std::int64_t count_ = 0;
+  std::int64_t count_ = 0, size_ = 0;
+  const std::vector<std::uint64_t>* only_ = nullptr;
   std::int64_t at_ = 0;  // places of the pass so far
   int shift_ = 0;
   // By bucket: how many places it has, then where its next one goes, and in the end its end.

@@ -125,6 +125,7 @@ void Shard::start_session(const Configuration& configuration) {
   // the last session's pushes. The shard is closed until open(), so that no pull reads initial
   // values before the rows are brought.
   clear_mark();
+  tracked_since_ = tracked_before_ = 0;
   forget_restore();
   session_ = configuration.session;
   first_layout_ = configuration.layout_version;

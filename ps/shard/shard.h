@@ -79,9 +79,16 @@ struct ShardOptions {
   PushObserver* observer = nullptr;
 };
 
+struct MarkOptions {
+  // An earlier mark, whose checkpoint is whole and on the disk: the rows that changed since it are
+  // all that this one's has to hold. 0: it holds all.
+  std::uint64_t base = 0;
+  bool track = false;  // which rows change from now on, so that this mark may be a base
+};
 struct MarkResult {
   ShardVersion version;
   AppliedSet applied;
+  bool delta = false;  // of the base; otherwise all rows that were ever touched
 };
 
 // The outcome of a restore of this shard, gathered by restore(), returned by end_restore().
@@ -166,8 +173,10 @@ class Shard {
   // Freezes the state as of now. `attempt` numbers the cut: a checkpoint may take several, each
   // with a mark of its own. The same number again returns the first answer. A mark that is not
   // being saved gives way to a newer one.
+  // The shard knows a base if that was the last mark, or the one that the last was a delta of, and
+  // no restore came since; else the mark is of all rows.
   //   Errors  FailedPrecondition: another one is being saved.
-  MarkResult mark(std::uint64_t attempt);
+  MarkResult mark(std::uint64_t attempt, const MarkOptions& options = {});
   void drop_mark(std::uint64_t attempt);  // nothing if it is not marked
   // The frozen records one by one, in the order of their keys; nothing at the end. begin_save()
   // starts from the first.
@@ -177,6 +186,9 @@ class Shard {
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
+  // The names of the variables of which a delta holds all rows, since a rule changes them all, or
+  // they are new.
+  std::string whole_in_delta(std::uint64_t attempt) const;
   // A hashed table's records have to be put in order first, which is work for many turns of the
   // loop: prepare_next() does some of it, next_frozen() all that is left.
   bool next_prepared(std::uint64_t attempt) const;
@@ -276,7 +288,7 @@ class Shard {
   void name_tables();
   void count_tables();
   void clear_mark();
-  void note_taken(std::size_t bytes);
+  void note_taken(const Table& table, std::size_t bytes);
   void count_copies() { ShardCounters::set(counters_.copied_bytes, copies_.taken()); }
   void forget_restore();
   void put_restored(Table& table, const storage::StoredRows& rows);
@@ -313,11 +325,14 @@ class Shard {
     MarkResult result;
     std::vector<Table*> tables;  // by key order of their records
     bool saving = false;
-    std::size_t table = 0;                // the next record is of this one,
-    std::int64_t block = -1;              // this block of it; -1: its table record
-    std::uint64_t blocks = 0, taken = 0;  // in all, and taken by the writer
+    std::size_t table = 0;  // the next record is of this one:
+    bool rows = false;      // its rows, or its table record
+    // Blocks in all, those of tables that are done, and how many records were taken.
+    std::uint64_t blocks = 0, passed = 0, taken = 0;
   };
   std::optional<Mark> mark_;
+  // The mark since which changed rows are tracked, and the one that it was a delta of; 0: none.
+  std::uint64_t tracked_since_ = 0, tracked_before_ = 0;
 
   struct Restore {
     std::uint64_t number = 0;  // of the last one that was begun, or was given up

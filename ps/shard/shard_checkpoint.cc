@@ -14,7 +14,7 @@ constexpr std::uint64_t kLooksASave = 64, kBlocksALook = 256;
 
 }  // namespace
 
-MarkResult Shard::mark(std::uint64_t attempt) {
+MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   // The same cut again: the first answer is repeated, since another one would be of a later moment
   // than the other shards' marks.
   if (mark_.has_value() && mark_->attempt == attempt) return mark_->result;
@@ -26,7 +26,14 @@ MarkResult Shard::mark(std::uint64_t attempt) {
     throw FailedPreconditionError(
         "this shard has no state to mark: it is being restored, or was never configured");
   clear_mark();
-  mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot()}};
+  using Rows = Snapshot::Rows;
+  Rows rows = Rows::kAll;
+  if (options.base != 0 && options.base == tracked_since_) rows = Rows::kChanged;
+  if (options.base != 0 && options.base == tracked_before_) rows = Rows::kChangedBefore;
+  const bool delta = rows != Rows::kAll;
+  tracked_since_ = options.track ? attempt : 0;
+  tracked_before_ = delta ? options.base : 0;
+  mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot(), delta}};
   for (const auto& [name, table] : named_) mark_->tables.push_back(table);
   std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
     // The order is that of storage's keys, which puts shorter names first.
@@ -37,7 +44,7 @@ MarkResult Shard::mark(std::uint64_t attempt) {
   // No push comes between the first table and the last: the shard's thread is here, and the
   // coordinator holds pushes on all lanes besides.
   for (Table* table : mark_->tables) {
-    table->freeze();
+    table->freeze(rows, options.track);
     mark_->blocks += static_cast<std::uint64_t>(table->frozen_blocks());
   }
   const SaveMemory& memory = options_.save_memory;
@@ -70,14 +77,28 @@ void Shard::clear_mark() {
 }
 
 // Blocks that were taken have left room for copies of others.
-void Shard::note_taken(std::size_t bytes) {
+void Shard::note_taken(const Table& table, std::size_t bytes) {
   ++mark_->taken;
-  ShardCounters::set(counters_.saved_blocks, mark_->taken);
+  ShardCounters::set(counters_.saved_blocks,
+                     mark_->passed + static_cast<std::uint64_t>(table.frozen_taken()));
   ShardCounters::add(counters_.saved_bytes, bytes);
   count_copies();
   const std::uint64_t look =
       std::clamp<std::uint64_t>(mark_->blocks / kLooksASave, 1, kBlocksALook);
   if (!waits_.idle() && mark_->taken % look == 0) waits_.give_turns();
+}
+
+std::string Shard::whole_in_delta(std::uint64_t attempt) const {
+  std::string names;
+  if (!mark_.has_value() || mark_->attempt != attempt || !mark_->result.delta) return names;
+  const std::string* last = nullptr;
+  for (const Table* table : mark_->tables) {
+    const std::string& name = table->spec().name;
+    if (!table->frozen_whole() || (last != nullptr && *last == name)) continue;
+    names += (last == nullptr ? "" : ", ") + name;
+    last = &name;
+  }
+  return names;
 }
 
 bool Shard::next_prepared(std::uint64_t attempt) const {
@@ -123,7 +144,7 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       return mark.table + 1 < mark.tables.size() &&
              mark.tables[mark.table + 1]->spec().name == name;
     };
-    if (mark.block < 0) {
+    if (!mark.rows) {
       FrozenRecord record{{name, storage::RecordKind::kTable, table.range().begin},
                           table.frozen_record()};
       if (next_is_same()) {
@@ -132,20 +153,17 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
         // This is the table record of the variable's last part: back to its first part, for the
         // rows.
         while (mark.table > 0 && mark.tables[mark.table - 1]->spec().name == name) --mark.table;
-        mark.block = 0;
+        mark.rows = true;
       }
       return record;
     }
-    if (mark.block == table.frozen_blocks()) {
-      mark.block = next_is_same() ? 0 : -1;
-      ++mark.table;
-      continue;
-    }
     std::optional<storage::StoredRows> rows = table.take_frozen();
-    ++mark.block;
-    note_taken(rows.has_value() ? rows->data.size() : 0);
+    note_taken(table, rows.has_value() ? rows->data.size() : 0);
     if (rows.has_value())
       return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
+    mark.rows = next_is_same();
+    mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
+    ++mark.table;
   }
   return std::nullopt;
 }
@@ -168,6 +186,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   staging_.let_go_of_all();
   rounds_.let_go_of_all();  // so were shares
   restore_.some = !only.empty();
+  tracked_since_ = tracked_before_ = 0;
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.
   if (!restore_.some) first_layout_ = layout_version_;

@@ -28,6 +28,7 @@ void Snapshot::cut_blocks() {
   marks_.clear();
   lists_.clear();
   greatest_row_ = seen_ = 0;
+  changed_.reset();  // what it was is not known any more, or all of it was
   copies_.emplace(pool_, row_bytes);
   grew();
 }
@@ -39,21 +40,26 @@ void Snapshot::grew() {
   marks_.resize(marked_in_.size() * words_a_block_);
   lists_.resize(marks_.size(), RowCopies::kNone);
   if (!memory_.hashed()) return;
+  if (changed_.has_value()) changed_->grow(memory_.held());
   const auto rows = memory_.rows_held();
   for (; seen_ < memory_.held(); ++seen_)
     greatest_row_ = std::max(greatest_row_, rows[static_cast<std::size_t>(seen_)]);
 }
 
 void Snapshot::touch(const Places& places) {
-  if (memory_.hashed()) return;
-  if (places.range.has_value())
-    touched_.add(*places.range);
-  else
-    touched_.add(places.at);
+  const auto add = [&places](TouchedRows& to) {
+    if (places.range.has_value())
+      to.add(*places.range);
+    else
+      to.add(places.at);
+  };
+  if (!memory_.hashed()) add(touched_);
+  if (changed_.has_value()) add(*changed_);
 }
 
 void Snapshot::touch_all() {
   if (!memory_.hashed()) touched_.add(RowRange{0, memory_.rows()});
+  if (changed_.has_value()) changed_->add(RowRange{0, memory_.held()});
 }
 
 void Snapshot::clear_marks(std::int64_t block) {
@@ -71,7 +77,7 @@ void Snapshot::copy_aside(std::int64_t place) {
   if (!marked(block_of(place))) clear_marks(block_of(place));
   const std::size_t at = word_of(place);
   if ((marks_[at] & bit_of(place)) != 0) return;
-  if (ever_touched(place)) {
+  if (held(place)) {
     lists_[at] = copies_->add(static_cast<std::uint32_t>(place & 63), lists_[at]);
     memory_.save(std::span(&place, 1), copies_->row(lists_[at]));
   }
@@ -101,21 +107,17 @@ void Snapshot::copy_all_of(std::int64_t block) {
 // table is laid anew when an optimizer first claims it, so that few rows were ever touched.
 void Snapshot::before_new_layout() {
   if (!frozen_ || all_aside_) return;
-  const std::int64_t taken = taken_;
-  for (std::int64_t nth = taken; nth < frozen_blocks_; ++nth) {
-    std::optional<storage::StoredRows> rows = take();
-    if (!rows.has_value()) continue;
+  while (std::optional<storage::StoredRows> rows = take()) {
     aside_bytes_ += rows->data.size();
-    aside_.emplace(nth, std::move(*rows));
+    aside_.push_back(std::move(*rows));
   }
-  taken_ = taken;
   all_aside_ = true;
 }
 
 // ---- how much a write would copy ----
 
 bool Snapshot::would_copy(std::int64_t place) const {
-  return to_take(place) && !written(place) && ever_touched(place);
+  return to_take(place) && !written(place) && held(place);
 }
 
 std::size_t Snapshot::rows_to_copy(const Places& places) const {
@@ -143,23 +145,26 @@ std::size_t Snapshot::would_copy_all_of(std::int64_t block) const {
   const std::int64_t begin = block << block_shift_;
   const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
   std::size_t rows = 0;
-  if (memory_.hashed() || block_shift_ < 6 || (end & 63) != 0) {
+  if (memory_.hashed() || block_shift_ < 6 || (end & 63) != 0 || begin < next_row_) {
     for (std::int64_t place = begin; place < end; ++place) rows += would_copy(place) ? 1 : 0;
     return rows;
   }
   // Both are a bit a row here, and words of the one are words of the other.
   for (std::int64_t place = begin; place < end; place += 64) {
     const std::uint64_t marks = marked(block) ? marks_[word_of(place)] : 0;
-    rows += static_cast<std::size_t>(std::popcount(touched_.word_of(place) & ~marks));
+    rows += static_cast<std::size_t>(std::popcount(held_word(place) & ~marks));
   }
   return rows;
 }
 
 // ---- called for the checkpoint's writer ----
 
-void Snapshot::freeze() {
+void Snapshot::freeze(Rows rows, bool track) {
   thaw();
   touched_.settle();
+  choose_rows_of_delta(rows);
+  changed_.reset();
+  if (track) changed_.emplace(memory_.held());
   // The number stands in each block that was marked: to freeze a table is to raise it, in constant
   // time, instead of clearing a flag in every block.
   ++epoch_;
@@ -167,12 +172,28 @@ void Snapshot::freeze() {
   frozen_blocks_ = static_cast<std::int64_t>(marked_in_.size());
   copies_on_write_ = frozen_blocks_ > 0;
   frozen_held_ = memory_.held();
-  taken_ = next_row_ = 0;
-  if (memory_.hashed()) order_.begin(frozen_held_, greatest_row_);
+  next_ = next_row_ = 0;
+  if (memory_.hashed())
+    order_.begin(frozen_held_, greatest_row_, delta_.has_value() ? &*delta_ : nullptr);
   const VariableSpec& spec = memory_.spec();
   record_ = {spec.name, spec.dtype,      spec.shape,       memory_.rule(),
              {},        memory_.range(), memory_.updates()};
   for (const SlotSpec& slot : rule_slots(memory_.rule())) record_.slots.emplace_back(slot.name);
+}
+
+// What the last freeze held is kept after it, since its checkpoint may come to nothing: then the
+// next one holds that too.
+void Snapshot::choose_rows_of_delta(Rows rows) {
+  const bool known =
+      changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || delta_.has_value());
+  if (!known) return delta_.reset();
+  changed_->settle();
+  if (rows == Rows::kChanged) {
+    delta_ = changed_->words();
+    return;
+  }
+  delta_->resize(changed_->words().size());
+  for (std::size_t i = 0; i < delta_->size(); ++i) (*delta_)[i] |= changed_->words()[i];
 }
 
 void Snapshot::thaw() {
@@ -194,39 +215,46 @@ void Snapshot::prepare() {
 }
 
 std::optional<storage::StoredRows> Snapshot::take() {
-  CAIRN_CHECK(frozen_ && taken_ < frozen_blocks_, "block ", taken_, " of '", memory_.spec().name,
-              "'");
+  CAIRN_CHECK(frozen_, "'", memory_.spec().name, "' is not frozen");
   if (all_aside_) {
-    auto made = aside_.extract(taken_++);
-    if (made.empty()) return std::nullopt;
-    aside_bytes_ -= made.mapped().data.size();
-    return std::move(made.mapped());
+    if (aside_.empty()) return std::nullopt;
+    storage::StoredRows rows = std::move(aside_.front());
+    aside_.pop_front();
+    aside_bytes_ -= rows.data.size();
+    return rows;
   }
   choose_places();
   std::optional<storage::StoredRows> rows;
   if (!places_.empty()) rows = stored_rows();
-  ++taken_;
-  if (!memory_.hashed())
-    next_row_ = taken_ << block_shift_;
-  else if (!places_.empty())
+  if (next_ == end_of_places())
+    next_row_ = INT64_MAX;
+  else if (!memory_.hashed())
+    next_row_ = next_;
+  else
     next_row_ = memory_.row_at(places_.back()) + 1;
-  if (taken_ == frozen_blocks_) copies_on_write_ = false;
+  copies_on_write_ = copies_on_write_ && next_row_ != INT64_MAX;
   return rows;
 }
 
-// The places of the next block's rows that are the checkpoint's, in the order of their rows: a row
-// that was written since has a copy, or was untouched before; the others are as they were.
+// The next block of places whose rows are the checkpoint's, in the order of their rows: a row that
+// was written since has a copy, or was none of them before; the others are as they were.
 void Snapshot::choose_places() {
-  const std::int64_t begin = taken_ << block_shift_;
-  const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
+  const std::int64_t most = std::int64_t{1} << block_shift_;
   places_.clear();
   if (memory_.hashed()) {
-    const auto places = order_.sorted(memory_.rows_held(), begin, end);
-    places_.assign(places.begin(), places.end());
+    while (!order_.prepared()) prepare();
+    const std::int64_t end = std::min(order_.size(), next_ + most);
+    for (const std::uint32_t place : order_.sorted(memory_.rows_held(), next_, end))
+      places_.push_back(place);
+    next_ = end;
     return;
   }
-  for (std::int64_t place = begin; place < end; ++place)
-    if (written(place) ? has_copy(place) : ever_touched(place)) places_.push_back(place);
+  for (; next_ < frozen_held_ && static_cast<std::int64_t>(places_.size()) < most; ++next_) {
+    if ((next_ & 63) == 0 && held_word(next_) == 0)
+      next_ = std::min(next_ + 63, frozen_held_ - 1);  // none of 64
+    else if (written(next_) ? has_copy(next_) : held(next_))
+      places_.push_back(next_);
+  }
 }
 
 bool Snapshot::has_copy(std::int64_t place) const {

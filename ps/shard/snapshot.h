@@ -8,15 +8,16 @@
 //   them. By rows and not by blocks, because some steps of random rows meet every block of a table,
 //   and few of its rows.
 //   It also knows which rows were ever touched: the others are a function of the seed, and no
-//   checkpoint holds them.
+//   checkpoint holds them. Once asked to, it tracks which rows changed since a freeze, so that a
+//   later one may hold those alone: a delta.
 //   Memory  while frozen, 4 bytes a row of a hashed table, and the copies.
 //   Thread  the table's own.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/rows/row_memory.h"
@@ -44,6 +45,9 @@ class Snapshot {
   // those it holds were all touched.
   void touch(const Places& places);
   void touch_all();
+  // Any of the rows that were ever touched changes, named or not: a delta has to hold them all.
+  void all_change() { changed_.reset(); }
+  bool holds_all() const { return !delta_.has_value(); }  // of the frozen state
   // The table holds more rows than before. They are no part of what is frozen.
   void grew();
   // Before the rows are laid anew, and after it.
@@ -61,15 +65,21 @@ class Snapshot {
   std::size_t room_for(std::size_t rows) const { return copies_->bytes_for(rows); }
 
   // ---- called for the checkpoint's writer ----
-  // The state as of now; a second freeze replaces the first.
-  void freeze();
+  // The state as of now; a second freeze replaces the first. A delta's rows are those that changed
+  // since the last freeze, or since the one that the last one was a delta of. Where that is not
+  // known, because nobody had it tracked or the rows were laid anew, they are all that were ever
+  // touched.
+  enum class Rows : std::uint8_t { kAll, kChanged, kChangedBefore };
+  void freeze(Rows rows = Rows::kAll, bool track = false);
   void thaw();
   bool frozen() const { return frozen_; }
   // The table's record as of the freeze.
   const storage::TableRecord& record() const;
-  std::int64_t blocks() const { return frozen_blocks_; }  // of the frozen state
-  // The next of them: its rows that were ever touched, or nothing. Rows ascend, also from one block
-  // to the next. Copies of what was taken are let go.
+  // How far the writer is: blocks of the frozen state, and those of them that it has passed.
+  std::int64_t blocks() const { return frozen_blocks_; }
+  std::int64_t taken() const { return next_row_ == INT64_MAX ? frozen_blocks_ : block_of(next_); }
+  // The next rows of the frozen state, at most a block of them; nothing at the end. Rows ascend,
+  // also from one block to the next. Copies of what was taken are let go.
   std::optional<storage::StoredRows> take();
   // A hashed table's rows have to be put in order before the first is taken: prepare() does it in
   // slices of some milliseconds, and take() does what is left.
@@ -100,7 +110,7 @@ class Snapshot {
   bool would_copy(std::int64_t place) const;
   std::size_t would_copy_all_of(std::int64_t block) const;
   std::int64_t block_of(std::int64_t place) const { return place >> block_shift_; }
-  std::int64_t first_block_to_take() const { return memory_.hashed() ? 0 : taken_; }
+  std::int64_t first_block_to_take() const { return memory_.hashed() ? 0 : block_of(next_); }
   std::size_t word_of(std::int64_t place) const {
     const std::int64_t within = place & ((std::int64_t{1} << block_shift_) - 1);
     return static_cast<std::size_t>(block_of(place)) * words_a_block_ +
@@ -108,11 +118,22 @@ class Snapshot {
   }
   // A block of fewer than 64 rows has a word of its own, of which these are any bits.
   static std::uint64_t bit_of(std::int64_t place) { return std::uint64_t{1} << (place & 63); }
-  // Whether it was ever touched. Exact for a row that was not written since the freeze.
-  bool ever_touched(std::int64_t place) const { return memory_.hashed() || touched_.has(place); }
+  // Whether the checkpoint holds it. Exact for a row that was not written since the freeze.
+  bool held(std::int64_t place) const {
+    return delta_.has_value()
+               ? ((*delta_)[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0
+               : memory_.hashed() || touched_.has(place);
+  }
+  // The same of 64 rows, `place` the first of them; not of a hashed table.
+  std::uint64_t held_word(std::int64_t place) const {
+    return delta_.has_value() ? (*delta_)[static_cast<std::size_t>(place) >> 6]
+                              : touched_.word_of(place);
+  }
+  void choose_rows_of_delta(Rows rows);
   bool has_copy(std::int64_t place) const;
   // Its copy, which leaves its list and is the caller's to remove; kNone: it was not written.
   RowCopies::Slot unlink_copy(std::int64_t place);
+  std::int64_t end_of_places() const { return memory_.hashed() ? order_.size() : frozen_held_; }
   void choose_places();
   storage::StoredRows stored_rows();
 
@@ -131,13 +152,18 @@ class Snapshot {
   bool frozen_ = false;
   bool copies_on_write_ = false;  // frozen, and there is a row that may have to be copied
   std::uint32_t epoch_ = 0;       // freezes so far
-  std::int64_t frozen_blocks_ = 0, taken_ = 0;
+  std::int64_t frozen_blocks_ = 0;
   std::int64_t frozen_held_ = 0;  // rows at later places are not the checkpoint's
+  std::int64_t next_ = 0;         // the place, of a hashed table in order_, that is taken next
   std::int64_t next_row_ = 0;     // the writer has taken all rows below
   RowOrder order_;                // hashed
+  // The places that changed since the last freeze, if they are tracked, and those that the last one
+  // held, if it was a delta.
+  std::optional<TouchedRows> changed_;
+  std::optional<std::vector<std::uint64_t>> delta_;
   // After a change of the layout: the blocks that were still to be taken, in the old one.
   bool all_aside_ = false;
-  std::unordered_map<std::int64_t, storage::StoredRows> aside_;
+  std::deque<storage::StoredRows> aside_;
   std::size_t aside_bytes_ = 0;
   storage::TableRecord record_;
   std::vector<std::int64_t> places_;  // of the block that is being taken

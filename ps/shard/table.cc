@@ -77,10 +77,12 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
   // touched, and only then do they change: making rows may fail for lack of memory, and must come
   // before anything else has happened.
   const Places places = made(rows);
-  if (is_table_rule(rule.kind))
+  if (is_table_rule(rule.kind)) {
     before_write_all();
-  else
+    snapshot_.all_change();
+  } else {
     before_write(places.at);
+  }
   // Such a rule changes rows that are not named, too: none of them is at its initial value any
   // more, and a checkpoint has to hold them all.
   if (moves_untouched_rows(rule.kind))

@@ -76,10 +76,12 @@ class Table {
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // For a checkpoint: see Snapshot.
-  void freeze() { snapshot_.freeze(); }
+  void freeze(Snapshot::Rows rows, bool track) { snapshot_.freeze(rows, track); }
   void thaw() { snapshot_.thaw(); }
   storage::TableRecord frozen_record() const { return snapshot_.record(); }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
+  bool frozen_whole() const { return snapshot_.holds_all(); }
+  std::int64_t frozen_taken() const { return snapshot_.taken(); }
   std::optional<storage::StoredRows> take_frozen() { return snapshot_.take(); }
   bool frozen_prepared() const { return snapshot_.prepared(); }
   void prepare_frozen() { snapshot_.prepare(); }

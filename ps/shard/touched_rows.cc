@@ -10,6 +10,11 @@ TouchedRows::TouchedRows(std::int64_t rows)
   noted_.reserve(noted_max_);
 }
 
+void TouchedRows::grow(std::int64_t rows) {
+  words_.resize((static_cast<std::size_t>(rows) + 63) / 64);
+  noted_max_ = static_cast<std::size_t>(rows) / 64;
+}
+
 // Rows are noted in a list at first, which is written in order and stays in the caches, and set as
 // bits only when the list is full or a checkpoint asks.
 void TouchedRows::add(std::span<const std::int64_t> rows) {

@@ -20,6 +20,8 @@ class TouchedRows {
   static constexpr double kBytesARow = 0.25;  // bits and notes
 
   explicit TouchedRows(std::int64_t rows = 0);
+  // There are so many rows now, no fewer than before.
+  void grow(std::int64_t rows);
   // Marks rows as updated: any of 0 to `rows` - 1, in any order.
   void add(std::span<const std::int64_t> rows);
   void add(RowRange rows);
@@ -32,6 +34,8 @@ class TouchedRows {
   std::uint64_t word_of(std::int64_t row) const {
     return words_[static_cast<std::size_t>(row) >> 6];
   }
+  // A bit a row, the least of the first word for row 0. Needs settle().
+  const std::vector<std::uint64_t>& words() const { return words_; }
   bool none() const;
   void clear();
   // The rows that were added, as ranges in order. Needs settle().

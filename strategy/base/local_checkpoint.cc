@@ -239,6 +239,10 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
                        const CheckpointPolicy& policy, const std::string& metadata,
                        const LocalProgress& progress) {
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
+  if (policy.full_every > 1)
+    throw InvalidArgumentError(str("full_every is ", policy.full_every,
+                                   ": checkpoints of this strategy hold all rows, deltas are made "
+                                   "by parameter servers; leave it at 1"));
   const LocalStore& store = runtime.store();
   storage::Manifest manifest;
   auto lock = policy.folder_lock;

@@ -30,7 +30,8 @@ struct LocalProgress {
 };
 
 // All variables with their slots, and the progress; the folder of the checkpoint.
-//   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
+//   Errors  InvalidArgument: no folder, deltas are asked for (full_every), or metadata that is no
+//           JSON. The disk's.
 std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
                        const CheckpointPolicy& policy, const std::string& metadata,
                        const LocalProgress& progress);

@@ -233,6 +233,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   Draw saves(seed, "saves");
   scenario.slow_saves = everything && saves.index(2) == 0;
   if (scenario.slow_saves && saves.index(3) == 0) scenario.save_memory = 1;
+  if (everything && saves.index(2) == 0) scenario.full_every = 2 + saves.index(4);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -282,6 +283,7 @@ std::string Scenario::str() const {
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "
       << ms(disk_delay_max);
+  if (full_every > 1) out << ", one in " << full_every << " of them full";
   if (slow_saves) out << ", records saved one by one";
   if (save_memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)

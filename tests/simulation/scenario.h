@@ -84,6 +84,7 @@ struct Scenario {
   // one of workers in step, of whom `closures` are the steps
   std::int64_t wide = 0;
   std::int64_t checkpoint_every = 0;  // steps; 0: none
+  std::size_t full_every = 1;         // CheckpointPolicy
   Duration delay_max{0};              // of the network
   Duration disk_delay_max{0};
   // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default

@@ -110,8 +110,10 @@ void World::begin_life() {
   if (lives_++ > 0) resume();
   schedule(*program_, scenario_, base_.step);
   if (scenario_.checkpoint_every > 0)
-    program_->coordinator.save_automatically(
-        {.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
+    program_->coordinator.save_automatically({.folder = kCheckpoints,
+                                              .every_steps = scenario_.checkpoint_every,
+                                              .keep_last = 3,
+                                              .full_every = scenario_.full_every});
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.

@@ -85,6 +85,50 @@ TEST_F(Saves, OfVariablesThatCannotBeMadeFailAndLeaveNothing) {
   EXPECT_THAT(manifest(save()).variables, SizeIs(3));
 }
 
+std::vector<std::string> databases_of(const storage::Manifest& manifest) {
+  std::vector<std::string> names;
+  for (const auto& database : manifest.databases) names.push_back(database.name);
+  return names;
+}
+
+// Each has the files of those that it goes back to, so that it stands alone.
+TEST_F(Saves, BetweenFullOnesAreDeltas) {
+  full_every = 3;
+  const auto full = manifest(save()), first = manifest(save()), second = manifest(save());
+  EXPECT_EQ(full.base, "");
+  EXPECT_THAT(databases_of(full), ElementsAre("ps0-0", "ps1-0"));
+  EXPECT_EQ(first.base, "ckpt-00000001");
+  EXPECT_THAT(databases_of(first),
+              ElementsAre("ckpt-00000001.ps0-0", "ckpt-00000001.ps1-0", "ps0-0", "ps1-0"));
+  EXPECT_EQ(second.base, "ckpt-00000002");
+  EXPECT_THAT(databases_of(second),
+              ElementsAre("ckpt-00000001.ps0-0", "ckpt-00000001.ps1-0", "ckpt-00000002.ps0-0",
+                          "ckpt-00000002.ps1-0", "ps0-0", "ps1-0"));
+  for (const auto& database : second.databases)
+    for (const auto& file : database.files)
+      EXPECT_TRUE(ground.disk.exists(str("/c/ckpt-00000003/", file.name))) << file.name;
+  EXPECT_EQ(manifest(save()).base, "") << "the third is a full one again";
+  EXPECT_THAT(fake_ps(0).calls_of("mark"),
+              ElementsAre("mark 1", "mark 2 since 1", "mark 3 since 2", "mark 4"));
+}
+
+TEST_F(Saves, AreFullWhereNoShardKnowsTheBase) {
+  full_every = 3;
+  save();
+  fake_ps(0).knows_bases = fake_ps(1).knows_bases = false;
+  EXPECT_THAT(databases_of(manifest(save())), ElementsAre("ps0-0", "ps1-0"));
+}
+
+TEST_F(Saves, AreFullAfterARestoreAndWhereTheBaseIsGone) {
+  full_every = 9;
+  const std::string full = save();
+  restore(full);
+  EXPECT_EQ(manifest(save()).base, "");
+  EXPECT_EQ(manifest(save()).base, "ckpt-00000002");
+  ground.disk.remove_tree("/c/ckpt-00000003");
+  EXPECT_EQ(manifest(save()).base, "");
+}
+
 TEST_F(Saves, AreMadeOneAtATime) {
   fake_ps(0).script.stall("save");
   auto first = begin(), second = begin();

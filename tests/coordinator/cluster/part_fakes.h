@@ -119,6 +119,7 @@ class FakePs {
   std::vector<std::vector<VariableId>> tables;  // with which each call of configure came
   std::vector<Fence> fences;
   AppliedClosures applied;  // its shards' answer to a mark
+  bool knows_bases = true;  // as a shard that was not restored since
 
  private:
   static constexpr rpc::Role kRole = rpc::Role::kPs;
@@ -158,7 +159,10 @@ class FakePs {
         ranges[i].setBegin(ps.applied.ranges[i].first);
         ranges[i].setEnd(ps.applied.ranges[i].second);
       }
-      return noted(str("mark ", context.getParams().getAttempt()));
+      const auto base = context.getParams().getBase();
+      context.getResults().setDelta(base != 0 && ps.knows_bases);
+      return noted(
+          str("mark ", context.getParams().getAttempt(), base == 0 ? "" : str(" since ", base)));
     }
     // If a mark is dropped while its shard saves, the save stops at once.
     kj::Promise<void> dropMark(DropMarkContext context) override {

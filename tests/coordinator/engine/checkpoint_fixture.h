@@ -30,8 +30,9 @@ struct Checkpoints : PartTest {
   }
   ~Checkpoints() override { stop(); }
 
+  std::size_t full_every = 1;
   kj::Promise<std::string> begin(const std::string& metadata = "{}") {
-    auto saved = checkpointer.save({.folder = "/c"}, metadata).start();
+    auto saved = checkpointer.save({.folder = "/c", .full_every = full_every}, metadata).start();
     settle();
     return saved;
   }

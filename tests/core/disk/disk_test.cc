@@ -75,6 +75,16 @@ TEST_P(Disks, RenameMovesFilesAndFolders) {
   EXPECT_TRUE(disk().list(root_ + "/to").empty());
 }
 
+TEST_P(Disks, LinkedFilesStayWhenTheFirstNameGoes) {
+  disk().make_folder(root_ + "/old");
+  for (const char* name : {"a", "b", "c"}) disk().write_atomically(root_ + "/old/" + name, name);
+  disk().link_files(root_ + "/old", root_ + "/new/inner", {"a", "c"});
+  disk().remove_tree(root_ + "/old");
+  EXPECT_EQ(disk().list(root_ + "/new/inner"), (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(disk().read(root_ + "/new/inner/c"), "c");
+  EXPECT_THROW(disk().link_files(root_ + "/old", root_ + "/other", {"a"}), NotFoundError);
+}
+
 TEST_P(Disks, AMissingFileIsNotFoundAndNamed) {
   try {
     disk().read(root_ + "/none");

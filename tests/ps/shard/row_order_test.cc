@@ -38,13 +38,14 @@ void expect_order(const std::vector<std::int64_t>& all, Random& random) {
   std::vector<std::uint32_t> found;
   for (std::size_t i = random.below(5); i > 0; --i) {
     order.prepare(rows, 1 + static_cast<std::int64_t>(random.below(all.size() + 1)));
-    rows.push_back(static_cast<std::int64_t>(random.below(1000)));  // it moves, and is not looked at
+    rows.push_back(
+        static_cast<std::int64_t>(random.below(1000)));  // it moves, and is not looked at
     rows.shrink_to_fit();
   }
   while (found.size() < all.size()) {
     const std::size_t end = std::min(all.size(), found.size() + 1 + random.below(9000));
-    const auto some = order.sorted(rows, static_cast<std::int64_t>(found.size()),
-                                   static_cast<std::int64_t>(end));
+    const auto some =
+        order.sorted(rows, static_cast<std::int64_t>(found.size()), static_cast<std::int64_t>(end));
     found.insert(found.end(), some.begin(), some.end());
   }
   EXPECT_EQ(found, wanted);
@@ -64,6 +65,23 @@ TEST(RowOrder, IsRightWhereOneNumberIsFarFromTheOthers) {
   auto rows = numbers(50'000, 3, random);
   rows[17] = (std::int64_t{1} << 40) + 5;
   expect_order(rows, random);
+}
+
+TEST(RowOrder, IsOfThosePlacesAloneThatAreWanted) {
+  Random random(3);
+  const auto rows = numbers(30'000, 5, random);
+  std::vector<std::uint64_t> only(rows.size() / 64 + 1);
+  for (std::size_t place = 0; place < rows.size(); ++place)
+    if (random.below(50) == 0) only[place / 64] |= std::uint64_t{1} << (place % 64);
+  std::vector<std::uint32_t> wanted;
+  for (const std::uint32_t place : places_by_row(rows))
+    if ((only[place / 64] >> (place % 64) & 1) != 0) wanted.push_back(place);
+  RowOrder order;
+  order.begin(30'000, *std::max_element(rows.begin(), rows.end()), &only);
+  while (!order.prepared()) order.prepare(rows, 7000);
+  ASSERT_EQ(order.size(), static_cast<std::int64_t>(wanted.size()));
+  const auto found = order.sorted(rows, 0, order.size());
+  EXPECT_EQ(std::vector(found.begin(), found.end()), wanted);
 }
 
 TEST(RowOrder, BeginsAnew) {

@@ -42,12 +42,19 @@ class RandomTable {
   // The rest of the frozen state comes, and no copy stays.
   void take_the_rest() {
     if (!snapshot_.frozen()) return;
-    take_some(static_cast<std::uint64_t>(snapshot_.blocks()));
-    EXPECT_EQ(taken_, frozen_);
+    take_some(UINT64_MAX);
+    SavedRows found = below_;
+    for (const auto& [row, bytes] : taken_) found[row] = bytes;
+    EXPECT_EQ(found, frozen_);
     EXPECT_EQ(snapshot_.copied_bytes(), 0u);
     EXPECT_EQ(pool_.taken(), 0u);
+    EXPECT_EQ(snapshot_.taken(), snapshot_.blocks());
+    small_delta_ |= delta_ && taken_.size() < frozen_.size();
+    kept_ = kept_ || random_.below(2) == 0;
+    if (kept_) base_ = frozen_;
   }
   bool grew() const { return grew_; }
+  bool had_a_small_delta() const { return small_delta_; }
 
  private:
   RowMemory make() {
@@ -67,11 +74,18 @@ class RandomTable {
     return rows;
   }
 
+  // A checkpoint of all rows, or of those that changed since the last one that was kept. One that
+  // was not kept has to be held by the next.
   void freeze() {
-    snapshot_.freeze();
+    const bool delta = base_.has_value() && (kept_ || delta_) && random_.below(3) > 0;
+    using Rows = Snapshot::Rows;
+    snapshot_.freeze(!delta ? Rows::kAll : kept_ ? Rows::kChanged : Rows::kChangedBefore, true);
     frozen_ = all_rows();
+    below_ = delta ? *base_ : SavedRows();
+    delta_ = delta;
+    kept_ = false;
     taken_.clear();
-    next_ = 0;
+    more_ = true;
   }
   void thaw() {
     take_the_rest();
@@ -80,11 +94,11 @@ class RandomTable {
   }
   void take_some(std::uint64_t count) {
     if (!snapshot_.frozen()) return;
-    for (; count > 0 && next_ < snapshot_.blocks(); --count) {
+    for (; count > 0 && more_; --count) {
       if (random_.below(4) == 0) snapshot_.prepare();
-      ++next_;
       const auto block = snapshot_.take();
-      if (!block.has_value()) continue;
+      more_ = block.has_value();
+      if (!more_) return;
       const auto* bytes = block->data.data();
       for (const std::uint64_t offset : block->offsets) {
         const auto row = block->first_row + static_cast<std::int64_t>(offset);
@@ -150,23 +164,28 @@ class RandomTable {
   Snapshot snapshot_{memory_, pool_};
   std::set<std::int64_t> touched_;
   SavedRows frozen_, taken_;
-  std::int64_t next_ = 0;  // block to take
-  bool grew_ = false;
+  bool more_ = false;                  // may be taken
+  std::optional<SavedRows> base_;      // the last checkpoint that was kept
+  SavedRows below_;                    // what the frozen state is a delta of
+  bool delta_ = false, kept_ = false;  // the last one
+  bool grew_ = false, small_delta_ = false;
 };
 
 class SnapshotModel : public testing::TestWithParam<bool> {};
 
 TEST_P(SnapshotModel, TheWriterGetsEveryRowAsItWasAtTheFreezeWhateverIsWrittenMeanwhile) {
-  bool grew = false;
+  bool grew = false, small_delta = false;
   for (std::uint64_t seed = 1; seed <= effort(150); ++seed) {
     SCOPED_TRACE(seed);
     RandomTable table(seed, GetParam());
     for (int i = 0; i < 120 && !testing::Test::HasFailure(); ++i) table.one_thing();
     table.take_the_rest();
     grew |= table.grew();
+    small_delta |= table.had_a_small_delta();
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_EQ(grew, GetParam());
+  EXPECT_TRUE(small_delta);
 }
 INSTANTIATE_TEST_SUITE_P(, SnapshotModel, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "Hashed" : "Dense"; });

@@ -37,13 +37,12 @@ class SnapshotOf {
   // Takes all blocks: each row with its first parameter, in the order in which they come.
   std::vector<std::pair<std::int64_t, float>> take_all() {
     std::vector<std::pair<std::int64_t, float>> rows;
-    for (std::int64_t block = 0; block < snapshot.blocks(); ++block)
-      if (const auto taken = snapshot.take())
-        for (std::size_t i = 0; i < taken->offsets.size(); ++i) {
-          float first = 0;
-          std::memcpy(&first, taken->data.data() + i * taken->row_bytes(), sizeof first);
-          rows.emplace_back(taken->first_row + static_cast<std::int64_t>(taken->offsets[i]), first);
-        }
+    while (const auto taken = snapshot.take())
+      for (std::size_t i = 0; i < taken->offsets.size(); ++i) {
+        float first = 0;
+        std::memcpy(&first, taken->data.data() + i * taken->row_bytes(), sizeof first);
+        rows.emplace_back(taken->first_row + static_cast<std::int64_t>(taken->offsets[i]), first);
+      }
     return rows;
   }
 

@@ -176,6 +176,7 @@ void Trainer::begin() {
   if (!options_.resume.empty()) resume();
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
+  policy_.full_every = job_.checkpoint.full_every;
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());

@@ -199,6 +199,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);
   checkpoint.read("keep_last", job.checkpoint.keep_last);
+  checkpoint.read("full_every", job.checkpoint.full_every);
   job.checkpoint.every = read_every(checkpoint, job.checkpoint.every);
   checkpoint.refuse_unknown();
   TomlTable evaluation = root.table("evaluation");

@@ -117,6 +117,7 @@ struct JobCheckpoint {
   std::string folder;  // empty: RUN_DIR/checkpoints
   Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
+  std::size_t full_every = 1;  // 1: each holds all rows; more: the others are deltas
 };
 
 // [evaluation]: how often to evaluate the model, besides at the end: on the validation data if

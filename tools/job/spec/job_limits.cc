@@ -81,6 +81,9 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("checkpoint.keep_last",
                static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
                1, kMany);
+  limits.whole("checkpoint.full_every",
+               static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.full_every, kMany)),
+               1, kMany);
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
 }
 

@@ -124,6 +124,11 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
   refuse_unread(strategy, given, place);
   if (given.contains("strategy.replicas"))
     verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
+  if (!strategy.on_servers() && job.checkpoint.full_every > 1)
+    throw InvalidArgumentError(
+        str(place("checkpoint.full_every"), " is ", job.checkpoint.full_every,
+            ": deltas are made by parameter servers, and under strategy.kind = \"", strategy.kind,
+            "\" every checkpoint holds all rows; remove it"));
   if (strategy.kind != "parameter_server") return;
   std::vector<std::string> names;
   for (const NamedConsistency& one : consistencies()) names.push_back(one.name);
