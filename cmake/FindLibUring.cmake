@@ -1,0 +1,10 @@
+# Defines LibUring::uring: the kernel's queues for reads and writes, as Debian's liburing-dev has them.
+find_path(LIBURING_INCLUDE_DIR liburing.h)
+find_library(LIBURING_LIBRARY uring)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibUring REQUIRED_VARS LIBURING_LIBRARY LIBURING_INCLUDE_DIR)
+if(LibUring_FOUND AND NOT TARGET LibUring::uring)
+  add_library(LibUring::uring UNKNOWN IMPORTED)
+  set_target_properties(LibUring::uring PROPERTIES IMPORTED_LOCATION ${LIBURING_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${LIBURING_INCLUDE_DIR})
+endif()
+mark_as_advanced(LIBURING_INCLUDE_DIR LIBURING_LIBRARY)
