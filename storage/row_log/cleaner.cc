@@ -12,10 +12,13 @@
 namespace cairn::storage {
 namespace {
 
-// The open segment and a spare are there however few rows are live.
-constexpr std::uint64_t kSlackSegments = 2;
+// The open segment is there however few rows are live.
+constexpr std::uint64_t kSlackSegments = 1;
 // Files may take so much more than the target before appends have to wait.
-constexpr double kTolerance = 0.05;
+constexpr double kTolerance = 0.03;
+// A fuller segment is not worth copying, unless an append needs the space: of a log of a few
+// segments all may be that full.
+constexpr double kLiveShareMax = 0.8, kLiveShareMaxInNeed = 0.875;
 constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -52,7 +55,7 @@ void Cleaner::advance() {
   while (!reading_ && !copying_ && !stuck_) {
     if (!segment_) {
       if (!exceeds(target_)) return;
-      segment_ = victim(0.95);
+      segment_ = victim(kLiveShareMax);
       if (!segment_) return;
       segments_.pin(*segment_);
       record_ = 0;
@@ -74,7 +77,7 @@ bool Cleaner::gain_space() {
   if (reading_) return true;
   if (std::exchange(stuck_, false)) return false;  // once, before it is tried anew
   if (!segment_) {
-    segment_ = victim(0.875);
+    segment_ = victim(kLiveShareMaxInNeed);
     if (!segment_) return false;
     segments_.pin(*segment_);
     record_ = 0;

@@ -6,7 +6,7 @@
 //
 //   It reads one chunk at a time, skipping those without live records, so that it never has more
 //   than a chunk of survivors in memory. It begins by itself when files take more than
-//   `target` times the bytes of the live rows, and two segments.
+//   `target` times the bytes of the live rows, and one segment.
 #pragma once
 #include <cstddef>
 #include <cstdint>

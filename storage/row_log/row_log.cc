@@ -19,7 +19,7 @@ RowLog::RowLog(IoQueue& io, const RowLogOptions& options, Moved moved)
     : io_(io),
       options_(options),
       layout_(RecordLayout::of(options.row_bytes, options.chunk_bytes, options.segment_bytes)),
-      segments_(options.folder, layout_, options.max_bytes),
+      segments_(options.folder, layout_, options.max_bytes, options.read_alignment),
       writer_(io, this, segments_, layout_, options.unwritten_bytes_max / layout_.chunk_bytes,
               [this] { cleaner_.advance(); }),
       reads_(io, this, segments_, writer_, layout_),

@@ -5,7 +5,8 @@
 //   is a number of 32 bits, its place, which the owner keeps; the log itself has one bit of memory
 //   per record, and the chunks that are not written yet. What is released leaves gaps; a cleaner
 //   (cleaner.h) copies the rows of the emptiest segments together and tells the owner their new
-//   places, so that files take `space_target` times the live rows and two segments, about.
+//   places, so that files take `space_target` times the live rows and three segments at most,
+//   if no cut holds more.
 //
 //     IoQueue io({});                               // one for all logs of a thread
 //     RowLog log(io, {.folder = "cold", .row_bytes = 128}, [&](std::span<const Move> moves) {
@@ -43,12 +44,14 @@ namespace cairn::storage {
 struct RowLogOptions {
   std::string folder;         // of this log alone: whatever lies in it is removed
   std::size_t row_bytes = 0;  // a row with its slots
-  std::uint64_t segment_bytes = std::uint64_t{64} << 20;
-  std::size_t chunk_bytes = std::size_t{1} << 20;  // of one write
+  std::uint64_t segment_bytes = std::uint64_t{32} << 20;  // of a file, which stays open
+  std::size_t chunk_bytes = std::size_t{1} << 20;         // of one write
   std::size_t unwritten_bytes_max = std::size_t{16}
                                     << 20;  // in memory; the cleaner has a chunk more
   std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();  // of all files
-  double space_target = 1.5;  // bytes of files per byte of live rows that the cleaner aims at
+  // Reads begin and end at multiples of this; 0: the smallest that the file system takes.
+  std::size_t read_alignment = 0;
+  double space_target = 1.45;  // bytes of files per byte of live rows that the cleaner aims at
 };
 
 struct RowLogCounters {
@@ -122,6 +125,7 @@ class RowLog {
 
   RowLogCounters counters() const;
   const RecordLayout& layout() const { return layout_; }
+  std::size_t read_alignment() const { return segments_.alignment(); }  // 0: before any append
 
  private:
   friend class Cut;

@@ -27,8 +27,9 @@ std::uint64_t bit_of(std::uint32_t record) { return std::uint64_t{1} << (record 
 
 }  // namespace
 
-Segments::Segments(std::string folder, const RecordLayout& layout, std::uint64_t max_bytes)
-    : folder_(std::move(folder)), layout_(layout), max_bytes_(max_bytes) {
+Segments::Segments(std::string folder, const RecordLayout& layout, std::uint64_t max_bytes,
+                   std::size_t alignment)
+    : folder_(std::move(folder)), layout_(layout), max_bytes_(max_bytes), alignment_(alignment) {
   if (max_bytes_ / layout_.segment_bytes < 3)
     throw InvalidArgumentError(str("the row log in ", folder_, " may take ", max_bytes_,
                                    " bytes, and needs three segments of ", layout_.segment_bytes,
@@ -90,8 +91,10 @@ Segments::File Segments::make_file() {
   if (descriptor < 0) {
     const int error = errno;
     const std::string message = str("cannot make the segment ", path, ": ", strerror(error));
-    if (disk_is_full(error) || error == EMFILE || error == ENFILE)
-      throw ResourceExhaustedError(message);
+    if (disk_is_full(error)) throw ResourceExhaustedError(message + ". Free space on that disk");
+    if (error == EMFILE || error == ENFILE)
+      throw ResourceExhaustedError(
+          message + ". Raise the limit of open files (ulimit -n), or make segments larger");
     throw PermissionDeniedError(message);
   }
   last_file_ = number;

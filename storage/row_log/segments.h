@@ -35,7 +35,8 @@ class Segments {
  public:
   // Makes the folder anew: what lies in it is removed.
   //   Errors  PermissionDenied: it cannot be made or emptied.
-  Segments(std::string folder, const RecordLayout& layout, std::uint64_t max_bytes);
+  Segments(std::string folder, const RecordLayout& layout, std::uint64_t max_bytes,
+           std::size_t alignment);  // 0: the smallest that the file system takes
   // Removes the folder.
   ~Segments();
   Segments(const Segments&) = delete;
@@ -102,7 +103,7 @@ class Segments {
   std::vector<File> spares_;
   std::uint32_t last_file_ = 0;
   std::uint64_t live_ = 0;
-  std::size_t alignment_ = 0;
+  std::size_t alignment_;  // 0: not known before there is a file
   bool direct_ = true;
 };
 
