@@ -131,6 +131,15 @@ struct FileInfo {
   checksum @2 :UInt64;
 }
 
+# Which rows of a checkpoint a variable takes.
+struct RestoreMove {
+  variable @0 :Text;           # of this session
+  from @1 :Text;               # the checkpoint's variable
+  slots @2 :Bool = true;       # false: rows come without their slots, and count no updates
+  rows @3 :Int64;              # of the variable of this session
+  numbers @4 :List(UInt32);    # by the checkpoint's row: the row it becomes, or 2^32 - 1: it is left out. Absent: rows keep their numbers
+}
+
 # Bulk that lies in the memory that dialler and acceptor share (offered with the hello): a multiple of 8, and how many bytes.
 struct Place {
   offset @0 :UInt64;
@@ -173,8 +182,10 @@ interface Shard {
   dropMark @7 (attempt :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the
-  # next open(). Of all tables, from no database: a new beginning, as if the tables had just been made.
-  restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32)) -> (rows :UInt64, bytes :UInt64);
+  # next open(). From no database: a new beginning, as if the tables had just been made. `moves`: those of the variables whose rows
+  # are not simply those of the checkpoint's variable of the same name and shape.
+  restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32), moves :List(RestoreMove))
+      -> (rows :UInt64, bytes :UInt64);
 
   # The coordinator's word on the closures of its session: their numbers lie below `closuresBelow`, and those below `settledBelow`
   # have ended. A push of a closure at or above the one is refused with InvalidArgument, of one below the other it is a duplicate.

@@ -97,9 +97,9 @@ CheckpointFolder::Known CheckpointFolder::read_all() const {
 }
 
 // First what stays is collected (whatever cannot be read, other runs', the newest of this one),
-// then the rest is removed. In doubt a checkpoint stays: a manifest of a later release is unreadable here
-// and perfectly good there. A delta needs no checkpoint but itself: it has links to the files of
-// those that it goes back to, and a file is there as long as any of its names.
+// then the rest is removed. In doubt a checkpoint stays: a manifest of a later release cannot be
+// read here and is perfectly good there. A delta needs no checkpoint but itself: it has links to
+// the files of those that it goes back to, and a file is there as long as any of its names.
 std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
   const Known known = read_all();
   std::set<std::string> kept = known.unreadable;

@@ -168,9 +168,12 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   restored->applied = cut->applied;
   restored->positions = cut->positions;
   restored->seed = cut->layout->seed;
-  for (const VariableLayout& variable : cut->layout->variables)
-    restored->variables[variable.spec->name] = {{variable.spec->dtype, variable.spec->shape},
-                                                variable.rule};
+  SavedVariables saved;
+  for (const VariableLayout& variable : cut->layout->variables) {
+    const VariableSpec& spec = *variable.spec;
+    saved[spec.name] = {{spec.dtype, spec.shape}, variable.rule, spec.hashed};
+  }
+  restored->plan = std::make_shared<const RestorePlan>(std::move(saved), name);
   auto wall = session_.parts.clock.wall_microseconds();
   Disk* disk = &session_.parts.disk;
   // Older checkpoints go only once the new one is whole, so that a save that fails costs none of
@@ -219,8 +222,8 @@ rpc::Task<void> Checkpointer::restore(std::string checkpoint, RestoreOptions opt
   pump_();
 }
 
-SavedVariables Checkpointer::restored_variables() const {
-  return sources_.restored ? sources_.restored->variables : SavedVariables{};
+std::shared_ptr<const RestorePlan> Checkpointer::restored_plan() const {
+  return sources_.restored ? sources_.restored->plan : std::make_shared<const RestorePlan>();
 }
 
 void Checkpointer::expect_partial_restore() {
@@ -230,16 +233,21 @@ void Checkpointer::expect_partial_restore() {
 rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions options) {
   Disk* disk = &session_.parts.disk;
   auto source = std::make_shared<CheckpointView>();
-  std::function<void()> read = [disk, checkpoint, source] {
-    *source = read_manifest(*disk, checkpoint);
+  std::function<void()> read = [disk, checkpoint, source, options] {
+    *source = read_manifest(*disk, checkpoint, options);
   };
   co_await on_disk_thread(read);
+  const std::vector<ProgramVariable> made = variables_of(*tables_.registry().layout());
+  if (source->plan->unusual(made)) log_info("restoring ", source->plan->text(made));
+  source->plan->verify(made);
+  // Before the wait, since nothing may come between it and what it is for.
+  co_await tables_.verify_ids(source, made);
   // Conditions are asked here and not where the wait is: a coroutine goes on a turn of the loop
   // after what it waited for has ended, and by then another may have taken the lock.
   const auto all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
   while (!all_there()) co_await change();
   // All fit, or nothing changes.
-  verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
+  source->plan->verify(variables_of(*tables_.registry().layout()));
   keep_wanted(source->positions, options);
   if (source->session != session_.number) progress_.verify(source->positions);
   go_on_from(source);
@@ -264,7 +272,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
 rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source) {
   try {
     std::vector<std::shared_ptr<CheckpointView>> sources{source};
-    co_await tables_.restore(ps, tables_.synced(), 0, sources);
+    co_await tables_.restore(ps, tables_.synced(), 0, sources, ShardTables::Rest::kBeginsAnew);
     ++members_.restores;
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
     ps->needs_rows = false;

@@ -27,12 +27,12 @@
 #include "coordinator/checkpoint/cut.h"
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/loss_ledger.h"
-#include "coordinator/cluster/restore_status.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/restore/restore_plan.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {
@@ -50,8 +50,8 @@ class Checkpointer final : public CheckpointSaver {
   // The queue must be idle. Ends once every ps has its rows and is open.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options);
 
-  // The variables of the checkpoint that was restored last; empty: none was.
-  SavedVariables restored_variables() const;
+  // The plan of the last restore; an empty one: there was none.
+  std::shared_ptr<const RestorePlan> restored_plan() const;
   // Variables that this checkpoint lacks or holds otherwise begin anew, with no warning or error.
   void expect_partial_restore();
   // The program has taken this folder already. Others are locked at their first save, and stay

@@ -130,7 +130,14 @@ storage::DatabaseInfo database_of(const ShardSaved& shard) {
   return databases[0];
 }
 
-CheckpointView read_manifest(Disk& disk, const std::string& path) {
+SavedVariables saved_variables(const storage::Manifest& manifest) {
+  SavedVariables saved;
+  for (const auto& variable : manifest.variables)
+    saved[variable.name] = {{variable.dtype, variable.shape}, variable.rule, variable.hashed};
+  return saved;
+}
+
+CheckpointView read_manifest(Disk& disk, const std::string& path, const RestoreOptions& options) {
   storage::Manifest manifest = storage::read_manifest(disk, path);
   CheckpointView restored;
   restored.folder = path;
@@ -138,12 +145,11 @@ CheckpointView read_manifest(Disk& disk, const std::string& path) {
   restored.session = manifest.session;
   restored.ancestors = manifest.ancestors;
   restored.seed = manifest.seed;
-  restored.global_step = manifest.global_step;
+  restored.global_step = options.global_step ? manifest.global_step : 0;
   restored.lost_updates = manifest.lost_updates;
   restored.applied = {manifest.low_watermark, manifest.applied};
   for (const auto& database : manifest.databases) restored.databases.push_back(database.name);
-  for (const auto& variable : manifest.variables)
-    restored.variables[variable.name] = {{variable.dtype, variable.shape}, variable.rule};
+  restored.plan = std::make_shared<const RestorePlan>(saved_variables(manifest), path, options);
   for (const auto& position : manifest.datasets)
     restored.positions.push_back(from_manifest(position));
   return restored;

@@ -7,6 +7,7 @@
 
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/pipelines.h"
+#include "coordinator/restore/restore_plan.h"
 #include "core/disk/disk.h"
 #include "storage/manifest.h"
 
@@ -31,8 +32,11 @@ storage::DatasetPosition to_manifest(const PipelinePosition& position);
 PipelinePosition from_manifest(const storage::DatasetPosition& saved);
 // The one database that a shard wrote.
 storage::DatabaseInfo database_of(const ShardSaved& shard);
-// NotFound, DataLoss: as storage has them.
-CheckpointView read_manifest(Disk& disk, const std::string& path);
+SavedVariables saved_variables(const storage::Manifest& manifest);
+// The checkpoint at `path`, with the plan of a restore by `options`.
+//   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.
+CheckpointView read_manifest(Disk& disk, const std::string& path,
+                             const RestoreOptions& options = {});
 // Removes all but the last `keep` checkpoints of the saver of `checkpoint` and its ancestors.
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
                            const CheckpointView& checkpoint);

@@ -36,7 +36,7 @@ struct CheckpointPolicy {
   // False: the caller takes what it wants from the checkpoint and removes it. So it does not count
   // as the newest, and a ps that is lost is not rebuilt from it.
   bool lasting = true;
-  // Of so many checkpoints in a row one holds all rows, and each of the others, a delta, those that
+  // One of so many checkpoints in a row holds all rows, and each of the others, a delta, those that
   // changed since the one before it; beside them it has the files of that one, by hard links, so
   // that no checkpoint needs another. 1: each holds all. Under parameter servers alone, where a ps
   // that was lost writes all of its rows once.

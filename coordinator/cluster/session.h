@@ -24,6 +24,10 @@
 
 namespace cairn {
 
+namespace storage {
+class RowStore;
+}
+
 // The seams of an engine. All references outlive it.
 struct EngineParts {
   rpc::Reactor& reactor;
@@ -31,6 +35,8 @@ struct EngineParts {
   Offload& offload;
   Disk& disk;
   const Clock& clock;
+  // Where checkpoints' rows are, to compare them before a restore; null: that is not done.
+  std::shared_ptr<storage::RowStore> rows = nullptr;
 };
 
 struct Session {

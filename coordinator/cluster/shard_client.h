@@ -3,6 +3,7 @@
 //   Errors  Unavailable once the connection is lost; else what the shard reports.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
+#include "core/rows/row_move.h"
 #include "core/rows/shard_version.h"
 #include "rpc/net/connection.h"
 
@@ -70,11 +72,14 @@ class ShardClient {
   rpc::Task<ShardMark> mark(std::uint64_t attempt, CutBase base);
   rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t attempt);
+  // `moves`: by name, those of the variables that do not simply take the rows of the checkpoint's
+  // variable of their name.
   rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,
-                                   AppliedClosures applied, std::vector<VariableId> variables);
+                                   AppliedClosures applied, std::vector<VariableId> variables,
+                                   std::map<std::string, RowMove> moves = {});
   // All rows at their initial values, no closure applied, closed: as if its tables had just been
-  // made.
-  rpc::Task<void> begin_anew();
+  // made. With `variables`: those of them, and what was applied stays so.
+  rpc::Task<void> begin_anew(std::vector<VariableId> variables = {});
   ShardId shard() const { return shard_; }
   void set_shard(ShardId shard) { shard_ = shard; }  // before the first call about tables
   rpc::Connection& connection() { return *connection_; }

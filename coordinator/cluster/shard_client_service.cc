@@ -32,6 +32,18 @@ void write_table(wire::Table::Builder out, const VariableLayout& variable, const
   }
 }
 
+void write_move(wire::RestoreMove::Builder out, const std::string& variable, const RowMove& move) {
+  out.setVariable(variable.c_str());
+  out.setFrom(move.from.c_str());
+  out.setSlots(move.slots);
+  out.setRows(move.rows);
+  if (move.numbers == nullptr) return;
+  auto numbers = out.initNumbers(static_cast<unsigned>(move.numbers->size()));
+  // kRowGone becomes 2^32 - 1.
+  for (unsigned i = 0; i < numbers.size(); ++i)
+    numbers.set(i, static_cast<std::uint32_t>((*move.numbers)[i]));
+}
+
 // The program may name a folder relative to its own working directory, and a ps has another one.
 std::string at_any_process(const std::string& folder) {
   return std::filesystem::absolute(folder).lexically_normal().string();
@@ -153,7 +165,8 @@ rpc::Task<void> ShardClient::drop_mark(std::uint64_t attempt) {
 rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
                                               std::vector<std::string> databases,
                                               AppliedClosures applied,
-                                              std::vector<VariableId> variables) {
+                                              std::vector<VariableId> variables,
+                                              std::map<std::string, RowMove> moves) {
   auto request = stub_->shard.restoreRequest();
   request.setFolder(at_any_process(folder).c_str());
   auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
@@ -167,13 +180,18 @@ rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
   }
   auto ids = request.initVariables(static_cast<unsigned>(variables.size()));
   for (unsigned i = 0; i < ids.size(); ++i) ids.set(i, variables[i]);
+  auto list = request.initMoves(static_cast<unsigned>(moves.size()));
+  unsigned at = 0;
+  for (const auto& [variable, move] : moves) write_move(list[at++], variable, move);
   auto response = co_await request.send();
   co_return response.getRows();
 }
 
-rpc::Task<void> ShardClient::begin_anew() {
-  // A restore of all tables from no database: every row goes back to its initial value.
+rpc::Task<void> ShardClient::begin_anew(std::vector<VariableId> variables) {
+  // A restore from no database: every row goes back to its initial value.
   auto request = stub_->shard.restoreRequest();
+  auto ids = request.initVariables(static_cast<unsigned>(variables.size()));
+  for (unsigned i = 0; i < ids.size(); ++i) ids.set(i, variables[i]);
   co_await request.send().ignoreResult();
 }
 

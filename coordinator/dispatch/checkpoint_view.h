@@ -4,13 +4,14 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coordinator/cluster/loss_ledger.h"
-#include "coordinator/cluster/restore_status.h"
 #include "coordinator/cluster/shard_client.h"
 #include "coordinator/dispatch/pipelines.h"
+#include "coordinator/restore/restore_plan.h"
 #include "storage/manifest.h"
 
 namespace cairn {
@@ -26,14 +27,14 @@ struct CheckpointView {
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;  // on the way to it
   AppliedClosures applied;
-  SavedVariables variables;
+  std::shared_ptr<const RestorePlan> plan = std::make_shared<RestorePlan>();  // of its variables
   bool partial = false;  // variables of another dtype or shape begin anew, without a word
   std::vector<PipelinePosition> positions;
   LossLedger::Holdings holdings;  // of this session's updates
 
-  // Does the checkpoint hold the variable? If not, it keeps its initial values.
-  // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
-  bool holds(const VariableSpec& spec) const;
+  // The rows of the checkpoint that the variable takes; none: it keeps its initial values.
+  // FailedPrecondition: they do not fit it, and a partial restore is not expected.
+  std::optional<RowMove> move_of(const VariableSpec& spec) const;
 };
 
 // Where rows come from that no shard has. Written by Checkpointer.

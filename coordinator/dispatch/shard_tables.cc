@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "rpc/loop/on_offload.h"
 #include "rpc/loop/task_group.h"
+#include "storage/saved_ids.h"
 
 namespace cairn {
 namespace {
@@ -51,20 +53,48 @@ void ShardTables::attached(std::shared_ptr<const Layout> layout) {
   synced_version_ = layout->version;
 }
 
-// Variables that were made since the last sync: all fit what was restored, or none is made. What is
-// not there begins anew.
-void ShardTables::verify_restorable(const Layout& layout) const {
-  if (!sources_.restored || sources_.restored->partial) return;
+std::vector<ProgramVariable> ShardTables::made_since(const Layout& layout) const {
   auto made = variables_of(layout);
   made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(synced_->variables.size()));
-  verify_types(made, sources_.restored->variables, sources_.restored->folder);
-  std::string missing;
+  return made;
+}
+
+// Variables that were made since the last sync: all fit what was restored, or none is made. What is
+// not there begins anew.
+rpc::Task<void> ShardTables::verify_restorable(std::shared_ptr<const Layout> layout) {
+  const auto source = sources_.restored;
+  const std::vector<ProgramVariable> made = made_since(*layout);
+  if (!source || made.empty()) co_return;
+  const RestorePlan& plan = *source->plan;
+  if (plan.unusual(made))
+    log_info("made after the restore of ", plan.folder(), ':', plan.lines(made));
+  if (!source->partial) {
+    plan.verify(made);
+    std::string missing;
+    for (const ProgramVariable& variable : made)
+      if (const std::string& name = variable.spec->name; !plan.has(name) && !plan.leaves_out(name))
+        missing += str(missing.empty() ? "" : ", ", '"', name, '"');
+    if (!missing.empty())
+      log_warning("not in the checkpoint ", source->folder, ", at their initial values: ", missing);
+  }
+  co_await verify_ids(source, made);
+}
+
+rpc::Task<void> ShardTables::verify_ids(std::shared_ptr<const CheckpointView> source,
+                                        std::vector<ProgramVariable> made) {
+  const std::shared_ptr<storage::RowStore> store = session_.parts.rows;
+  if (store == nullptr) co_return;
+  std::vector<storage::WantedIds> all;
   for (const ProgramVariable& variable : made)
-    if (!sources_.restored->variables.contains(variable.spec->name))
-      missing += str(missing.empty() ? "" : ", ", '"', variable.spec->name, '"');
-  if (!missing.empty())
-    log_warning("not in the checkpoint ", sources_.restored->folder,
-                ", at their initial values: ", missing);
+    if (const VariableSpec& spec = *variable.spec; source->plan->may_not_fit(spec))
+      if (const auto move = source->move_of(spec); move.has_value())
+        all.push_back({move->from, spec.name, spec.rows()});
+  if (all.empty()) co_return;
+  std::function<void()> verify = [store, source, all] {
+    for (const storage::WantedIds& wanted : all)
+      storage::verify_ids(*store, source->folder, source->databases, wanted);
+  };
+  co_await rpc::on_offload(session_.parts.reactor, session_.parts.offload, 0, std::move(verify));
 }
 
 rpc::Task<void> ShardTables::sync_all() {
@@ -82,7 +112,7 @@ rpc::Task<void> ShardTables::sync_all() {
            synced_->variables[first].rule == layout->variables[first].rule)
       ++first;
     try {
-      verify_restorable(*layout);
+      co_await verify_restorable(layout);
       for (auto& ps : members_.ps) {
         // One that is connected again and not attached yet has to be attached first: it may be
         // another process.
@@ -117,36 +147,61 @@ rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> lay
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
-// ps->shards is looked at afresh after each wait: it is empty once the ps is lost.
-// All shards at once: each reads the disk and places rows by itself.
+// All shards at once: each reads the disk and places rows by itself. ps->shards is looked at afresh
+// after each wait: it is empty once the ps is lost.
 rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
-                                     std::vector<std::shared_ptr<CheckpointView>> sources) {
+                                     std::vector<std::shared_ptr<CheckpointView>> sources,
+                                     Rest rest) {
   std::vector<kj::Promise<void>> shards;
   for (std::size_t s = 0; s < ps->shards.size(); ++s)
-    shards.push_back(restore_from(ps, s, layout, first, sources).start());
+    shards.push_back(restore_from(ps, s, layout, first, sources, rest).start());
   co_await rpc::all_ended(std::move(shards));
 }
 
 rpc::Task<void> ShardTables::restore_from(Ps* ps, std::size_t shard,
                                           std::shared_ptr<const Layout> layout, VariableId first,
-                                          std::vector<std::shared_ptr<CheckpointView>> sources) {
-  // Sources are asked in their order, and the first that holds a variable gives it its rows.
-  std::vector<bool> done(layout->variables.size());
+                                          std::vector<std::shared_ptr<CheckpointView>> sources,
+                                          Rest rest) {
+  const ShardId number = ps->shards.at(shard)->shard();
+  std::vector<VariableId> here;
+  for (VariableId id = first; id < layout->variables.size(); ++id)
+    for (const Part& part : layout->variables[id].parts)
+      if (part.shard == number && (here.empty() || here.back() != id)) here.push_back(id);
+  // Sources are asked in their order, and the first that has rows for a variable gives it them.
   for (const auto& source : sources) {
     if (!source) continue;
+    std::vector<VariableId> wanted, others;
+    for (const VariableId id : here)
+      (source->move_of(*layout->variables[id].spec) ? wanted : others).push_back(id);
+    here = std::move(others);
+    co_await restore_variables(ps, shard, source, layout, std::move(wanted));
+  }
+  // A shard takes an empty list for all of its tables.
+  if (rest == Rest::kBeginsAnew && !here.empty()) {
     if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-    ShardClient* const client = ps->shards[shard].get();
-    std::vector<VariableId> wanted;
-    for (VariableId id = first; id < layout->variables.size(); ++id) {
-      const VariableLayout& variable = layout->variables[id];
-      bool here = std::any_of(variable.parts.begin(), variable.parts.end(),
-                              [&](const Part& part) { return part.shard == client->shard(); });
-      if (!here || done[id] || !source->holds(*variable.spec)) continue;
-      done[id] = true;
-      wanted.push_back(id);
+    co_await ps->shards[shard]->begin_anew(std::move(here));
+  }
+  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+}
+
+// Row numbers of many rows fill a message, so that each variable that has some goes by itself.
+rpc::Task<void> ShardTables::restore_variables(Ps* ps, std::size_t shard,
+                                               std::shared_ptr<CheckpointView> source,
+                                               std::shared_ptr<const Layout> layout,
+                                               std::vector<VariableId> wanted) {
+  for (auto at = wanted.begin(); at != wanted.end();) {
+    if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+    std::vector<VariableId> together;
+    std::map<std::string, RowMove> moves;
+    for (bool alone = false; at != wanted.end() && !alone; ++at) {
+      const VariableSpec& spec = *layout->variables[*at].spec;
+      const RowMove move = source->move_of(spec).value();
+      alone = move.numbers != nullptr;
+      if (alone && !together.empty()) break;
+      together.push_back(*at);
+      if (!source->plan->as_saved(spec)) moves.emplace(spec.name, move);
     }
-    // A shard takes an empty list for all of its tables.
-    if (!wanted.empty()) co_await restore_shard(client, source, wanted);
+    co_await restore_shard(ps->shards[shard].get(), source, std::move(together), std::move(moves));
   }
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
@@ -160,21 +215,25 @@ rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> l
 // with rows, and with closures that it takes for applied, of which the sources know nothing.
 rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
                                      std::shared_ptr<CheckpointView> newest) {
-  if (ps->served != ps->process)
+  const bool anew = ps->served != ps->process;
+  if (anew)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
   std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
-  co_await restore(ps, layout, 0, sources);
+  // The same process needs rows only where a restore was cut short: its rows are of before that.
+  co_await restore(ps, layout, 0, sources, anew ? Rest::kAsItIs : Rest::kBeginsAnew);
 }
 
 rpc::Task<void> ShardTables::restore_shard(ShardClient* shard,
                                            std::shared_ptr<CheckpointView> source,
-                                           std::vector<VariableId> wanted) {
+                                           std::vector<VariableId> wanted,
+                                           std::map<std::string, RowMove> moves) {
   const ShardId number = shard->shard();
   AppliedClosures applied =
       source->session == session_.number ? source->applied : AppliedClosures{};
   std::uint64_t rows = 0;
   try {
-    rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
+    rows = co_await shard->restore(source->folder, source->databases, applied, wanted,
+                                   std::move(moves));
   } catch (const Error& error) {
     const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
     const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder,

@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "coordinator/cluster/cluster_members.h"
@@ -58,13 +60,21 @@ class ShardTables {
   // are newer than the last sync.
   void attached(std::shared_ptr<const Layout> layout);
 
+  // FailedPrecondition: a hashed variable of the checkpoint holds ids that are no rows of the dense
+  // one of `made` that is to take them. Reads that variable, on the disk's thread.
+  rpc::Task<void> verify_ids(std::shared_ptr<const CheckpointView> source,
+                             std::vector<ProgramVariable> made);
+
   // ---- one ps ----
   // Sends its shards their tables from variable `first` on, and closes them.
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
-  // Each variable from `first` on takes its rows from the first of the sources that holds it; the
-  // others are left alone. A source may be null.
+  // Variables that no source has rows for keep theirs, or begin anew.
+  enum class Rest : std::uint8_t { kAsItIs, kBeginsAnew };
+  // Each variable from `first` on takes its rows from the first of the sources that has rows for
+  // it. A source may be null.
   rpc::Task<void> restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
-                          std::vector<std::shared_ptr<CheckpointView>> sources);
+                          std::vector<std::shared_ptr<CheckpointView>> sources,
+                          Rest rest = Rest::kAsItIs);
   // Only variables that no lane knows of yet. What merely got slots keeps its rows.
   rpc::Task<void> restore_new(Ps* ps, std::shared_ptr<const Layout> layout);
   // All rows, into a process that may be new.
@@ -73,12 +83,18 @@ class ShardTables {
 
  private:
   rpc::Task<void> sync_all();
-  void verify_restorable(const Layout& layout) const;
+  std::vector<ProgramVariable> made_since(const Layout& layout) const;
+  rpc::Task<void> verify_restorable(std::shared_ptr<const Layout> layout);
   rpc::Task<void> restore_from(Ps* ps, std::size_t shard, std::shared_ptr<const Layout> layout,
                                VariableId first,
-                               std::vector<std::shared_ptr<CheckpointView>> sources);
+                               std::vector<std::shared_ptr<CheckpointView>> sources, Rest rest);
+  rpc::Task<void> restore_variables(Ps* ps, std::size_t shard,
+                                    std::shared_ptr<CheckpointView> source,
+                                    std::shared_ptr<const Layout> layout,
+                                    std::vector<VariableId> wanted);
   rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
-                                std::vector<VariableId> wanted);
+                                std::vector<VariableId> wanted,
+                                std::map<std::string, RowMove> moves);
 
   Session& session_;
   ClusterMembers& members_;

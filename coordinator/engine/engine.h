@@ -97,7 +97,7 @@ class Engine {
     return checkpointer_.restore(std::move(checkpoint), options);
   }
   // The variables of the checkpoint that was restored last; empty: none was.
-  SavedVariables restored_variables() const { return checkpointer_.restored_variables(); }
+  std::shared_ptr<const RestorePlan> restored_plan() const { return checkpointer_.restored_plan(); }
   // Variables that this checkpoint lacks or holds otherwise begin anew, with no warning or error.
   void expect_partial_restore() { checkpointer_.expect_partial_restore(); }
   // Saves by itself from now on.

@@ -8,6 +8,7 @@
 #include "coordinator/engine/engine.h"
 #include "core/base/log.h"
 #include "rpc/loop/reactor_thread.h"
+#include "storage/row_store.h"
 
 namespace cairn {
 namespace {
@@ -38,7 +39,8 @@ class ThreadHost final : public EngineHost {
         thread_("cairn-engine") {
     try {
       thread_.run([&] {
-        Engine::Parts parts{thread_.reactor(), *network_, *offload_, system_disk(), system_clock()};
+        Engine::Parts parts{thread_.reactor(), *network_,      *offload_,
+                            system_disk(),     system_clock(), storage::make_rocks_row_store()};
         auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) {
           mailbox->stay_awake(soon);
         };
@@ -147,7 +149,7 @@ class SimulatedHost final : public EngineHost {
   SimulatedHost(EngineOptions options, SimulatedParts parts)
       : reactor_(parts.reactor),
         engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk,
-                              parts.reactor.clock()},
+                              parts.reactor.clock(), storage::make_memory_row_store(parts.disk)},
                 std::move(options), std::make_shared<SimulatedWaiting>(parts.reactor)),
         control_(serve_control(engine_, parts.reactor, parts.network)) {
     reactor_.wait(engine_.start());

@@ -58,8 +58,8 @@ class Disk {
   // Renames a file or a folder, replacing a file that has the new name, and syncs the folders of
   // both names, so that the rename survives a crash.
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  // Makes the folder `to`, with these files of the folder `from` in it: the same files under another
-  // name where the file system has that, copies otherwise. None of them may be changed afterwards.
+  // Makes the folder `to`, with these files of the folder `from` in it: the same files under other
+  // names where the file system has that, copies otherwise. None of them may be changed afterwards.
   virtual void link_files(const std::string& from, const std::string& to,
                           const std::vector<std::string>& names) {
     make_folder(to);

@@ -2,10 +2,12 @@
 // another thread reads and writes the disk.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/rows/row_move.h"
 #include "ps/shard/shard.h"
 #include "rpc/loop/task.h"
 #include "storage/row_store.h"
@@ -27,20 +29,21 @@ struct SavedDatabase {
 rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
                                     std::string folder);
 
+using RowMoves = std::map<std::string, RowMove>;  // by the variable here
 struct RestoredRows {
   RestoreReport report;
   std::uint64_t bytes = 0;       // of rows with their slots
   std::uint64_t read_bytes = 0;  // asked of the disk
 };
 // Loads this shard's rows (of the variables `only`, if any are named) from the databases, later
-// ones over earlier ones. The shard is closed from the start on; open() it afterwards. After an
-// error it stays closed and has to be restored again: never half a model. At most two batches of
-// about 2 MB are in memory: one is read, and its checksums verified, while the one before is put
-// into the tables.
+// ones over earlier ones, each variable by its move, or by its name if it has none. The shard is
+// closed from the start on; open() it afterwards. After an error it stays closed and has to be
+// restored again: never half a model. At most two batches of about 2 MB are in memory: one is read,
+// and its checksums verified, while the one before is put into the tables.
 //   Errors  Cancelled: another restore, session or connection of the coordinator has begun;
 //           FailedPrecondition: see Shard::restore(); the store's and RangeRead's.
 rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
                                       std::vector<std::string> databases, AppliedSet applied,
-                                      std::vector<VariableId> only = {});
+                                      std::vector<VariableId> only = {}, RowMoves moves = {});
 
 }  // namespace cairn::ps

@@ -5,6 +5,7 @@
 #include "ps/server/checkpoint_tasks.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/on_offload.h"
+#include "storage/moved_rows.h"
 #include "storage/range_read.h"
 
 namespace cairn::ps {
@@ -38,13 +39,15 @@ struct ReadBatch {
 class RestoreReader {
  public:
   RestoreReader(storage::RowStore& store, std::string folder, std::vector<std::string> databases,
-                WantedRanges wanted)
+                WantedRanges wanted, RowMoves moves)
       : store_(store),
         folder_(std::move(folder)),
         databases_(std::move(databases)),
-        wanted_(std::move(wanted)) {}
+        wanted_(std::move(wanted)),
+        moves_(std::move(moves)) {}
 
   const WantedRanges& wanted() const { return wanted_; }
+  const RowMoves& moves() const { return moves_; }
   std::uint64_t read_bytes() const { return read_bytes_; }
 
   void read(ReadBatch& batch) {
@@ -56,6 +59,7 @@ class RestoreReader {
       if (batch.pieces.empty()) batch.pieces.push_back({.range = at_, .begin = blocks});
       if (blocks == batch.blocks.size()) batch.blocks.emplace_back();
       if (range_->next(batch.blocks[blocks])) {
+        if (move_ != nullptr) storage::move_rows(batch.blocks[blocks], *move_);
         bytes += batch.blocks[blocks++].data.size();
         batch.pieces.back().end = blocks;
       } else {
@@ -76,8 +80,15 @@ class RestoreReader {
         at_ = 0;
       }
       for (; at_ < wanted_.size(); ++at_) {
-        range_.emplace(*reader_, wanted_[at_].first, wanted_[at_].second);
+        const auto& [variable, rows] = wanted_[at_];
+        const auto found = moves_.find(variable);
+        move_ = found == moves_.end() ? nullptr : &found->second;
+        range_.emplace(*reader_, move_ == nullptr ? variable : move_->from,
+                       move_ == nullptr ? rows : storage::rows_to_read(rows, *move_));
         ReadPiece piece{.range = at_, .tables = range_->tables(), .begin = blocks, .end = blocks};
+        if (move_ != nullptr)
+          for (storage::TableRecord& record : piece.tables)
+            storage::move_record(record, variable, *move_);
         if (!piece.tables.empty()) {
           piece.expected_bytes = range_->expected_bytes();
           batch.pieces.push_back(std::move(piece));
@@ -94,8 +105,10 @@ class RestoreReader {
   const std::string folder_;
   const std::vector<std::string> databases_;
   const WantedRanges wanted_;
-  std::size_t database_ = 0;  // the next one to open
-  std::size_t at_ = 0;        // the wanted range that is being read
+  const RowMoves moves_;
+  const RowMove* move_ = nullptr;  // of the range that is being read; null: its own rows
+  std::size_t database_ = 0;       // the next one to open
+  std::size_t at_ = 0;             // the wanted range that is being read
   std::unique_ptr<storage::DatabaseReader> reader_;
   std::optional<storage::RangeRead> range_;  // of reader_
   std::uint64_t read_bytes_ = 0;             // of the databases that are done
@@ -136,7 +149,7 @@ void log_report(const ShardHost& host, const std::string& folder, const RestoreR
 
 rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
                                       std::vector<std::string> databases, AppliedSet applied,
-                                      std::vector<VariableId> only) {
+                                      std::vector<VariableId> only, RowMoves moves) {
   for (const std::string& name : databases) storage::verify_database_name(name);
   const bool reads = !databases.empty();
   // The number names this restore. After each wait it is asked whether this restore is still the
@@ -145,7 +158,7 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
   const std::uint64_t number = host->shard.begin_restore(only);
   // The ranges are copied before the first wait, as a configuration may add tables meanwhile.
   const auto reader = std::make_shared<RestoreReader>(host->store, folder, std::move(databases),
-                                                      host->shard.ranges());
+                                                      host->shard.ranges(), std::move(moves));
   auto ready = std::make_shared<ReadBatch>(), next = std::make_shared<ReadBatch>();
   RestoredRows restored;
   const auto read = [&host, reader](std::shared_ptr<ReadBatch> batch) {
@@ -163,6 +176,10 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
   } while (!ready->last);
   restored.read_bytes = reader->read_bytes();
   restored.report = host->shard.end_restore(applied);
+  std::erase_if(restored.report.slots_reset, [&reader](const std::string& variable) {
+    const auto move = reader->moves().find(variable);
+    return move != reader->moves().end() && !move->second.slots;  // as it was asked for
+  });
   // A restore from no database is a new beginning, and nothing to report.
   if (reads) log_report(*host, folder, restored.report);
   co_return std::move(restored);

@@ -316,9 +316,9 @@ class ShardService final : public wire::Shard::Server {
       only.push_back(id);
     // A restore from no database is a new beginning, which reads no folder.
     std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
-    const RestoredRows restored =
-        co_await restore_shard(host, std::move(folder), std::move(databases),
-                               read_applied(params.getApplied()), std::move(only));
+    const RestoredRows restored = co_await restore_shard(
+        host, std::move(folder), std::move(databases), read_applied(params.getApplied()),
+        std::move(only), read_moves(params.getMoves()));
     auto results = context.initResults();
     results.setRows(restored.report.rows);
     results.setBytes(restored.bytes);

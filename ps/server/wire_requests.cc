@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <memory>
 
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
@@ -177,6 +179,25 @@ AppliedSet read_applied(wire::AppliedSet::Reader in) {
   for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures"))
     set.closures.emplace_back(range.getBegin(), range.getEnd());
   return set;
+}
+
+std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader in) {
+  constexpr std::uint32_t kGone = std::numeric_limits<std::uint32_t>::max();
+  std::map<std::string, RowMove> moves;
+  for (const auto each : wire::bounded(in, wire::kListMax, "moves")) {
+    RowMove move{
+        .from = wire::read_name(each.getFrom()), .slots = each.getSlots(), .rows = each.getRows()};
+    if (move.rows < 0) throw InvalidArgumentError(str("a variable has ", move.rows, " rows"));
+    if (each.hasNumbers()) {
+      auto numbers = std::make_shared<RowNumbers>();
+      for (const std::uint32_t row :
+           wire::bounded(each.getNumbers(), kRowNumbersMax, "numbers of rows"))
+        numbers->push_back(row == kGone ? kRowGone : std::int64_t{row});
+      move.numbers = std::move(numbers);
+    }
+    moves[wire::read_name(each.getVariable())] = std::move(move);
+  }
+  return moves;
 }
 
 // A ps writes files where a message says. An absolute path without ".." is at least the one that

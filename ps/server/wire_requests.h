@@ -3,9 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "core/rows/row_move.h"
 #include "ps/shard/applied.h"
 #include "ps/shard/requests.h"
 #include "rpc/cairn.capnp.h"
@@ -50,6 +53,8 @@ std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
 DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
 StateRequest read_state(wire::Shard::ReadStateParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
+// By the variable's name here.   Errors  InvalidArgument: a negative number of rows.
+std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader in);
 // Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
 // two folders. Errors  InvalidArgument: any other path.
 std::string read_folder(capnp::Text::Reader in);

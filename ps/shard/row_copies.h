@@ -17,7 +17,7 @@ class RowCopies {
   using Slot = std::uint32_t;
   static constexpr Slot kNone = UINT32_MAX;
 
-  // Of rows of `row_bytes`. `pool` outlives it.
+  // For rows of `row_bytes`. `pool` outlives it.
   RowCopies(CopyPool& pool, std::size_t row_bytes);
   ~RowCopies() { clear(); }
   RowCopies(const RowCopies&) = delete;
@@ -36,7 +36,7 @@ class RowCopies {
 
   std::size_t held() const { return held_; }
   std::size_t bytes() const { return held_ * row_bytes_; }  // of the rows
-  // What the pool would have to hand out for so many rows more.
+  // The pool would have to hand out so much for so many rows more.
   std::size_t bytes_for(std::size_t rows) const;
 
  private:

@@ -20,7 +20,7 @@ namespace cairn::ps {
 
 class RowOrder {
  public:
-  // Of the first `count` places, whose rows are in [0, greatest]; if there is `only`, which
+  // Orders the first `count` places, whose rows are in [0, greatest]; if there is `only`, which
   // outlives the order, of those alone whose bits are set in it. At most 2^32 - 1 places.
   void begin(std::int64_t count, std::int64_t greatest,
              const std::vector<std::uint64_t>* only = nullptr);

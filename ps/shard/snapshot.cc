@@ -181,8 +181,8 @@ void Snapshot::freeze(Rows rows, bool track) {
   for (const SlotSpec& slot : rule_slots(memory_.rule())) record_.slots.emplace_back(slot.name);
 }
 
-// What the last freeze held is kept after it, since its checkpoint may come to nothing: then the
-// next one holds that too.
+// The rows that the last freeze held are noted after it, too: its checkpoint may come to nothing,
+// and then the next one holds them.
 void Snapshot::choose_rows_of_delta(Rows rows) {
   const bool known =
       changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || delta_.has_value());

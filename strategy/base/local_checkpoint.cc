@@ -14,8 +14,10 @@
 #include "core/base/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
+#include "storage/moved_rows.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
+#include "storage/saved_ids.h"
 
 namespace cairn {
 namespace {
@@ -139,65 +141,73 @@ storage::DatabaseInfo write_database(const LocalStore& store, const LocalPlace& 
 
 class CheckpointSource final : public VariableSource {
  public:
-  CheckpointSource(LocalPlace place, std::string folder, const storage::Manifest& manifest)
-      : place_(std::move(place)), folder_(std::move(folder)) {
+  CheckpointSource(LocalPlace place, const storage::Manifest& manifest,
+                   std::shared_ptr<const RestorePlan> plan,
+                   const std::vector<ProgramVariable>& made)
+      : place_(std::move(place)), plan_(std::move(plan)) {
+    for (const ProgramVariable& variable : made) told_.insert(variable.spec->name);
     for (const auto& database : manifest.databases) databases_.push_back(database.name);
-    for (const auto& variable : manifest.variables)
-      saved_[variable.name] = {{variable.dtype, variable.shape}, variable.rule};
   }
-  const SavedVariables& saved() const { return saved_; }
   void accept_partial() { partial_ = true; }
 
   // Called when a variable is made, which may be long after restore(): whether it fits is asked
   // here once more. Its rows may lie in several databases, because a checkpoint of parameter
   // servers has one for each shard, and each holds the parts of that shard.
   std::optional<SavedContents> read(const VariableSpec& spec) override {
-    auto found = saved_.find(spec.name);
-    const bool same =
-        found != saved_.end() && found->second.type == TensorType{spec.dtype, spec.shape};
-    if (!same && !partial_ && found != saved_.end())
-      verify_types({{std::make_shared<VariableSpec>(spec), {}}}, saved_, folder_);
-    if (!same) {
+    const std::optional<RowMove> move =
+        partial_ && !plan_->fits(spec) ? std::nullopt : plan_->move_of(spec);
+    say_once(spec);
+    if (!move.has_value()) {
       warn_once(spec);
       return std::nullopt;
     }
     SavedContents contents;
-    contents.rule = found->second.rule;
-    for (const std::string& name : databases_) read_database(name, spec, contents);
+    if (move->slots) contents.rule = plan_->saved().at(move->from).rule;
+    if (plan_->may_not_fit(spec))
+      storage::verify_ids(*place_.store, plan_->folder(), databases_,
+                          {move->from, spec.name, spec.rows()});
+    for (const std::string& name : databases_) read_database(name, spec, *move, contents);
     return contents;
   }
 
  private:
+  // Those that are there as the restore begins are in the plan that it logs.
+  void say_once(const VariableSpec& spec) {
+    const std::vector<ProgramVariable> made{{std::make_shared<const VariableSpec>(spec), {}}};
+    if (plan_->unusual(made) && told_.insert(spec.name).second)
+      log_info("made after the restore of ", plan_->folder(), ": ", plan_->lines(made).substr(3));
+  }
   void warn_once(const VariableSpec& spec) {
-    if (partial_ || !missing_.insert(spec.name).second) return;
-    log_warning("variable \"", spec.name, "\" is not in the checkpoint ", folder_,
+    if (partial_ || plan_->leaves_out(spec.name) || !missing_.insert(spec.name).second) return;
+    log_warning("variable \"", spec.name, "\" is not in the checkpoint ", plan_->folder(),
                 ": it has its initial values");
   }
-  void read_database(const std::string& name, const VariableSpec& spec,
+  void read_database(const std::string& name, const VariableSpec& spec, const RowMove& move,
                      SavedContents& contents) const {
     storage::verify_database_name(name);
-    auto reader = place_.store->open(folder_ + "/" + name);
-    storage::RangeRead range(*reader, spec.name, {0, spec.rows()});
+    auto reader = place_.store->open(plan_->folder() + "/" + name);
+    storage::RangeRead range(*reader, move.from, storage::rows_to_read({0, spec.rows()}, move));
     const auto tables = range.tables();
     if (tables.empty()) return;
     for (const storage::TableRecord& table : tables)
-      contents.updates = std::max(contents.updates, table.updates);
+      if (move.slots) contents.updates = std::max(contents.updates, table.updates);
     std::vector<storage::StoredRows> blocks;
     // The calls add to the list; all blocks are wanted.
     while (range.read(blocks, kReadBytes)) {
     }
-    for (storage::StoredRows& block : blocks)
-      contents.blocks.push_back(taken(std::move(block), spec));
+    for (storage::StoredRows& block : blocks) {
+      storage::move_rows(block, move);
+      if (!block.offsets.empty()) contents.blocks.push_back(taken(std::move(block), spec));
+    }
   }
   // The rows are copied into memory by these numbers without a further look. A damaged checkpoint
   // must not write beyond the variable.
   SavedRows taken(storage::StoredRows block, const VariableSpec& spec) const {
     const bool fits =
         block.dtype == spec.dtype && block.dim == spec.dim() && block.first_row >= 0 &&
-        !block.offsets.empty() &&
         block.offsets.back() < static_cast<std::uint64_t>(spec.rows() - block.first_row);
     if (!fits)
-      throw DataLossError(str("the checkpoint ", folder_, " has rows of \"", spec.name,
+      throw DataLossError(str("the checkpoint ", plan_->folder(), " has rows of \"", spec.name,
                               "\" that are not the variable's: restore another"));
     SavedRows rows{block.rule, block.slots, {}, {}};
     for (std::uint64_t offset : block.offsets)
@@ -207,10 +217,10 @@ class CheckpointSource final : public VariableSource {
   }
 
   LocalPlace place_;
-  std::string folder_;
+  std::shared_ptr<const RestorePlan> plan_;
   std::vector<std::string> databases_;
-  SavedVariables saved_;
   std::set<std::string> missing_;  // variables that were warned about
+  std::set<std::string> told_;     // those whose line of the plan was logged
   bool partial_ = false;
 };
 
@@ -274,19 +284,23 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
 }
 
 LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
-                           const std::string& checkpoint,
+                           const std::string& checkpoint, const RestoreOptions& options,
                            const std::function<void(std::vector<PipelinePosition>&)>& choose) {
   const storage::Manifest manifest = storage::read_manifest(place.disk, checkpoint);
-  auto source = std::make_shared<CheckpointSource>(place, checkpoint, manifest);
+  const auto plan =
+      std::make_shared<const RestorePlan>(saved_variables(manifest), checkpoint, options);
+  const std::vector<ProgramVariable> made = variables_of(runtime);
+  if (plan->unusual(made)) log_info("restoring ", plan->text(made));
   // First, so that a checkpoint of another model changes nothing.
-  verify_types(variables_of(runtime), source->saved(), checkpoint);
-  LocalProgress progress{manifest.global_step, {}};
+  plan->verify(made);
+  auto source = std::make_shared<CheckpointSource>(place, manifest, plan, made);
+  LocalProgress progress{options.global_step ? manifest.global_step : 0, {}};
   for (const auto& position : manifest.datasets)
     progress.positions.push_back(from_manifest(position));
   if (choose) choose(progress.positions);
   runtime.restore(source, manifest.seed);
-  auto differences = [&runtime, source] { return compare(variables_of(runtime), source->saved()); };
-  return {RestoreStatus(checkpoint, differences, [source] { source->accept_partial(); }),
+  const auto made_now = [&runtime] { return variables_of(runtime); };
+  return {RestoreStatus(plan, made_now, [source] { source->accept_partial(); }),
           std::move(progress)};
 }
 

@@ -41,12 +41,12 @@ struct LocalRestore {
   LocalProgress progress;
 };
 // Variables that are made later take their rows when they are made.
-//   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition:
-//   another dtype, shape or seed, naming
-//           every variable. Those of `choose`, which is given the positions, and leaves those to go
-//           on from. Then nothing has changed.
+//   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. InvalidArgument: the
+//           options do not suit it, see RestorePlan. FailedPrecondition: another dtype, shape or
+//           seed, naming every variable. Those of `choose`, which is given the positions, and
+//           leaves those to go on from. Then nothing has changed.
 LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
-                           const std::string& checkpoint,
+                           const std::string& checkpoint, const RestoreOptions& options = {},
                            const std::function<void(std::vector<PipelinePosition>&)>& choose = {});
 
 }  // namespace cairn

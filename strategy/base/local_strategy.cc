@@ -133,7 +133,7 @@ RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const Restor
   RestoreOptions own = options;
   own.new_data = options.new_data || state_->saved.contains(checkpoint);
   LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint,
-                                        [&](std::vector<PipelinePosition>& positions) {
+                                        options, [&](std::vector<PipelinePosition>& positions) {
                                           keep_wanted(positions, own);
                                           state_->positions.verify(positions);
                                         });

@@ -229,21 +229,19 @@ std::string ParameterServerStrategy::save(const CheckpointPolicy& policy,
 RestoreStatus ParameterServerStrategy::restore(const std::string& checkpoint,
                                                const RestoreOptions& options) {
   EngineHost& host = *host_;
-  auto saved = std::make_shared<SavedVariables>();
+  std::shared_ptr<const RestorePlan> plan;
   host.run([&](Engine& engine) -> rpc::Task<void> {
     co_await engine.restore(checkpoint, options);
-    *saved = engine.restored_variables();
+    plan = engine.restored_plan();
   });
-  auto differences = [&host, saved] {
-    return compare(variables_of(*host.engine().registry().layout()), *saved);
-  };
+  auto made = [&host] { return variables_of(*host.engine().registry().layout()); };
   auto accept = [&host] {
     host.run([](Engine& engine) -> rpc::Task<void> {
       engine.expect_partial_restore();
       co_return;
     });
   };
-  return RestoreStatus(checkpoint, differences, accept);
+  return RestoreStatus(std::move(plan), made, accept);
 }
 
 // Eager reads and assignments are closures too: any worker does them.

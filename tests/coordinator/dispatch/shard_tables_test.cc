@@ -42,8 +42,9 @@ struct Syncing : PartTest {
     auto view = std::make_shared<CheckpointView>();
     view->folder = folder;
     view->databases = {"0", "1"};
-    for (const std::string& name : names)
-      view->variables[name] = {{DType::kFloat32, shape}, UpdateRule{}};
+    SavedVariables saved;
+    for (const std::string& name : names) saved[name] = {{DType::kFloat32, shape}, UpdateRule{}};
+    view->plan = std::make_shared<const RestorePlan>(std::move(saved), folder);
     return view;
   }
   void forget_calls() {
@@ -187,7 +188,8 @@ TEST_F(Syncing, ARebuiltPsTakesEachVariableFromTheFirstSourceThatHoldsIt) {
   ground.reactor.wait(tables.rebuild(&ps(0), tables.synced(), newest));  // a and c
   EXPECT_THAT(fake_ps(0).calls, ElementsAre("restore /c/2", "restore /c/1"));
   ground.reactor.wait(tables.rebuild(&ps(1), tables.synced(), newest));  // b and d
-  EXPECT_THAT(fake_ps(1).calls, ElementsAre("restore /c/1"));
+  // Rows of d, which neither has, are those of before the restore that was cut short.
+  EXPECT_THAT(fake_ps(1).calls, ElementsAre("restore /c/1", "begin anew"));
 }
 
 TEST_F(Syncing, ADamagedCheckpointIsNamedWithTheCure) {

@@ -32,8 +32,9 @@ struct KeptPs : PartTest {
     view->session = session.number;
     view->applied.low_watermark = closures + 1;
     view->holdings = {closures, {0, 0}};
-    for (const char* name : {"v", "w"})
-      view->variables[name] = {{DType::kFloat32, Shape{}}, UpdateRule{}};
+    SavedVariables saved;
+    for (const char* name : {"v", "w"}) saved[name] = {{DType::kFloat32, Shape{}}, UpdateRule{}};
+    view->plan = std::make_shared<const RestorePlan>(std::move(saved), kCheckpoint);
     sources.newest = view;
   }
   // Updates that are committed.
