@@ -215,8 +215,10 @@ void LocalSteps::save_by_itself() {
 
 // A checkpoint goes on under any strategy, whose data has other names: its place follows from the
 // steps.
-RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions&) {
-  return strategy_.restore(checkpoint, {.new_data = true});
+RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions& options) {
+  RestoreOptions own = options;
+  own.new_data = true;
+  return strategy_.restore(checkpoint, own);
 }
 
 EngineStats LocalSteps::stats() const {

@@ -51,6 +51,7 @@ cairn ckpt show RUN
 cairn ckpt verify RUN
 cairn train JOB.toml --resume RUN --epochs 10 --ps 3
 cairn train JOB.toml --resume RUN --new-data --epochs 1
+cairn train JOB.toml --warm-start RUN
 cairn predict RUN/model --data new.csv --out predictions.csv
 cairn predict RUN/model --data a.csv b.csv.gz --out - --batch 512
 cairn evaluate RUN/model --data labelled.csv

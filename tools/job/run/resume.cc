@@ -68,6 +68,11 @@ Json features_json(const Job& job, const FittedFeatures& features) {
                               {"stddev", features.label.stddev},
                               {"log1p", false}});
   all["label"] = label_text(job);
+  // Where the rows of each feature lie in a table that all of them share.
+  for (const IdFeature& id : features.ids)
+    all["ids"].push_back({{"name", id.name}, {"rows", id.rows}});
+  for (const JobFeatures::Cross& cross : job.features.crosses)
+    all["crosses"].push_back({{"columns", cross.columns}, {"buckets", cross.buckets}});
   return all;
 }
 
@@ -231,7 +236,7 @@ FittedFeatures SavedJob::features(const Job& job, const FittedFeatures& fitted) 
   const Json vocabularies = saved.value("vocabularies", Json::object());
   for (FeatureColumn& column : made.columns) {
     for (NumericInput& input : column.numerics) take(input);
-    if (column.kind != FeatureColumn::Kind::kVocabulary) continue;
+    if (column.kind != FeatureColumn::Kind::kVocabulary || options_.own_vocabularies) continue;
     if (!vocabularies.contains(column.name)) {
       missing(column.name);
       continue;

@@ -26,6 +26,8 @@ Json saved_metadata(const std::string& checkpoint);
 struct ResumeOptions {
   bool partial = false;   // --partial: the checkpoint may be of another model
   bool new_data = false;  // --new-data: the data is another, and the features are the checkpoint's
+  // Vocabularies are the job's own, and not the checkpoint's.
+  bool own_vocabularies = false;
 };
 
 // A checkpoint's description of its job. A checkpoint of another program has none.

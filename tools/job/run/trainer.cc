@@ -12,6 +12,7 @@
 #include "tools/job/parts/watched_metrics.h"
 #include "tools/job/run/interrupt.h"
 #include "tools/job/run/resume.h"
+#include "tools/job/run/warm_start.h"
 #include "tools/job/spec/job_defaults.h"
 #include "tools/job/spec/job_service.h"
 
@@ -136,10 +137,18 @@ void Trainer::resume() {
   compare_with_restored();
 }
 
+void Trainer::warm_start() {
+  line_.say("warm start from " + options_.warm_start);
+  restored_ = runner_.restore(options_.warm_start,
+                              warm_start_options(job_, features_, options_.warm_start));
+  if (runner_.makes_variables(train_, data_)) compare_with_restored();
+}
+
 // Variables are made when the step is traced, in the context that it runs in: only then is known
 // what the checkpoint lacks, or holds beside them.
 void Trainer::compare_with_restored() {
   if (!restored_) return;
+  if (options_.resume.empty()) line_.say(restored_->plan());
   if (!options_.partial) restored_->assert_consumed();
   if (const RestoreDifferences rest = restored_->differences(); !rest.none())
     line_.say(str("not taken over, variables", rest.text()));
@@ -173,7 +182,10 @@ TrainingOutcome Trainer::run() {
 
 void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
-  if (!options_.resume.empty()) resume();
+  if (!options_.resume.empty())
+    resume();
+  else if (!options_.warm_start.empty())
+    warm_start();
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
   policy_.full_every = job_.checkpoint.full_every;

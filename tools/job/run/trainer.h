@@ -27,7 +27,9 @@ struct TrainerOptions {
   std::string model_folder;  // of the trained model on disk; empty: none is wanted
   // Where the last checkpoint goes if checkpoint_folder does not take it; empty: nowhere.
   std::string spare_folder = "";
-  std::string resume;     // a checkpoint's folder; empty: start anew
+  std::string resume;  // a checkpoint's folder; empty: start anew
+  // A checkpoint's folder, whose rows a run that starts anew begins with; empty: none.
+  std::string warm_start = "";
   bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   // On that folder, where steps run in this process.
@@ -127,6 +129,7 @@ class Trainer {
   [[noreturn]] void raise_with_checkpoint() const;
   void report_progress() const;
   void resume();
+  void warm_start();
   void compare_with_restored();
   void abandon_the_rest();
   void collect_evaluations();

@@ -57,6 +57,23 @@ void read_early_stopping(TomlTable table, JobEarlyStopping& stopping) {
   table.refuse_unknown();
 }
 
+// Where it begins is beside the job file, as its data is.
+JobWarmStart read_warm_start(TomlTable table, const std::string& path) {
+  JobWarmStart start;
+  table.read("from", start.from);
+  if (!start.from.empty())
+    start.from =
+        (std::filesystem::absolute(path).parent_path() / start.from).lexically_normal().string();
+  table.read("include", start.include);
+  table.read("exclude", start.exclude);
+  table.table("rename").each([&](const std::string& from, const toml::node& to) {
+    start.rename[from] = table.convert<std::string>(to, "rename");
+  });
+  table.read("slots", start.slots);
+  table.refuse_unknown();
+  return start;
+}
+
 // Keys of other kinds of model are not asked for, and so are refused: they would have no effect.
 void read_model(TomlTable table, JobModel& model) {
   table.read("objective", model.objective);
@@ -202,6 +219,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   checkpoint.read("full_every", job.checkpoint.full_every);
   job.checkpoint.every = read_every(checkpoint, job.checkpoint.every);
   checkpoint.refuse_unknown();
+  job.warm_start = read_warm_start(root.table("warm_start"), path);
   TomlTable evaluation = root.table("evaluation");
   evaluation.read("batch", job.evaluation.batch);
   evaluation.read("metrics", job.evaluation.metrics);

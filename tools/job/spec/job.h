@@ -7,6 +7,7 @@
 //   Source  TOML 1.0, https://toml.io/en/v1.0.0.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,15 @@ struct JobCheckpoint {
   std::size_t full_every = 1;  // 1: each holds all rows; more: the others are deltas
 };
 
+// [warm_start]: a checkpoint, which may be of another job, whose rows a new run begins with
+// (tools/job/run/warm_start.h). The other keys are RestoreOptions'.
+struct JobWarmStart {
+  std::string from;  // a checkpoint's folder, a folder of them or a run's; empty: none
+  std::vector<std::string> include, exclude;
+  std::map<std::string, std::string> rename;
+  bool slots = true;
+};
+
 // [evaluation]: how often to evaluate the model, besides at the end: on the validation data if
 // there is some, otherwise on the test data.
 struct JobEvaluation {
@@ -152,6 +162,7 @@ struct Job {
   JobStrategy strategy;
   JobCluster cluster;
   JobCheckpoint checkpoint;
+  JobWarmStart warm_start;
   JobEvaluation evaluation;
   JobEarlyStopping early_stopping;
   JobCallbacks callbacks;

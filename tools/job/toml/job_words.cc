@@ -31,6 +31,7 @@ constexpr std::array kWords{
     Word{"LibsvmSchema::dimension", "data.libsvm.dimension"},
     Word{"TfRecordOptions::record_bytes_max", "the longest that is read"},
     Word{"restore with RestoreOptions::new_data", "give --new-data"},
+    Word{"RestoreOptions::exclude", "warm_start.exclude"},
     Word{" (C++: EngineOptions::take_over)", ""},
 };
 

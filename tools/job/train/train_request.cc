@@ -63,6 +63,7 @@ void apply(const TrainRequest& request, Job& job) {
     job.cluster.recovery = false;
     flags["cluster.recovery"] = "--no-recovery";
   }
+  if (!request.warm_start.empty()) job.warm_start.from = request.warm_start;
   if (wanted.checkpoint_every)
     job.checkpoint.every = parse_every(*wanted.checkpoint_every, "--checkpoint-every");
   if (wanted.evaluate_every)
@@ -112,6 +113,10 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                "With --resume: model, slots and step go on, the data begins at its start, and "
                "steps count from there")
       ->needs(resume);
+  app.add_option("--warm-start", request.warm_start,
+                 "Begin a new run with the rows of a checkpoint, which may be of another job; "
+                 "[warm_start] says which of them")
+      ->excludes(resume);
   app.add_option("--checkpoint-every", wanted.checkpoint_every,
                  "Steps (500), seconds (30s) or share of the run (10%)");
   app.add_option("--evaluate-every", wanted.evaluate_every, "The same for evaluations");

@@ -45,6 +45,8 @@ struct TrainRequest {
   std::string checkpoints;  // folder; empty: the job's, or RUN_DIR/checkpoints
   // a checkpoint's folder, a folder of checkpoints, a run's, or "latest"
   std::string resume;
+  // the same but for "latest": a run that begins anew takes its rows (JobWarmStart::from)
+  std::string warm_start;
   // a report or checkpoints that are no business of this run may be there
   bool overwrite = false;
   bool partial = false;    // variables that the checkpoint does not match begin anew

@@ -16,6 +16,7 @@
 #include "tools/job/run/interrupt.h"
 #include "tools/job/run/report.h"
 #include "tools/job/run/resume.h"
+#include "tools/job/run/warm_start.h"
 #include "tools/job/spec/job_defaults.h"
 #include "tools/job/spec/job_metrics.h"
 #include "tools/job/spec/job_service.h"
@@ -50,6 +51,21 @@ std::string find_resume(const TrainRequest& request, const Job& job, const std::
     throw NotFoundError(str("--resume: ", error.what()));
   }
 }
+
+namespace {
+
+std::string find_warm_start(const Job& job) {
+  if (job.warm_start.from.empty()) return "";
+  try {
+    return std::filesystem::absolute(checkpoint_at(job.warm_start.from))
+        .lexically_normal()
+        .string();
+  } catch (const NotFoundError& error) {
+    throw NotFoundError(str("warm_start.from: ", error.what()));
+  }
+}
+
+}  // namespace
 
 Job job_of(const TrainRequest& request) {
   Job job = read_job(request.job_file);
@@ -120,6 +136,7 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   TrainerOptions options;
   options.checkpoint_folder = folder;
   options.resume = find_resume(request, job, folder);
+  if (options.resume.empty()) options.warm_start = find_warm_start(job);
   options.partial = request.partial;
   options.new_data = request.new_data;
   if (!options.resume.empty() && !options.new_data)
@@ -149,9 +166,21 @@ std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const Train
   return reporter;
 }
 
+namespace {
+
+// All that is wrong with the plan's names is found before a cluster is started for it.
+FittedFeatures warm_features(const PreparedJob& prepared, const std::string& checkpoint) {
+  FittedFeatures features = features_for_warm_start(prepared.job, prepared.features, checkpoint);
+  warm_start_options(prepared.job, features, checkpoint);
+  return features;
+}
+
+}  // namespace
+
 // Before anything is restored.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& options) {
-  if (options.resume.empty()) return prepared.features;
+  if (options.resume.empty() && options.warm_start.empty()) return prepared.features;
+  if (options.resume.empty()) return warm_features(prepared, options.warm_start);
   const SavedJob saved(options.resume, {options.partial, options.new_data});
   saved.verify_job(prepared.job);
   if (!saved.knows_features())
