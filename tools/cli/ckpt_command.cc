@@ -33,6 +33,24 @@ std::uint64_t bytes_of(const Manifest& manifest) {
   return bytes;
 }
 
+// The databases that a delta has from the checkpoints before it have a dot in their names.
+std::uint64_t own_bytes_of(const Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& database : manifest.databases)
+    if (manifest.base.empty() || database.name.find('.') == std::string::npos)
+      bytes += database.bytes;
+  return bytes;
+}
+
+// ", a delta of ckpt-00000041 with 1.20 MB of its own"; nothing of a full one.
+std::string delta_text(const Manifest& manifest) {
+  if (manifest.base.empty()) return "";
+  char megabytes[32];
+  std::snprintf(megabytes, sizeof megabytes, "%.2f",
+                static_cast<double>(own_bytes_of(manifest)) / 1e6);
+  return str(", a delta of ", manifest.base, " with ", megabytes, " MB of its own");
+}
+
 enum class Form { kText, kJson };
 
 // Every subcommand has --json, for scripts.
@@ -50,22 +68,25 @@ int list(const std::string& folder, Form form) {
                      {"saved_at", time_text(manifest.saved_at_us)},
                      {"variables", manifest.variables.size()},
                      {"databases", manifest.databases.size()},
-                     {"bytes", bytes_of(manifest)}});
+                     {"bytes", bytes_of(manifest)},
+                     {"own_bytes", own_bytes_of(manifest)},
+                     {"base", manifest.base}});
       continue;
     }
-    std::printf("%s  step %-9lld %s  %zu variables, %zu databases, %.2f MB\n", path.c_str(),
+    std::printf("%s  step %-9lld %s  %zu variables, %zu databases, %.2f MB%s\n", path.c_str(),
                 static_cast<long long>(manifest.global_step),
                 time_text(manifest.saved_at_us).c_str(), manifest.variables.size(),
-                manifest.databases.size(), static_cast<double>(bytes_of(manifest)) / 1e6);
+                manifest.databases.size(), static_cast<double>(bytes_of(manifest)) / 1e6,
+                delta_text(manifest).c_str());
   }
   if (form == Form::kJson) print_json(all);
   return 0;
 }
 
 void print(const std::string& path, const Manifest& manifest) {
-  std::printf("%s\n  step %lld, saved %s, session %llu\n", path.c_str(),
+  std::printf("%s\n  step %lld, saved %s, session %llu%s\n", path.c_str(),
               static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
-              static_cast<unsigned long long>(manifest.session));
+              static_cast<unsigned long long>(manifest.session), delta_text(manifest).c_str());
   std::printf("  variables\n");
   for (const auto& variable : manifest.variables) {
     std::string slots;

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using tools::TempFolder;
 
 const UpdateRule kDenseRule{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
@@ -164,6 +165,51 @@ TEST(LocalCheckpoint, OfParameterServersRestoresOnOneDeviceAndBack) {
   back.assert_consumed();
   EXPECT_EQ(again.values(), values);
   EXPECT_EQ(ClusterCoordinator(cluster.strategy()).stats().global_step, 3);
+}
+
+// With the files that a base wrote, whose own folder is gone: a full checkpoint and two deltas.
+TEST(LocalCheckpoint, ADeltaOfParameterServersRestoresByItself) {
+  SimulatedCluster cluster(
+      {.ps = 2, .workers = 1, .strategy = {.partitioner = FixedShardsPartitioner(2), .seed = 3}});
+  const LocalPlace place{cluster.disk(), storage::make_memory_row_store(cluster.disk())};
+  std::string checkpoint;
+  std::vector<float> values;
+  {
+    SlottedModel model(cluster.strategy());
+    for (int save = 0; save < 3; ++save) {
+      train_steps(cluster.strategy(), model, 1 + save);
+      const std::string before = checkpoint;
+      checkpoint = cluster.strategy().save({.folder = "/checkpoints", .full_every = 5});
+      if (!before.empty()) cluster.disk().remove_tree(before);
+    }
+    values = model.values();
+  }
+  EXPECT_EQ(storage::read_manifest(cluster.disk(), checkpoint).base, "ckpt-00000002");
+  EXPECT_THAT(storage::verify(cluster.disk(), *place.store, checkpoint).problems, IsEmpty());
+  LocalRuntime runtime;
+  RestoreStatus status = restore_local(runtime, place, checkpoint).status;
+  SlottedModel local(runtime);
+  status.assert_consumed();
+  EXPECT_EQ(local.values(), values);
+
+  cluster.kill_chief();
+  cluster.start_chief();
+  RestoreStatus back = Checkpoint(cluster.strategy()).restore(checkpoint);
+  SlottedModel again(cluster.strategy());
+  back.assert_consumed();
+  EXPECT_EQ(again.values(), values);
+}
+
+TEST(LocalCheckpoint, HoldsAllRowsAndSaysSoWhereDeltasAreAskedFor) {
+  MemoryDisk disk;
+  const LocalPlace place{disk, storage::make_memory_row_store(disk)};
+  LocalRuntime runtime;
+  try {
+    save_local(runtime, place, {.folder = "/local", .full_every = 2}, "{}", {});
+    FAIL() << "it was saved";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("full_every is 2"));
+  }
 }
 
 TEST(LocalCheckpoint, OfAnotherShapeIsRefusedByNameUnlessItIsExpected) {

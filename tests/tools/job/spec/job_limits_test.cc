@@ -40,6 +40,8 @@ TEST(JobLimits, NumbersOutOfRangeAreNamedWithLineKeyAndValue) {
       {"[data]\ntrain = 'a'\n[model]\nhidden = [8, 0]", "some.toml:4: model.hidden is 0"},
       {"[data]\ntrain = 'a'\n[checkpoint]\nkeep_last = 0",
        "some.toml:4: checkpoint.keep_last is 0"},
+      {"[data]\ntrain = 'a'\n[checkpoint]\nfull_every = 0",
+       "some.toml:4: checkpoint.full_every is 0"},
       {"[data]\ntrain = 'a'\n[checkpoint]\nevery = 'infs'",
        "some.toml:4: checkpoint.every is \"infs\""},
       {"[data]\ntrain = 'a'\n[evaluation]\nbatch = 0", "some.toml:4: evaluation.batch is 0"},

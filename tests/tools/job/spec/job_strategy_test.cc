@@ -95,6 +95,8 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
        {"some.toml:6: cluster.steps_per_closure is 2", "one share of each step", "remove it"}},
       {"consistency = 'synchronous'\nmax_staleness = 2",
        {"some.toml:5: strategy.max_staleness", "bounds nothing"}},
+      {"kind = 'one_device'\n[checkpoint]\nfull_every = 4",
+       {"some.toml:6: checkpoint.full_every is 4", "\"one_device\"", "all rows", "remove it"}},
       {"kind = 'mirrored'\nreplicas = 0", {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
       {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
   };
