@@ -74,6 +74,41 @@ TEST_P(RowLogSpace, ACutReadsItsMomentWhateverIsReleasedAndCleanedAfterwards) {
   owner.expect_all_readable();
 }
 
+TEST_P(RowLogSpace, MovesAreToldFromPollNeverWithinAnotherCall) {
+  TempFolder folder;
+  IoQueue io(road());
+  RowLogOptions options = small_segments();
+  options.folder = folder.path() + "/log";
+  options.row_bytes = kTestRowBytes;
+  std::size_t moves = 0;
+  RowLog log(io, options, [&](std::span<const Move> moved) { moves += moved.size(); });
+  std::vector<Place> places(4 * 108);
+  log.append(key_range(0, places.size()), std::vector<std::byte>(places.size() * kTestRowBytes),
+             places);  // nothing of it is written yet, so that the cleaner need not read
+  log.release(std::span(places).first(90));
+  log.release(std::span(places).subspan(108, 90));
+  log.release(std::span(places).subspan(216, 90));
+  EXPECT_EQ(moves, 0u);
+  run_until_idle(io);
+  EXPECT_GT(moves, 0u);
+}
+
+TEST_P(RowLogSpace, TheCleanerCopiesNothingThatACutHolds) {
+  LogOwner owner(small_segments(), road());
+  for (std::uint64_t first = 0; first < 1080; first += 54)
+    owner.put_patiently(key_range(first, first + 54));
+  Cut cut = owner.log().freeze();
+  for (std::uint64_t key = 0; key < 1080; ++key)
+    if (key % 4 != 0) owner.remove(key);
+  run_until_idle(owner.io());
+  EXPECT_EQ(owner.log().counters().moved_rows, 0u);
+  cut.end();
+  run_until_idle(owner.io());
+  EXPECT_GT(owner.log().counters().moved_rows, 0u);
+  EXPECT_LE(owner.log().counters().disk_bytes, 6 * small_segments().segment_bytes);
+  owner.expect_all_readable();
+}
+
 TEST_P(RowLogSpace, AFullLogRefusesRowsAndKeepsThoseItHas) {
   RowLogOptions options = small_segments();
   options.max_bytes = 10 * options.segment_bytes;

@@ -1,0 +1,72 @@
+// TinyLfu: which rows stay in a memory of a fixed number of slots, W-TinyLFU.
+//
+//   A row enters through a small window, whose rows leave in the order of their last use. What
+//   leaves the window stays only if it was asked for more often of late than the row that the main
+//   part would give up for it, so that ids that come once, or in a scan, pass by. The main part is
+//   a segmented LRU: rows enter it on probation, and are protected from their next use on.
+//   Source  as FrequencySketch; segmented LRU: Karedla, Love, Wherry, "Caching strategies to
+//           improve disk system performance", IEEE Computer 27(3), 1994.
+//   Memory  17 bytes per slot, and the sketch's 8 to 16.
+//   Thread  one.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/rows/frequency_sketch.h"
+
+namespace cairn {
+
+class TinyLfu {
+ public:
+  using Slot = std::uint32_t;
+  // Slots 0 to `slots`, all free; at least 1. `window_share` of them are the window: 1 makes it a
+  // plain LRU.
+  explicit TinyLfu(Slot slots, double window_share = 0.01);
+
+  // The row in this slot is used. `hash` is its id's, well mixed, here and below.
+  void use(Slot slot, std::uint64_t hash);
+  // A row that is in no slot comes in, which counts as a use: into a free slot, or that of a row
+  // that has to leave. Rows for which `may_leave` says no stay, as those that a request needs.
+  struct Entered {
+    Slot slot;
+    bool evicted;  // a row lay there until now
+  };
+  using MayLeave = std::function<bool(Slot)>;
+  // Nothing: every slot is taken, and none of those looked at may leave.
+  std::optional<Entered> enter(std::uint64_t hash, const MayLeave& may_leave = {});
+  // The row in this slot goes, of its own; the slot is free.
+  void remove(Slot slot);
+
+  Slot slots() const { return static_cast<Slot>(nodes_.size()); }
+  Slot used() const;
+  std::size_t bytes() const;
+
+ private:
+  enum class Part : std::uint8_t { kFree, kWindow, kProbation, kProtected };
+  static constexpr Slot kNone = ~Slot{0};
+  struct Node {
+    Slot newer = kNone, older = kNone;
+    std::uint64_t hash = 0;
+  };
+  struct List {
+    Slot newest = kNone, oldest = kNone, size = 0, size_max = 0;
+  };
+
+  List& list(Part part) { return lists_[static_cast<std::size_t>(part)]; }
+  const List& list(Part part) const { return lists_[static_cast<std::size_t>(part)]; }
+  void push(Part part, Slot slot);
+  void unlink(Slot slot);
+  Slot oldest(Part part, const MayLeave& may_leave) const;
+  Slot choose(const MayLeave& may_leave);
+
+  std::vector<Node> nodes_;
+  std::vector<Part> parts_;
+  std::array<List, 4> lists_;
+  FrequencySketch sketch_;
+};
+
+}  // namespace cairn
