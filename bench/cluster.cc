@@ -22,8 +22,8 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Cluster::Cluster(const Options& options, const ClusterChoice& choice)
-    : transport_(str(choice.transport, options.bfloat16_wire ? ", bf16 wire" : "",
-                     options.bfloat16_products ? ", bf16 products" : "",
+    : transport_(str(choice.transport, options.bfloat16.wire ? ", bf16 wire" : "",
+                     options.bfloat16.products ? ", bf16 products" : "",
                      choice.hybrid ? ", hybrid" : "")) {
   tools::LocalClusterOptions wanted;
   wanted.ps = options.ps;
@@ -39,9 +39,9 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice)
   strategy.seed = options.seed;
   strategy.partitioner = choice.partitioner;
   strategy.engine.pipeline_depth = choice.depth;
-  strategy.engine.bfloat16_wire = options.bfloat16_wire;
+  strategy.engine.bfloat16_wire = options.bfloat16.wire;
   strategy.engine.variables.check_replicas = options.check_replicas;
-  if (options.bfloat16_products) strategy.engine.computing.products = Arithmetic::kBfloat16;
+  if (options.bfloat16.products) strategy.engine.computing.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
   const TFConfigClusterResolver resolver(servers_->tf_config("chief", 0));

@@ -62,8 +62,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--transport", options.transports, "auto, tcp, unix; several are measured in turn")
       ->capture_default_str();
-  app.add_flag("--bf16-wire", options.bfloat16_wire, "Rows and gradients travel as bfloat16");
-  app.add_flag("--bf16-arithmetic", options.bfloat16_products, "Matrix products in bfloat16");
+  app.add_flag("--bf16-wire", options.bfloat16.wire, "Rows and gradients travel as bfloat16");
+  app.add_flag("--bf16-arithmetic", options.bfloat16.products, "Matrix products in bfloat16");
   app.add_option("--depth", options.depths, "Pipeline depths")->capture_default_str();
   app.add_option("--steps", options.steps, "wide-deep, dlrm: steps of a closure")
       ->check(CLI::Range(1, 1000))

@@ -20,7 +20,10 @@ struct Options {
   double seconds = 2;  // of a window, about
   int ps = 1, workers = 1, shards = 1, lanes = 1;
   std::vector<std::string> transports = {"auto", "tcp"};
-  bool bfloat16_wire = false, bfloat16_products = false;
+  struct Bfloat16 {
+    bool wire = false, products = false;
+  };
+  Bfloat16 bfloat16;
   std::vector<std::uint32_t> depths = {2};
   std::vector<int> steps = {1, 10};  // of one closure
   std::int64_t prefetch = 2;

@@ -40,14 +40,14 @@ void bench_ps_step(const Options& options, Limits& limits, Report& report) {
     report.ratio("ps-step: one thread, hashed tables, of dense ones", hashed, dense);
   }
   const int shards = std::max(1, options.shards);
-  const auto encoding = options.bfloat16_wire ? RowEncoding::kBfloat16 : RowEncoding::kRaw;
+  const auto encoding = options.bfloat16.wire ? RowEncoding::kBfloat16 : RowEncoding::kRaw;
   for (const auto& transport : options.transports)
     for (const std::uint32_t depth : options.depths) {
       PsStepOverTheWire wire(transport, shards, kStepTableRows, encoding);
       auto run = [&](int steps) { return wire.run(steps, static_cast<int>(depth)); };
       const int count = calibrate(options.seconds, 20, run);
       Series series{.bench = "ps-step",
-                    .configuration = str(transport, options.bfloat16_wire ? ", bf16 wire, " : ", ",
+                    .configuration = str(transport, options.bfloat16.wire ? ", bf16 wire, " : ", ",
                                          shards, " shards, depth ", depth),
                     .unit = "steps/s",
                     .processes = wire.processes()};

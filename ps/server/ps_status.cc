@@ -37,11 +37,11 @@ Json shard_json(const ShardCounters& shard) {
           {"staged_bytes", get(shard.staged_bytes)},
           {"marks", get(shard.marks)},
           {"waiting", get(shard.waiting)},
-          {"save_blocks", get(shard.save_blocks)},
-          {"saved_blocks", get(shard.saved_blocks)},
-          {"saved_bytes", get(shard.saved_bytes)},
-          {"copied_bytes", get(shard.copied_bytes)},
-          {"copied_bytes_max", get(shard.copied_bytes_max)},
+          {"save_blocks", get(shard.save.blocks)},
+          {"saved_blocks", get(shard.save.taken_blocks)},
+          {"saved_bytes", get(shard.save.bytes)},
+          {"copied_bytes", get(shard.save.copied_bytes)},
+          {"copied_bytes_max", get(shard.save.copied_bytes_max)},
           {"restored_rows", get(shard.restored_rows)}};
 }
 

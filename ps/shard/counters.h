@@ -22,7 +22,10 @@ struct ShardCounters {
   Number marks{0};
   // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
   // writer; their bytes; memory for rows copied aside for it, and the bound on that.
-  Number save_blocks{0}, saved_blocks{0}, saved_bytes{0}, copied_bytes{0}, copied_bytes_max{0};
+  struct Save {
+    Number blocks{0}, taken_blocks{0}, bytes{0}, copied_bytes{0}, copied_bytes_max{0};
+  };
+  Save save;
   Number waiting{0};        // requests that wait, for rows or for room to copy them aside
   Number restored_rows{0};  // by the last restore, so far
 

@@ -54,7 +54,7 @@ ShardVersion Shard::configure(const Configuration& configuration) {
       if (existing(configuration, config, part) == nullptr)
         made.emplace_back(key(config.variable, part.index),
                           std::make_unique<Table>(config.spec, config.rule, part.rows,
-                                                  configuration.seed, copies_));
+                                                  configuration.seed, cuts_.copies));
   if (configuration.session != session_) start_session(configuration);
   layout_version_ = configuration.layout_version;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
@@ -125,7 +125,7 @@ void Shard::start_session(const Configuration& configuration) {
   // the last session's pushes. The shard is closed until open(), so that no pull reads initial
   // values before the rows are brought.
   clear_mark();
-  tracked_since_ = tracked_before_ = 0;
+  cuts_.tracked_since = cuts_.tracked_before = 0;
   forget_restore();
   session_ = configuration.session;
   first_layout_ = configuration.layout_version;

@@ -289,7 +289,7 @@ class Shard {
   void count_tables();
   void clear_mark();
   void note_taken(const Table& table, std::size_t bytes);
-  void count_copies() { ShardCounters::set(counters_.copied_bytes, copies_.taken()); }
+  void count_copies() { ShardCounters::set(counters_.save.copied_bytes, cuts_.copies.taken()); }
   void forget_restore();
   void put_restored(Table& table, const storage::StoredRows& rows);
 
@@ -303,7 +303,23 @@ class Shard {
   std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
   bool open_ = false;
   bool was_open_ = false;  // lanes may have pulled from this incarnation
-  CopyPool copies_;        // before the tables: they outlive none of it
+  struct Mark {
+    std::uint64_t attempt;
+    MarkResult result;
+    std::vector<Table*> tables;  // by key order of their records
+    bool saving = false;
+    std::size_t table = 0;  // the next record is of this one:
+    bool rows = false;      // its rows, or its table record
+    // Blocks in all, those of tables that are done, and how many records were taken.
+    std::uint64_t blocks = 0, passed = 0, taken = 0;
+  };
+  struct Cuts {
+    CopyPool copies;
+    std::optional<Mark> mark;
+    // The mark since which changed rows are tracked, and the one that it was a delta of; 0: none.
+    std::uint64_t tracked_since = 0, tracked_before = 0;
+  };
+  Cuts cuts_;  // before the tables, which give their copies back
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
   // the same, by variable and first row
   std::map<std::pair<std::string, std::int64_t>, Table*> named_;
@@ -319,20 +335,6 @@ class Shard {
     std::vector<std::byte> widened;  // values of a push that travelled narrow
   };
   Work work_{VerifiedPull(counters_), {}, {}};
-
-  struct Mark {
-    std::uint64_t attempt;
-    MarkResult result;
-    std::vector<Table*> tables;  // by key order of their records
-    bool saving = false;
-    std::size_t table = 0;  // the next record is of this one:
-    bool rows = false;      // its rows, or its table record
-    // Blocks in all, those of tables that are done, and how many records were taken.
-    std::uint64_t blocks = 0, passed = 0, taken = 0;
-  };
-  std::optional<Mark> mark_;
-  // The mark since which changed rows are tracked, and the one that it was a delta of; 0: none.
-  std::uint64_t tracked_since_ = 0, tracked_before_ = 0;
 
   struct Restore {
     std::uint64_t number = 0;  // of the last one that was begun, or was given up

@@ -17,9 +17,9 @@ constexpr std::uint64_t kLooksASave = 64, kBlocksALook = 256;
 MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   // The same cut again: the first answer is repeated, since another one would be of a later moment
   // than the other shards' marks.
-  if (mark_.has_value() && mark_->attempt == attempt) return mark_->result;
-  if (mark_.has_value() && mark_->saving)
-    throw FailedPreconditionError(str("cut ", mark_->attempt,
+  if (cuts_.mark.has_value() && cuts_.mark->attempt == attempt) return cuts_.mark->result;
+  if (cuts_.mark.has_value() && cuts_.mark->saving)
+    throw FailedPreconditionError(str("cut ", cuts_.mark->attempt,
                                       " is being saved by this shard: mark ", attempt,
                                       " when it is done"));
   if (restore_.under_way || session_ == 0)
@@ -28,71 +28,74 @@ MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   clear_mark();
   using Rows = Snapshot::Rows;
   Rows rows = Rows::kAll;
-  if (options.base != 0 && options.base == tracked_since_) rows = Rows::kChanged;
-  if (options.base != 0 && options.base == tracked_before_) rows = Rows::kChangedBefore;
+  if (options.base != 0 && options.base == cuts_.tracked_since) rows = Rows::kChanged;
+  if (options.base != 0 && options.base == cuts_.tracked_before) rows = Rows::kChangedBefore;
   const bool delta = rows != Rows::kAll;
-  tracked_since_ = options.track ? attempt : 0;
-  tracked_before_ = delta ? options.base : 0;
-  mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot(), delta}};
-  for (const auto& [name, table] : named_) mark_->tables.push_back(table);
-  std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
-    // The order is that of storage's keys, which puts shorter names first.
-    const std::string &x = a->spec().name, &y = b->spec().name;
-    return std::tuple(x.size(), std::string_view(x), a->range().begin) <
-           std::tuple(y.size(), std::string_view(y), b->range().begin);
-  });
+  cuts_.tracked_since = options.track ? attempt : 0;
+  cuts_.tracked_before = delta ? options.base : 0;
+  cuts_.mark = Mark{.attempt = attempt, .result = {version(), applied_.snapshot(), delta}};
+  for (const auto& [name, table] : named_) cuts_.mark->tables.push_back(table);
+  std::sort(cuts_.mark->tables.begin(), cuts_.mark->tables.end(),
+            [](const Table* a, const Table* b) {
+              // The order is that of storage's keys, which puts shorter names first.
+              const std::string &x = a->spec().name, &y = b->spec().name;
+              return std::tuple(x.size(), std::string_view(x), a->range().begin) <
+                     std::tuple(y.size(), std::string_view(y), b->range().begin);
+            });
   // No push comes between the first table and the last: the shard's thread is here, and the
   // coordinator holds pushes on all lanes besides.
-  for (Table* table : mark_->tables) {
+  for (Table* table : cuts_.mark->tables) {
     table->freeze(rows, options.track);
-    mark_->blocks += static_cast<std::uint64_t>(table->frozen_blocks());
+    cuts_.mark->blocks += static_cast<std::uint64_t>(table->frozen_blocks());
   }
   const SaveMemory& memory = options_.save_memory;
   const auto bytes = static_cast<double>(counters_.bytes.load(std::memory_order_relaxed));
-  copies_.set_limit(memory.bytes > 0 ? memory.bytes
-                                     : std::max(SaveMemory::kBytesMin,
-                                                static_cast<std::size_t>(memory.share * bytes)));
+  cuts_.copies.set_limit(
+      memory.bytes > 0
+          ? memory.bytes
+          : std::max(SaveMemory::kBytesMin, static_cast<std::size_t>(memory.share * bytes)));
   ShardCounters::add(counters_.marks, 1);
-  ShardCounters::set(counters_.save_blocks, mark_->blocks);
-  ShardCounters::set(counters_.copied_bytes_max, copies_.limit());
+  ShardCounters::set(counters_.save.blocks, cuts_.mark->blocks);
+  ShardCounters::set(counters_.save.copied_bytes_max, cuts_.copies.limit());
   // Requests that waited for an earlier mark, which has given way. Here they come after the cut.
   waits_.give_turns();
-  return mark_->result;
+  return cuts_.mark->result;
 }
 
 void Shard::drop_mark(std::uint64_t attempt) {
-  if (!mark_.has_value() || mark_->attempt != attempt) return;
+  if (!cuts_.mark.has_value() || cuts_.mark->attempt != attempt) return;
   clear_mark();
   waits_.give_turns();
 }
 
 void Shard::clear_mark() {
-  if (!mark_.has_value()) return;
-  for (Table* table : mark_->tables) table->thaw();
-  mark_.reset();
+  if (!cuts_.mark.has_value()) return;
+  for (Table* table : cuts_.mark->tables) table->thaw();
+  cuts_.mark.reset();
   for (ShardCounters::Number* number :
-       {&counters_.save_blocks, &counters_.saved_blocks, &counters_.saved_bytes,
-        &counters_.copied_bytes, &counters_.copied_bytes_max})
+       {&counters_.save.blocks, &counters_.save.taken_blocks, &counters_.save.bytes,
+        &counters_.save.copied_bytes, &counters_.save.copied_bytes_max})
     ShardCounters::set(*number, 0);
 }
 
 // Blocks that were taken have left room for copies of others.
 void Shard::note_taken(const Table& table, std::size_t bytes) {
-  ++mark_->taken;
-  ShardCounters::set(counters_.saved_blocks,
-                     mark_->passed + static_cast<std::uint64_t>(table.frozen_taken()));
-  ShardCounters::add(counters_.saved_bytes, bytes);
+  ++cuts_.mark->taken;
+  ShardCounters::set(counters_.save.taken_blocks,
+                     cuts_.mark->passed + static_cast<std::uint64_t>(table.frozen_taken()));
+  ShardCounters::add(counters_.save.bytes, bytes);
   count_copies();
   const std::uint64_t look =
-      std::clamp<std::uint64_t>(mark_->blocks / kLooksASave, 1, kBlocksALook);
-  if (!waits_.idle() && mark_->taken % look == 0) waits_.give_turns();
+      std::clamp<std::uint64_t>(cuts_.mark->blocks / kLooksASave, 1, kBlocksALook);
+  if (!waits_.idle() && cuts_.mark->taken % look == 0) waits_.give_turns();
 }
 
 std::string Shard::whole_in_delta(std::uint64_t attempt) const {
   std::string names;
-  if (!mark_.has_value() || mark_->attempt != attempt || !mark_->result.delta) return names;
+  if (!cuts_.mark.has_value() || cuts_.mark->attempt != attempt || !cuts_.mark->result.delta)
+    return names;
   const std::string* last = nullptr;
-  for (const Table* table : mark_->tables) {
+  for (const Table* table : cuts_.mark->tables) {
     const std::string& name = table->spec().name;
     if (!table->frozen_whole() || (last != nullptr && *last == name)) continue;
     names += (last == nullptr ? "" : ", ") + name;
@@ -102,41 +105,43 @@ std::string Shard::whole_in_delta(std::uint64_t attempt) const {
 }
 
 bool Shard::next_prepared(std::uint64_t attempt) const {
-  return !mark_.has_value() || mark_->attempt != attempt || mark_->table == mark_->tables.size() ||
-         mark_->tables[mark_->table]->frozen_prepared();
+  return !cuts_.mark.has_value() || cuts_.mark->attempt != attempt ||
+         cuts_.mark->table == cuts_.mark->tables.size() ||
+         cuts_.mark->tables[cuts_.mark->table]->frozen_prepared();
 }
 
 void Shard::prepare_next(std::uint64_t attempt) {
-  if (!next_prepared(attempt)) mark_->tables[mark_->table]->prepare_frozen();
+  if (!next_prepared(attempt)) cuts_.mark->tables[cuts_.mark->table]->prepare_frozen();
 }
 
 std::size_t Shard::wants_copy_chunks(std::uint64_t attempt) const {
-  return mark_.has_value() && mark_->attempt == attempt ? copies_.wants_chunks() : 0;
+  return cuts_.mark.has_value() && cuts_.mark->attempt == attempt ? cuts_.copies.wants_chunks() : 0;
 }
 
 // The pool gives its chunks up when nothing is taken from it: after that nobody would give up this
 // one.
 void Shard::add_copy_chunk(std::uint64_t attempt, Arena chunk) {
-  if (mark_.has_value() && mark_->attempt == attempt && copies_.taken() > 0)
-    copies_.add(std::move(chunk));
+  if (cuts_.mark.has_value() && cuts_.mark->attempt == attempt && cuts_.copies.taken() > 0)
+    cuts_.copies.add(std::move(chunk));
 }
 
 void Shard::begin_save(std::uint64_t attempt) {
-  if (!mark_.has_value() || mark_->attempt != attempt)
+  if (!cuts_.mark.has_value() || cuts_.mark->attempt != attempt)
     throw FailedPreconditionError(
         str("cut ", attempt, " is not marked on this shard: mark it first"));
-  if (mark_->saving) throw FailedPreconditionError(str("cut ", attempt, " is being saved already"));
-  mark_->saving = true;
+  if (cuts_.mark->saving)
+    throw FailedPreconditionError(str("cut ", attempt, " is being saved already"));
+  cuts_.mark->saving = true;
 }
 
 // All records of one variable come together: its tables' records first, then its rows, as their
 // keys are ordered.
 std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
-  if (!mark_.has_value() || mark_->attempt != attempt || !mark_->saving)
+  if (!cuts_.mark.has_value() || cuts_.mark->attempt != attempt || !cuts_.mark->saving)
     // The writer waits for the disk between two records, and in that time the coordinator may have
     // given the cut up.
     throw CancelledError(str("the mark of cut ", attempt, " was dropped while it was saved"));
-  Mark& mark = *mark_;
+  Mark& mark = *cuts_.mark;
   while (mark.table < mark.tables.size()) {
     Table& table = *mark.tables[mark.table];
     const std::string& name = table.spec().name;
@@ -174,9 +179,9 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   if (session_ == 0)
     throw FailedPreconditionError(
         "this shard was not configured: configure it before it is restored");
-  if (mark_.has_value() && mark_->saving)
+  if (cuts_.mark.has_value() && cuts_.mark->saving)
     throw FailedPreconditionError(
-        str("cut ", mark_->attempt, " is being saved by this shard: restore when it is done"));
+        str("cut ", cuts_.mark->attempt, " is being saved by this shard: restore when it is done"));
   clear_mark();
   forget_restore();
   open_ = false;
@@ -186,7 +191,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   staging_.let_go_of_all();
   rounds_.let_go_of_all();  // so were shares
   restore_.some = !only.empty();
-  tracked_since_ = tracked_before_ = 0;
+  cuts_.tracked_since = cuts_.tracked_before = 0;
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.
   if (!restore_.some) first_layout_ = layout_version_;

@@ -55,7 +55,8 @@ bool Shard::applied_before(const PushRequest& request) {
 PushResult Shard::apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces) {
   if (request.step.round != 0) return keep_share(request, pieces);
   const Plan plan = this->plan(pieces, request.encoding);
-  if ((mark_.has_value() || !waits_.idle()) && rows_must_wait(plan)) return wait(request, pieces);
+  if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan))
+    return wait(request, pieces);
   return finish_push(request, plan);
 }
 
@@ -93,7 +94,7 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
   if (options_.observer != nullptr) options_.observer->pushed(step, true, staleness);
   if (request.slice == 0) staging_.forget(step);
-  if (mark_.has_value()) count_copies();
+  if (cuts_.mark.has_value()) count_copies();
   return {version(), staleness, false};
 }
 

@@ -127,7 +127,7 @@ PushResult Shard::apply_round(const RoundRequest& request) {
   if (verify_round(request)) return repeated(request);
   RoundSum sum;
   const Plan plan = sum_up(request, sum);
-  if ((mark_.has_value() || !waits_.idle()) && rows_must_wait(plan)) {
+  if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan)) {
     if (!waits_.always_here())
       throw FailedPreconditionError(str("round ", request.round,
                                         " updates rows that are not in this shard's memory: rounds "
@@ -176,7 +176,7 @@ PushResult Shard::finish_round(const RoundRequest& request, const Plan& plan) {
   for (const RoundMember& member : request.members) applied_.add_whole(member.closure);
   rounds_.end(request.round);
   if (options_.observer != nullptr) options_.observer->applied_round(request, true);
-  if (mark_.has_value()) count_copies();
+  if (cuts_.mark.has_value()) count_copies();
   return {version(), 0, false};
 }
 

@@ -38,7 +38,7 @@ bool Shard::rows_must_wait(const Plan& plan) {
 // or when the save ends. A request may want more than the whole pool: it has its turn when so much
 // is written that the rest fits.
 bool Shard::has_room_to_change(std::span<const WantedRows> wanted) {
-  if (!mark_.has_value()) return true;
+  if (!cuts_.mark.has_value()) return true;
   // Rows are looked at one by one only if so many might not fit.
   const auto at_most = [](const WantedRows& one) {
     return one.all ? static_cast<std::size_t>(one.table->held()) : one.rows.size();
@@ -46,8 +46,8 @@ bool Shard::has_room_to_change(std::span<const WantedRows> wanted) {
   const auto exactly = [](const WantedRows& one) {
     return one.all ? one.table->rows_to_copy_of_all() : one.table->rows_to_copy(one.rows);
   };
-  return room_for_copies(wanted, at_most) <= copies_.room() ||
-         room_for_copies(wanted, exactly) <= copies_.room();
+  return room_for_copies(wanted, at_most) <= cuts_.copies.room() ||
+         room_for_copies(wanted, exactly) <= cuts_.copies.room();
 }
 
 // Updates of one table come one after another in a push: their copies share what slots are free.
@@ -147,11 +147,12 @@ void Shard::give_up(std::uint64_t wait) {
 }
 
 std::string Shard::waits_for() const {
-  if (!mark_.has_value()) return "rows that are being fetched, or pushes of the same rows";
-  return str("room to copy rows aside, of which ", copies_.taken(), " of ", copies_.limit(),
-             " bytes are taken until cut ", mark_->attempt, " is saved: ",
-             mark_->saving ? str(mark_->taken, " of its ", mark_->blocks, " blocks are")
-                           : "its save has not begun");
+  if (!cuts_.mark.has_value()) return "rows that are being fetched, or pushes of the same rows";
+  return str(
+      "room to copy rows aside, of which ", cuts_.copies.taken(), " of ", cuts_.copies.limit(),
+      " bytes are taken until cut ", cuts_.mark->attempt, " is saved: ",
+      cuts_.mark->saving ? str(cuts_.mark->taken, " of its ", cuts_.mark->blocks, " blocks are")
+                         : "its save has not begun");
 }
 
 }  // namespace cairn::ps

@@ -8,37 +8,24 @@
 
 namespace cairn::ps {
 
-Snapshot::Snapshot(const RowMemory& memory, CopyPool& pool) : memory_(memory), pool_(pool) {
+Snapshot::Snapshot(const RowMemory& memory, CopyPool& pool)
+    : memory_(memory), written_(memory, pool) {
   if (!memory_.hashed()) touched_ = TouchedRows(memory_.rows());
-  cut_blocks();
+  grew();
 }
 
 // ---- called by the table ----
 
-// By the rows' size in a checkpoint, whose blocks these are.
-void Snapshot::cut_blocks() {
-  const std::size_t row_bytes = memory_.layout().saved_row_bytes();
-  const std::size_t rows = row_bytes > 0
-                               ? std::max<std::size_t>(1, storage::kBlockBytes / row_bytes)
-                               : storage::kBlockBytes;
-  block_shift_ = static_cast<int>(std::bit_width(std::bit_floor(rows)) - 1);
-  // A block's bits are words of its own, so that they can be cleared by themselves.
-  words_a_block_ = std::max<std::size_t>(1, (std::size_t{1} << block_shift_) / 64);
-  marked_in_.clear();
-  marks_.clear();
-  lists_.clear();
+void Snapshot::laid_anew() {
+  written_.lay();
   greatest_row_ = seen_ = 0;
-  changed_.reset();  // what it was is not known any more, or all of it was
-  copies_.emplace(pool_, row_bytes);
+  changed_.reset();  // all of it was, or it is not known any more
   grew();
 }
 
 // Rows that are made after the freeze lie at places that the checkpoint does not reach.
 void Snapshot::grew() {
-  const std::int64_t last = (std::int64_t{1} << block_shift_) - 1;
-  marked_in_.resize(static_cast<std::size_t>(block_of(memory_.held() + last)));
-  marks_.resize(marked_in_.size() * words_a_block_);
-  lists_.resize(marks_.size(), RowCopies::kNone);
+  written_.grow();
   if (!memory_.hashed()) return;
   if (changed_.has_value()) changed_->grow(memory_.held());
   const auto rows = memory_.rows_held();
@@ -62,26 +49,10 @@ void Snapshot::touch_all() {
   if (changed_.has_value()) changed_->add(RowRange{0, memory_.held()});
 }
 
-void Snapshot::clear_marks(std::int64_t block) {
-  marked_in_[static_cast<std::size_t>(block)] = epoch_;
-  const std::size_t begin = static_cast<std::size_t>(block) * words_a_block_;
-  std::fill_n(marks_.begin() + static_cast<std::ptrdiff_t>(begin), words_a_block_,
-              std::uint64_t{0});
-  std::fill_n(lists_.begin() + static_cast<std::ptrdiff_t>(begin), words_a_block_,
-              RowCopies::kNone);
-}
-
-// A row that was never touched is marked all the same: it is about to be, and would look then as if
-// the checkpoint held it.
+// A row that the checkpoint does not hold is noted all the same: it is about to be touched, and
+// would look then as if the checkpoint held it.
 void Snapshot::copy_aside(std::int64_t place) {
-  if (!marked(block_of(place))) clear_marks(block_of(place));
-  const std::size_t at = word_of(place);
-  if ((marks_[at] & bit_of(place)) != 0) return;
-  if (held(place)) {
-    lists_[at] = copies_->add(static_cast<std::uint32_t>(place & 63), lists_[at]);
-    memory_.save(std::span(&place, 1), copies_->row(lists_[at]));
-  }
-  marks_[at] |= bit_of(place);
+  written_.write(place, held(place) ? WrittenRows::Copy::kYes : WrittenRows::Copy::kNo);
 }
 
 void Snapshot::copy_rows_at(std::span<const std::int64_t> places) {
@@ -97,8 +68,9 @@ void Snapshot::before_write_all() {
 }
 
 void Snapshot::copy_all_of(std::int64_t block) {
-  const std::int64_t end = std::min(frozen_held_, (block + 1) << block_shift_);
-  for (std::int64_t place = block << block_shift_; place < end; ++place)
+  const std::int64_t rows = written_.block_rows();
+  const std::int64_t end = std::min(frozen_held_, (block + 1) * rows);
+  for (std::int64_t place = block * rows; place < end; ++place)
     if (to_take(place)) copy_aside(place);
 }
 
@@ -106,18 +78,18 @@ void Snapshot::copy_all_of(std::int64_t block) {
 // made now and kept as they will be taken; not in the pool, whose slots have one size a table. A
 // table is laid anew when an optimizer first claims it, so that few rows were ever touched.
 void Snapshot::before_new_layout() {
-  if (!frozen_ || all_aside_) return;
+  if (!frozen_ || aside_.all) return;
   while (std::optional<storage::StoredRows> rows = take()) {
-    aside_bytes_ += rows->data.size();
-    aside_.push_back(std::move(*rows));
+    aside_.bytes += rows->data.size();
+    aside_.blocks.push_back(std::move(*rows));
   }
-  all_aside_ = true;
+  aside_.all = true;
 }
 
 // ---- how much a write would copy ----
 
 bool Snapshot::would_copy(std::int64_t place) const {
-  return to_take(place) && !written(place) && held(place);
+  return to_take(place) && !written_.written(place) && held(place);
 }
 
 std::size_t Snapshot::rows_to_copy(const Places& places) const {
@@ -142,18 +114,16 @@ std::size_t Snapshot::rows_to_copy_of_all() const {
 }
 
 std::size_t Snapshot::would_copy_all_of(std::int64_t block) const {
-  const std::int64_t begin = block << block_shift_;
-  const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
+  const std::int64_t begin = block * written_.block_rows();
+  const std::int64_t end = std::min(frozen_held_, begin + written_.block_rows());
   std::size_t rows = 0;
-  if (memory_.hashed() || block_shift_ < 6 || (end & 63) != 0 || begin < next_row_) {
+  if (memory_.hashed() || written_.block_rows() < 64 || (end & 63) != 0 || begin < next_row_) {
     for (std::int64_t place = begin; place < end; ++place) rows += would_copy(place) ? 1 : 0;
     return rows;
   }
   // Both are a bit a row here, and words of the one are words of the other.
-  for (std::int64_t place = begin; place < end; place += 64) {
-    const std::uint64_t marks = marked(block) ? marks_[word_of(place)] : 0;
-    rows += static_cast<std::size_t>(std::popcount(held_word(place) & ~marks));
-  }
+  for (std::int64_t place = begin; place < end; place += 64)
+    rows += static_cast<std::size_t>(std::popcount(held_word(place) & ~written_.word(place)));
   return rows;
 }
 
@@ -165,11 +135,9 @@ void Snapshot::freeze(Rows rows, bool track) {
   choose_rows_of_delta(rows);
   changed_.reset();
   if (track) changed_.emplace(memory_.held());
-  // The number stands in each block that was marked: to freeze a table is to raise it, in constant
-  // time, instead of clearing a flag in every block.
-  ++epoch_;
+  written_.begin();
   frozen_ = true;
-  frozen_blocks_ = static_cast<std::int64_t>(marked_in_.size());
+  frozen_blocks_ = written_.blocks();
   copies_on_write_ = frozen_blocks_ > 0;
   frozen_held_ = memory_.held();
   next_ = next_row_ = 0;
@@ -197,11 +165,10 @@ void Snapshot::choose_rows_of_delta(Rows rows) {
 }
 
 void Snapshot::thaw() {
-  frozen_ = all_aside_ = copies_on_write_ = false;
+  frozen_ = copies_on_write_ = false;
   order_.clear();
-  copies_->clear();
-  aside_.clear();
-  aside_bytes_ = 0;
+  written_.let_copies_go();
+  aside_ = {};
 }
 
 const storage::TableRecord& Snapshot::record() const {
@@ -216,11 +183,11 @@ void Snapshot::prepare() {
 
 std::optional<storage::StoredRows> Snapshot::take() {
   CAIRN_CHECK(frozen_, "'", memory_.spec().name, "' is not frozen");
-  if (all_aside_) {
-    if (aside_.empty()) return std::nullopt;
-    storage::StoredRows rows = std::move(aside_.front());
-    aside_.pop_front();
-    aside_bytes_ -= rows.data.size();
+  if (aside_.all) {
+    if (aside_.blocks.empty()) return std::nullopt;
+    storage::StoredRows rows = std::move(aside_.blocks.front());
+    aside_.blocks.pop_front();
+    aside_.bytes -= rows.data.size();
     return rows;
   }
   choose_places();
@@ -239,7 +206,7 @@ std::optional<storage::StoredRows> Snapshot::take() {
 // The next block of places whose rows are the checkpoint's, in the order of their rows: a row that
 // was written since has a copy, or was none of them before; the others are as they were.
 void Snapshot::choose_places() {
-  const std::int64_t most = std::int64_t{1} << block_shift_;
+  const std::int64_t most = written_.block_rows();
   places_.clear();
   if (memory_.hashed()) {
     while (!order_.prepared()) prepare();
@@ -252,31 +219,9 @@ void Snapshot::choose_places() {
   for (; next_ < frozen_held_ && static_cast<std::int64_t>(places_.size()) < most; ++next_) {
     if ((next_ & 63) == 0 && held_word(next_) == 0)
       next_ = std::min(next_ + 63, frozen_held_ - 1);  // none of 64
-    else if (written(next_) ? has_copy(next_) : held(next_))
+    else if (written_.written(next_) ? written_.has_copy(next_) : held(next_))
       places_.push_back(next_);
   }
-}
-
-bool Snapshot::has_copy(std::int64_t place) const {
-  RowCopies::Slot slot = lists_[word_of(place)];
-  while (slot != RowCopies::kNone && copies_->place(slot) != (place & 63))
-    slot = copies_->next(slot);
-  return slot != RowCopies::kNone;
-}
-
-RowCopies::Slot Snapshot::unlink_copy(std::int64_t place) {
-  if (!written(place)) return RowCopies::kNone;
-  RowCopies::Slot& first = lists_[word_of(place)];
-  RowCopies::Slot before = RowCopies::kNone, slot = first;
-  while (copies_->place(slot) != (place & 63)) {
-    before = slot;
-    slot = copies_->next(slot);
-  }
-  if (before == RowCopies::kNone)
-    first = copies_->next(slot);
-  else
-    copies_->set_next(before, copies_->next(slot));
-  return slot;
 }
 
 // Rows `places_` as they were, whose copies go.
@@ -299,13 +244,8 @@ storage::StoredRows Snapshot::stored_rows() {
                  out.data.data() + unsaved * row_bytes);
     unsaved = end + 1;
   };
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const RowCopies::Slot copy = unlink_copy(places_[i]);
-    if (copy == RowCopies::kNone) continue;
-    save_up_to(i);
-    std::copy_n(copies_->row(copy), row_bytes, out.data.data() + i * row_bytes);
-    copies_->remove(copy);
-  }
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    if (written_.take_copy(places_[i], out.data.data() + i * row_bytes)) save_up_to(i);
   save_up_to(places_.size());
   return out;
 }

@@ -153,6 +153,8 @@ void SequencePlayer::checkpoint(wire::Shard::Client shard) {
   if (what == 0) {
     auto request = shard.markRequest();
     request.setAttempt(script_.number(++mark_));
+    request.setBase(script_.number(mark_ - 1));
+    request.setTrack(script_.below(2) == 0);
     return keep(request.send());
   }
   if (what <= 2) {

@@ -69,14 +69,16 @@ struct World {
     std::vector<VariableId> only;
     for (const auto id : in.getVariables()) only.push_back(id);
     const ps::AppliedSet applied = ps::read_applied(in.getApplied());
+    ps::read_moves(in.getMoves());
     shard.begin_restore(only);
     shard.end_restore(applied);
     shard.open();
   }
   void save(wire::Shard::MarkParams::Reader in) {
-    shard.mark(in.getAttempt());
+    shard.mark(in.getAttempt(), {in.getBase(), in.getTrack()});
     shard.begin_save(in.getAttempt());
     while (shard.next_frozen(in.getAttempt())) continue;
+    shard.drop_mark(in.getAttempt());
   }
 };
 

@@ -135,7 +135,7 @@ Task<void> GroupWorld::train(int rank) {
     for (const Tensor& sum : {first, second})
       for (const std::int64_t value : sum.values<std::int64_t>()) own.values[i++] += value;
     progressed(++own.step);
-    if (own.step % scenario_.checkpoint_every == 0 || own.step == scenario_.closures)
+    if (own.step % scenario_.saves.every == 0 || own.step == scenario_.closures)
       co_await save(rank);
   }
 }

@@ -55,7 +55,7 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
   if (mix == Mix::kBounded || in_rounds(mix))
     kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
-  if (scenario.checkpoint_every > 0)
+  if (scenario.saves.every > 0)
     kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
   return kinds;
 }
@@ -142,7 +142,7 @@ Scenario group_scenario(std::uint64_t seed) {
   const bool large = draw.index(6) == 0;
   scenario.wide = large ? draw.between(5'000, 40'000) : draw.between(3, 200);
   scenario.closures = large ? draw.between(40, 60) : draw.between(60, 160);
-  scenario.checkpoint_every = draw.between(3, 20);
+  scenario.saves.every = draw.between(3, 20);
   scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
   constexpr Kind kKinds[] = {Kind::kKillWorker, Kind::kKillWorker, Kind::kKillWorker,
                              Kind::kCut,        Kind::kPartition,  Kind::kPartitionBoth,
@@ -194,7 +194,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   scenario.send_window = static_cast<std::uint32_t>(draw.between(1, 16));
   scenario.closures = draw.between(40, 160);
   scenario.rows = draw.between(2, 60);
-  scenario.checkpoint_every = draw.between(0, 3) == 0 ? 0 : draw.between(5, 40);
+  scenario.saves.every = draw.between(0, 3) == 0 ? 0 : draw.between(5, 40);
   scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
   scenario.disk_delay_max = draw.time(microseconds(10), microseconds(20'000));
   std::int64_t faults = draw.between(0, 6);
@@ -222,7 +222,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   else if (mix == Mix::kHybrid)
     draw_hybrid(scenario, draw);
   else if (mix != Mix::kEverything)
-    scenario.checkpoint_every = 0;
+    scenario.saves.every = 0;
   draw_program(scenario, mix);
   const std::vector<Kind> kinds = kinds_of(mix, scenario);
   for (std::int64_t i = 0; i < faults; ++i)
@@ -230,10 +230,10 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   Draw blows(seed, "blow");
   const bool everything =
       mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded || in_rounds(mix);
-  Draw saves(seed, "saves");
-  scenario.slow_saves = everything && saves.index(2) == 0;
-  if (scenario.slow_saves && saves.index(3) == 0) scenario.save_memory = 1;
-  if (everything && saves.index(2) == 0) scenario.full_every = 2 + saves.index(4);
+  Draw saving(seed, "saves");
+  scenario.saves.slow = everything && saving.index(2) == 0;
+  if (scenario.saves.slow && saving.index(3) == 0) scenario.saves.memory = 1;
+  if (everything && saving.index(2) == 0) scenario.saves.full_every = 2 + saving.index(4);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -280,12 +280,12 @@ std::string Scenario::str() const {
       << ", window " << send_window << ", " << consistency.text() << ", " << rows << " rows"
       << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
       << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
-      << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
+      << " elements per hashed row, " << wide << " wide, a checkpoint every " << saves.every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "
       << ms(disk_delay_max);
-  if (full_every > 1) out << ", one in " << full_every << " of them full";
-  if (slow_saves) out << ", records saved one by one";
-  if (save_memory > 0) out << ", no row copied aside during saves";
+  if (saves.full_every > 1) out << ", one in " << saves.full_every << " of them full";
+  if (saves.slow) out << ", records saved one by one";
+  if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)
     out << "\n  fault " << i << ": " << faults[i].str();
   return out.str();

@@ -83,13 +83,16 @@ struct Scenario {
   // elements of a variable that is large here, as messages are small; 0: there is none. The only
   // one of workers in step, of whom `closures` are the steps
   std::int64_t wide = 0;
-  std::int64_t checkpoint_every = 0;  // steps; 0: none
-  std::size_t full_every = 1;         // CheckpointPolicy
-  Duration delay_max{0};              // of the network
+  struct Saves {
+    std::int64_t every = 0;      // steps; 0: none
+    std::size_t full_every = 1;  // CheckpointPolicy
+    // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default
+    std::size_t memory = 0;
+    bool slow = false;  // records are written one by one, and pushes come between them
+  };
+  Saves saves;
+  Duration delay_max{0};  // of the network
   Duration disk_delay_max{0};
-  // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default
-  std::size_t save_memory = 0;
-  bool slow_saves = false;  // records are written one by one, and pushes come between them
   std::vector<Fault> faults;
   std::string str() const;  // a few lines for people
 };

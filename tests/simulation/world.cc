@@ -49,8 +49,8 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
-  options.save_memory = scenario.save_memory;
-  if (scenario.slow_saves) options.save_batch_bytes = 1;
+  options.save_memory = scenario.saves.memory;
+  if (scenario.saves.slow) options.save_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
   return options;
 }
@@ -109,11 +109,11 @@ void World::begin_life() {
   base_checkpoint_.clear();
   if (lives_++ > 0) resume();
   schedule(*program_, scenario_, base_.step);
-  if (scenario_.checkpoint_every > 0)
+  if (scenario_.saves.every > 0)
     program_->coordinator.save_automatically({.folder = kCheckpoints,
-                                              .every_steps = scenario_.checkpoint_every,
+                                              .every_steps = scenario_.saves.every,
                                               .keep_last = 3,
-                                              .full_every = scenario_.full_every});
+                                              .full_every = scenario_.saves.full_every});
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.

@@ -23,7 +23,7 @@ struct Cuts : PartTest {
   ~Cuts() override { stop(); }
 
   kj::Promise<Cut> begin() {
-    auto cut = cuts.make(7).start();
+    auto cut = cuts.make(7, {}).start();
     settle();
     return cut;
   }

@@ -94,7 +94,7 @@ TEST_F(SaveMemoryTest, APushThatWouldCopyMoreThanTheBoundWaitsUntilItsBlockIsTak
   EXPECT_FALSE(push(rows(0, kRowsOfTheBound), 2)->waits());
   const auto later = push(rows(30, 4), 2);  // of the second block and the third
   EXPECT_TRUE(later->waits());
-  EXPECT_LE(shard.shard.counters().copied_bytes.load(), CopyPool::kSlabBytes);
+  EXPECT_LE(shard.shard.counters().save.copied_bytes.load(), CopyPool::kSlabBytes);
   EXPECT_THAT(firsts(rows(30, 4)), Each(1));
   EXPECT_EQ(shard.shard.counters().waiting.load(), 1u);
 
@@ -121,7 +121,7 @@ TEST_F(SaveMemoryTest, RowsThatTheWriterHasAreNoCopies) {
   begin_save();
   take(3);
   EXPECT_FALSE(push(rows(0, 48), 2)->waits());
-  EXPECT_EQ(shard.shard.counters().copied_bytes.load(), 0u);
+  EXPECT_EQ(shard.shard.counters().save.copied_bytes.load(), 0u);
 }
 
 TEST_F(SaveMemoryTest, PushesOfOneRowApplyInTheOrderInWhichTheyCame) {
@@ -249,7 +249,7 @@ TEST(SaveMemory, IsAShareOfTheRowsAndNoLessThanAFloor) {
     options.save_memory.share = 0.75;
     ShardHarness shard({whole_table(0, variable("a", {rows, kWideDim}), sgd())}, options);
     shard.shard.mark(1);
-    return shard.shard.counters().copied_bytes_max.load();
+    return shard.shard.counters().save.copied_bytes_max.load();
   };
   EXPECT_EQ(limit_with(1), SaveMemory::kBytesMin);
   EXPECT_EQ(limit_with(8192), std::size_t{24} << 20);

@@ -1,45 +1,12 @@
 // The cut and restoring, on shards without any network or disk.
 #include <gmock/gmock.h>
 
-#include "tests/ps/shard/shard_fixture.h"
+#include "tests/ps/shard/trained_shard.h"
 
 namespace cairn::ps {
 namespace {
 
 using testing::ElementsAre;
-
-constexpr std::int64_t kRows = 5000;  // several blocks
-
-std::vector<TableConfig> model(UpdateRule rule, std::int64_t parts = 1, std::int64_t part = 0) {
-  std::vector<TableConfig> tables;
-  const auto add = [&](VariableId id, std::shared_ptr<const VariableSpec> spec) {
-    const std::vector<RowRange> ranges = split_rows(spec->rows(), parts);
-    if (part < static_cast<std::int64_t>(ranges.size()))
-      tables.push_back(
-          {id,
-           spec,
-           rule,
-           {{static_cast<std::uint32_t>(part), ranges[static_cast<std::size_t>(part)]}}});
-  };
-  add(0, variable("embedding", {kRows, 16}, Initializer::uniform(-1, 1)));
-  add(1, variable("bias", {kRows}, Initializer::uniform(-1, 1)));
-  add(2, variable("kernel", {7, 3, 2}, Initializer::uniform(-1, 1)));
-  return tables;
-}
-
-// Pushes that touch some rows of every table, different for each closure.
-void train(ShardHarness& shard, std::uint64_t closure, UpdateRule rule) {
-  Ids ids;
-  for (std::int64_t row = static_cast<std::int64_t>(closure % 7); row < kRows; row += 11)
-    ids.push_back(row);
-  Floats rows(ids.size() * 16), scalars(ids.size());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i] = static_cast<float>((i * closure) % 13) - 6;
-  for (std::size_t i = 0; i < scalars.size(); ++i) scalars[i] = static_cast<float>(i % 5) - 2;
-  shard.push(shard.step(closure, 0), 0, ids, rows, rule, {}, 0.1f);
-  shard.push(shard.step(closure, 1), 1, ids, scalars, rule, {}, 0.1f);
-  shard.push_whole(shard.step(closure, 2), 2, Floats(42, static_cast<float>(closure)), rule);
-}
 
 class ShardCut : public testing::TestWithParam<UpdateRule> {};
 
@@ -65,82 +32,6 @@ TEST_P(ShardCut, ASaveDuringPushesHoldsTheStateAtTheMark) {
   train(twin, 20, GetParam());
   for (VariableId id = 0; id < 3; ++id)
     EXPECT_EQ(restored.pull_whole(id), twin.pull_whole(id)) << "variable " << id;
-}
-
-// Saves the mark: the records that are written.
-std::vector<Shard::FrozenRecord> saved(ShardHarness& shard, std::uint64_t mark) {
-  auto records = shard.frozen(mark);
-  shard.shard.drop_mark(mark);
-  return records;
-}
-
-std::size_t rows_in(const std::vector<Shard::FrozenRecord>& records) {
-  std::size_t rows = 0;
-  for (const auto& [key, record] : records)
-    if (const auto* block = std::get_if<storage::StoredRows>(&record))
-      rows += block->offsets.size();
-  return rows;
-}
-
-// The deltas are laid over the base in their order, and then all is as it is here.
-void expect_same(ShardHarness& shard, const std::vector<Shard::FrozenRecord>& records,
-                 UpdateRule rule) {
-  ShardHarness restored(model(rule));
-  restore(restored.shard, records);
-  for (VariableId id = 0; id < 3; ++id)
-    EXPECT_EQ(restored.pull_whole(id), shard.pull_whole(id)) << "variable " << id;
-}
-
-TEST_P(ShardCut, ADeltaHoldsWhatChangedSinceItsBase) {
-  ShardHarness shard(model(GetParam()));
-  train(shard, 1, GetParam());
-  EXPECT_FALSE(shard.shard.mark(1, {.track = true}).delta);
-  auto records = saved(shard, 1);
-  const std::size_t whole = rows_in(records);
-  for (std::uint64_t mark = 2; mark < 5; ++mark) {
-    train(shard, mark, GetParam());
-    EXPECT_TRUE(shard.shard.mark(mark, {.base = mark - 1, .track = true}).delta);
-    EXPECT_EQ(shard.shard.whole_in_delta(mark),
-              is_table_rule(GetParam().kind) ? "bias, kernel, embedding" : "");
-    const auto changed = saved(shard, mark);
-    // Adam moves every row that was ever touched, with its momentum.
-    if (is_table_rule(GetParam().kind))
-      EXPECT_GT(rows_in(changed), whole);
-    else
-      EXPECT_LE(rows_in(changed), whole);
-    records.insert(records.end(), changed.begin(), changed.end());
-    expect_same(shard, records, GetParam());
-  }
-}
-
-// The checkpoint of mark 2 never came to be: that of mark 3 has what it would have had, too.
-TEST_P(ShardCut, ADeltaAfterOneThatFailedHoldsTheRowsOfBoth) {
-  ShardHarness shard(model(GetParam()));
-  train(shard, 1, GetParam());
-  shard.shard.mark(1, {.track = true});
-  auto records = saved(shard, 1);
-  train(shard, 2, GetParam());
-  EXPECT_TRUE(shard.shard.mark(2, {.base = 1, .track = true}).delta);
-  shard.shard.drop_mark(2);
-  train(shard, 3, GetParam());
-  EXPECT_TRUE(shard.shard.mark(3, {.base = 1, .track = true}).delta);
-  const auto changed = saved(shard, 3);
-  records.insert(records.end(), changed.begin(), changed.end());
-  expect_same(shard, records, GetParam());
-}
-
-TEST_P(ShardCut, OfABaseThatItDoesNotKnowAShardMarksAllRows) {
-  ShardHarness shard(model(GetParam()));
-  train(shard, 1, GetParam());
-  EXPECT_FALSE(shard.shard.mark(1, {.base = 7, .track = true}).delta) << "never marked";
-  const auto records = saved(shard, 1);
-  EXPECT_FALSE(shard.shard.mark(2, {.base = 7, .track = true}).delta);
-  EXPECT_EQ(rows_in(saved(shard, 2)), rows_in(records));
-  restore(shard.shard, records);
-  EXPECT_FALSE(shard.shard.mark(3, {.base = 2, .track = true}).delta) << "restored since";
-  EXPECT_EQ(rows_in(saved(shard, 3)), rows_in(records));
-  shard.shard.mark(4);
-  EXPECT_FALSE(shard.shard.mark(5, {.base = 4, .track = true}).delta) << "nothing was tracked";
 }
 
 TEST_P(ShardCut, RestoresOntoAnyNumberOfShards) {

@@ -1,4 +1,4 @@
-#include "bench/sst_writer.h"
+#include "bench/storage/sst_writer.h"
 
 #include <rocksdb/options.h>
 #include <rocksdb/sst_file_writer.h>

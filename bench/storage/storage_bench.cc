@@ -9,7 +9,7 @@
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
-#include "bench/sst_writer.h"
+#include "bench/storage/sst_writer.h"
 #include "core/base/machine.h"
 #include "core/base/random.h"
 #include "nn/nn.h"
@@ -52,14 +52,15 @@ class SavedJob {
   double train(GoesOn goes_on) {
     const auto begin = Stopwatch::now();
     int steps = 0;
-    for (; goes_on(seconds_since(begin)); steps += kAtOnce) {
-      for (int i = 0; i < kAtOnce; ++i)
-        schedule([&](std::size_t) {
-          return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(rows_)));
-        });
-      coordinator_.join();
-    }
+    for (; goes_on(seconds_since(begin)); steps += kAtOnce) train_steps(kAtOnce);
     return steps / seconds_since(begin);
+  }
+  void train_steps(std::int64_t steps) {
+    for (; steps > 0; --steps)
+      schedule([&](std::size_t) {
+        return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(rows_)));
+      });
+    coordinator_.join();
   }
 
  private:
@@ -135,6 +136,15 @@ struct WatchedSave {
   }
 };
 
+// Bytes that the checkpoint wrote itself: the others are linked to from the one before.
+std::size_t own_bytes_in(const std::string& checkpoint) {
+  std::size_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(checkpoint))
+    if (file.is_regular_file() && std::filesystem::hard_link_count(file) == 1)
+      bytes += file.file_size();
+  return bytes;
+}
+
 class Figures {
  public:
   void add(const std::string& what, double value) { all_[what].push_back(value); }
@@ -147,6 +157,41 @@ class Figures {
  private:
   std::map<std::string, std::vector<double>> all_;
 };
+
+template <typename Work>
+double seconds_of(Work work) {
+  const auto begin = Stopwatch::now();
+  work();
+  return seconds_since(begin);
+}
+
+// A full checkpoint and ten deltas, before each of which about 1 % of the rows change; then both
+// are restored, from a warm disk.
+void measure_deltas(Cluster& cluster, SavedJob& job, std::int64_t table_rows, Figures& figures) {
+  constexpr int kDeltas = 10;
+  const TemporaryFolder folder;
+  ClusterCoordinator& coordinator = cluster.coordinator();
+  const auto save = [&](std::string& checkpoint) {
+    return seconds_of([&] {
+      checkpoint = coordinator.save(
+          {.folder = folder.path(), .keep_last = kDeltas + 1, .full_every = kDeltas + 1});
+    });
+  };
+  std::string full, last;
+  const double full_seconds = save(full);
+  const auto full_bytes = static_cast<double>(own_bytes_in(full));
+  for (int delta = 0; delta < kDeltas; ++delta) {
+    job.train_steps(std::max<std::int64_t>(1, table_rows / 100 / kSavedBatch));
+    const double seconds = save(last);
+    figures.add("delta after 1 % changed, seconds, of a full one, ratio", seconds / full_seconds);
+    figures.add("delta after 1 % changed, bytes, of a full one, ratio",
+                static_cast<double>(own_bytes_in(last)) / full_bytes);
+  }
+  const double of_full = seconds_of([&] { coordinator.restore(full); });
+  const double of_deltas = seconds_of([&] { coordinator.restore(last); });
+  figures.add("restored, a full one, GB/s", full_bytes / kGigabyte / of_full);
+  figures.add("restored, with ten deltas, seconds, of a full one, ratio", of_deltas / of_full);
+}
 
 }  // namespace
 
@@ -189,6 +234,7 @@ void bench_storage(const Options& options, Limits&, Report& report) {
                 alone.bytes / kGigabyte /
                     sst_writer_seconds(limit.path(), static_cast<std::size_t>(alone.bytes)));
   }
+  measure_deltas(cluster, job, options.table_rows, figures);
   figures.report(report);
   const double limit = figures.median("SstFileWriter alone, GB/s");
   report.figure("storage: saved, nothing trains, of SstFileWriter alone",
