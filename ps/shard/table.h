@@ -14,7 +14,7 @@
 
 #include "core/rows/row_memory.h"
 #include "ps/shard/lending.h"
-#include "ps/shard/snapshot.h"
+#include "ps/snapshot/snapshot.h"
 
 namespace cairn::ps {
 

@@ -1,5 +1,5 @@
 // The memory of copies aside: handed out in slabs, taken ahead, given back as a whole.
-#include "ps/shard/copy_pool.h"
+#include "ps/snapshot/copy_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The places of rows in the order of their numbers, found while the table grows.
-#include "ps/shard/row_order.h"
+#include "ps/snapshot/row_order.h"
 
 #include <gtest/gtest.h>
 

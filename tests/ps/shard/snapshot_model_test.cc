@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/base/random.h"
-#include "ps/shard/snapshot.h"
+#include "ps/snapshot/snapshot.h"
 #include "tests/effort.h"
 #include "tests/ps/shard/shard_fixture.h"
 

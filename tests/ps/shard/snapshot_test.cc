@@ -1,5 +1,5 @@
 // The state of a table's rows at one moment, read while they go on changing.
-#include "ps/shard/snapshot.h"
+#include "ps/snapshot/snapshot.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,8 @@ namespace cairn::ps {
 
 inline constexpr std::int64_t kRows = 5000;  // several blocks
 
-inline std::vector<TableConfig> model(UpdateRule rule, std::int64_t parts = 1, std::int64_t part = 0) {
+inline std::vector<TableConfig> model(UpdateRule rule, std::int64_t parts = 1,
+                                      std::int64_t part = 0) {
   std::vector<TableConfig> tables;
   const auto add = [&](VariableId id, std::shared_ptr<const VariableSpec> spec) {
     const std::vector<RowRange> ranges = split_rows(spec->rows(), parts);

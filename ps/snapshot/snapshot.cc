@@ -1,4 +1,4 @@
-#include "ps/shard/snapshot.h"
+#include "ps/snapshot/snapshot.h"
 
 #include <algorithm>
 #include <bit>

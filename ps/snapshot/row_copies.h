@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ps/shard/copy_pool.h"
+#include "ps/snapshot/copy_pool.h"
 
 namespace cairn::ps {
 

@@ -1,4 +1,4 @@
-#include "ps/shard/written_rows.h"
+#include "ps/snapshot/written_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -31,8 +31,8 @@ void WrittenRows::grow() {
 
 void WrittenRows::clear(std::int64_t block) {
   marked_in_[static_cast<std::size_t>(block)] = moment_;
-  const auto begin = static_cast<std::ptrdiff_t>(block) *
-                     static_cast<std::ptrdiff_t>(words_a_block_);
+  const auto begin =
+      static_cast<std::ptrdiff_t>(block) * static_cast<std::ptrdiff_t>(words_a_block_);
   std::fill_n(marks_.begin() + begin, words_a_block_, std::uint64_t{0});
   std::fill_n(lists_.begin() + begin, words_a_block_, RowCopies::kNone);
 }

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "core/rows/row_memory.h"
-#include "ps/shard/row_order.h"
-#include "ps/shard/touched_rows.h"
-#include "ps/shard/written_rows.h"
+#include "ps/snapshot/row_order.h"
+#include "ps/snapshot/touched_rows.h"
+#include "ps/snapshot/written_rows.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {

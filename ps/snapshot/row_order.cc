@@ -1,4 +1,4 @@
-#include "ps/shard/row_order.h"
+#include "ps/snapshot/row_order.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
-// WrittenRows: which rows of a table were written since a moment, and copies of some of them as they
-// were then.
+// WrittenRows: which rows of a table were written since a moment, and copies of some of them as
+// they were then.
 //
 //   A bit a row says whether it was written. The bits of a block are cleared at the first write to
 //   the block: each has the number of the moment that its bits belong to, so that to begin anew is
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/rows/row_memory.h"
-#include "ps/shard/row_copies.h"
+#include "ps/snapshot/row_copies.h"
 
 namespace cairn::ps {
 

@@ -1,4 +1,4 @@
-#include "ps/shard/copy_pool.h"
+#include "ps/snapshot/copy_pool.h"
 
 #include <algorithm>
 #include <utility>

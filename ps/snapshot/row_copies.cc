@@ -1,4 +1,4 @@
-#include "ps/shard/row_copies.h"
+#include "ps/snapshot/row_copies.h"
 
 namespace cairn::ps {
 

@@ -1,4 +1,4 @@
-#include "ps/shard/touched_rows.h"
+#include "ps/snapshot/touched_rows.h"
 
 #include <algorithm>
 
