@@ -32,7 +32,7 @@ class SavedJob {
         [this](const Array& numbers, const Array& ids, const Array& labels) {
           std::vector<Array> columns = split(ids, kSavedTables, 1);
           std::vector<nn::Ids> each;
-          for (Array& column : columns) each.emplace_back(reshape(column, {-1}));
+          for (Array& column : columns) each.push_back({reshape(column, {-1})});
           adagrad_.minimize(mean(nn::sigmoid_cross_entropy((*model_)(numbers, each), labels)));
         },
         "step");

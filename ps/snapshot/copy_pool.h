@@ -8,6 +8,7 @@
 //   Thread  one.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
