@@ -1,9 +1,9 @@
 // How fast a checkpoint's rows come back, beside the disk's own rate:
 //     cairn-bench-restore FOLDER [MB] [passes]
 // Writes checkpoints below FOLDER as three shards would, of five tables of 32 floats with Adagrad:
-// dense, hashed in blocks that overlap, and hashed in the order of rows. Prints the medians of
-// restoring all of one onto one shard, with the files in the page cache and without, of
-// `ckpt verify`, and what is read when it is restored onto 1, 2, 5 and 8 shards.
+// dense, hashed in blocks that overlap, and hashed in the order of rows. Prints median times of
+// restoring each onto one shard and of `ckpt verify`, with the files in the page cache and without,
+// and how many bytes are read to restore it onto 1, 2, 5 and 8 shards.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
 
 namespace cairn::bench {
 
-// Seconds that it takes to write `bytes` in values of 64 KB to files of 64 MB in `folder`, with no
-// checksum of ours, each file synced. The files are removed.
+// Writes `bytes` in values of 64 KB to files of 64 MB in `folder`, without checksums of ours, syncs
+// each file, and removes them all. Returns the seconds that writing and syncing took.
 double sst_writer_seconds(const std::string& folder, std::size_t bytes);
 
 }  // namespace cairn::bench

@@ -33,7 +33,7 @@ PipelinePosition from_manifest(const storage::DatasetPosition& saved);
 // The one database that a shard wrote.
 storage::DatabaseInfo database_of(const ShardSaved& shard);
 SavedVariables saved_variables(const storage::Manifest& manifest);
-// The checkpoint at `path`, with the plan of a restore by `options`.
+// Reads the checkpoint at `path` and plans a restore of it with these options.
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.
 CheckpointView read_manifest(Disk& disk, const std::string& path,
                              const RestoreOptions& options = {});

@@ -49,7 +49,7 @@ struct RestoreOptions {
 };
 
 // A vocabulary of the checkpoint's model and of the program's, each without its unknown value, as
-// FeatureColumn::values. As tf.estimator's of this name, for a warm start.
+// FeatureColumn::values. It is named after tf.estimator.VocabInfo, which serves warm starts too.
 struct VocabInfo {
   std::vector<std::string> old_vocab, new_vocab;
   Oov oov = Oov::kFirst;  // where the row of unknown values lies, in both

@@ -55,7 +55,7 @@ struct SaveJob {
 };
 
 // The frozen tables thaw however the save ends, also by an error or with its connection: if the
-// mark stayed, every write would copy blocks aside that no save reads.
+// mark stayed, every write would copy rows aside that no save reads.
 struct DropMark {
   ~DropMark() { shard.drop_mark(attempt); }
   Shard& shard;

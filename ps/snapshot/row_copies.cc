@@ -22,7 +22,7 @@ RowCopies::Slot RowCopies::add(std::uint32_t place, Slot next) {
   return slot;
 }
 
-// A table of which no copy is left needs its slabs no more: the writer has passed it, or soon will.
+// Once a table has no copies left, it gives up its slabs: the writer has passed it, or soon will.
 void RowCopies::remove(Slot slot) {
   if (--held_ == 0) return clear();
   head(slot)->next = free_;

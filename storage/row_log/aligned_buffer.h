@@ -1,4 +1,4 @@
-// Memory that O_DIRECT reads into and writes from.
+// A buffer aligned as O_DIRECT requires for reads and writes.
 #pragma once
 #include <cstddef>
 #include <cstdlib>

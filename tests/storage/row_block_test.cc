@@ -11,12 +11,6 @@
 namespace cairn::storage {
 namespace {
 
-TEST(Checksum, IsCrc32c) {
-  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);  // the check value of CRC-32C
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
-  EXPECT_EQ(crc32c("6789", crc32c("12345")), crc32c("123456789"));
-}
-
 TEST(RecordKey, OrdersByVariableThenRecordThenRow) {
   const std::vector<RecordKey> ordered = {
       {"a", RecordKind::kTable, 0},  {"a", RecordKind::kTable, 700},

@@ -1,4 +1,4 @@
-// Space: the cleaner, cuts, a full disk, and a disk that fails.
+// How the row log uses its space: the cleaner, cuts, and disks that are full or fail.
 #include <gmock/gmock.h>
 
 #include <algorithm>
