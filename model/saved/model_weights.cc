@@ -125,6 +125,8 @@ CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
     for (const std::size_t i : order) copied.rows[i] += copy.copy(variables[i]);
     for (storage::DatabaseInfo& each : copy.finish()) made.databases.push_back(std::move(each));
   }
+  // The databases of a delta have some rows twice: how many there are in all is not known then.
+  if (!source.base.empty()) copied.rows.assign(variables.size(), 0);
   place.disk.make_folder(to);  // of a model without variables it is still missing
   storage::commit(place.disk, to, made);
   return copied;

@@ -11,7 +11,8 @@ namespace cairn {
 
 struct CopiedWeights {
   std::int64_t global_step = 0;
-  std::vector<std::int64_t> rows;  // of each variable, that the checkpoint has
+  // of each variable, that the checkpoint is known to have: 0 of a delta, where rows may be twice
+  std::vector<std::int64_t> rows;
 };
 
 // Copies the rows of `variables` from the checkpoint at `from` into a new one at `to`: database by
