@@ -178,7 +178,9 @@ interface Shard {
   # the shard knows them: `track` has it note them from this mark on.
   mark @5 (attempt :UInt64, base :UInt64, track :Bool) -> (version :Version, applied :AppliedSet, delta :Bool);
   # Writes the frozen state to a database of this shard's in the checkpoint's `folder`, then drops the mark.
-  save @6 (attempt :UInt64, folder :Text) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
+  save @6 (attempt :UInt64, folder :Text)
+      -> (files :List(FileInfo), rows :UInt64, bytes :UInt64, databaseRows :List(UInt64));
+  # databaseRows: of each database, in the order in which `files` names them.
   dropMark @7 (attempt :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the

@@ -184,7 +184,7 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
     if (!base.path.empty()) below = link_databases(*disk, base.path, name);
     for (const auto& database : below) restored->databases.push_back(database.name);
     for (const ShardSaved& shard : cut->saved)
-      restored->databases.push_back(database_of(shard).name);
+      for (const auto& database : databases_of(shard)) restored->databases.push_back(database.name);
     write_manifest(*disk, name, *restored, *cut, metadata, wall, below,
                    base.path.substr(base.path.rfind('/') + 1));
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);

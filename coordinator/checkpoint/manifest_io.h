@@ -30,8 +30,8 @@ std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string&
 // Where a pipeline stands.
 storage::DatasetPosition to_manifest(const PipelinePosition& position);
 PipelinePosition from_manifest(const storage::DatasetPosition& saved);
-// The one database that a shard wrote.
-storage::DatabaseInfo database_of(const ShardSaved& shard);
+// The databases that a shard wrote.
+std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard);
 SavedVariables saved_variables(const storage::Manifest& manifest);
 // Reads the checkpoint at `path` and plans a restore of it with these options.
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.

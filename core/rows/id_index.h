@@ -1,5 +1,5 @@
 // IdIndex: numbers ids in the order in which they come, so that a table of 2^40 rows holds only
-// those in use.
+// those in use. The place of one that was erased goes to the next that comes.
 //
 //   A flat hash table: open addressing with linear probing (Knuth, "Sorting and Searching", 6.4),
 //   entries of 32 bits: the place, and in the bits that places do not need some of the hash, so
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/memory/arena.h"
 
@@ -24,18 +25,22 @@ class IdIndex {
   static constexpr std::int64_t kIdsMax = (std::int64_t{1} << 32) - 2;
   static constexpr std::size_t kBytesAnId = 21;  // at most, from some hundred ids on
 
-  // Ids so far; their places are 0 .. size() - 1.
+  // Places so far, 0 .. size() - 1, and how many of them have an id.
   std::int64_t size() const { return size_; }
-  // by place
+  std::int64_t used() const { return size_ - static_cast<std::int64_t>(free_.size()); }
+  // by place; kFree where there is none
+  static constexpr std::int64_t kFree = INT64_MIN;
   std::span<const std::int64_t> ids() const { return {id_at(0), static_cast<std::size_t>(size_)}; }
   std::size_t bytes() const;
 
   // Writes the place of each id to `places`, kAbsent where it has none.
   void find(std::span<const std::int64_t> ids, std::int64_t* places) const;
-  // The same; an id without a place gets the next one.
+  // The same; an id without a place gets the one that was erased last, or the next one.
   // Errors  ResourceExhausted: not enough memory, or kIdsMax ids; those before the one that did not
   //         fit stay.
   void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
+  // The id of this place goes, which must have one.
+  void erase(std::int64_t place);
   // Makes room for that many ids in all, so that adding them does not grow the index on the way.
   // Errors  ResourceExhausted: not enough memory; nothing has changed.
   void reserve(std::int64_t ids);
@@ -61,6 +66,9 @@ class IdIndex {
     std::int64_t find(std::uint64_t hash, Accept accept) const;
     void prefetch(std::uint64_t hash) const;
     void add(std::uint64_t hash, std::int64_t place);
+    // Takes the entry of this place out; `hash_of_place(place)` is that of another one's id.
+    template <typename HashOf>
+    void erase(std::uint64_t hash, std::int64_t place, HashOf hash_of_place);
   };
 
   const std::int64_t* id_at(std::int64_t place) const {
@@ -74,6 +82,10 @@ class IdIndex {
   void grow_to(std::uint64_t capacity);
   void move_some();
   bool growing() const { return moved_ < to_move_; }
+  // The one of the two that has the entry of this place, or is to have it.
+  Entries& entries_of(std::int64_t place) {
+    return place >= moved_ && place < to_move_ ? before_ : entries_;
+  }
   // `take(i, id, hash, candidate)` for each id, after the memory that its look-up needs was asked
   // for: the place at `candidate` may be that of another id; kAbsent: it had none.
   template <typename Take>
@@ -81,8 +93,9 @@ class IdIndex {
 
   std::int64_t size_ = 0;
   Arena ids_;
+  std::vector<std::uint32_t> free_;  // places that were erased
   Entries entries_;
-  // while growing: the places from `moved_` on are only here, unless they came since
+  // while growing: the places from `moved_` to `to_move_` are only here
   Entries before_;
   std::int64_t moved_ = 0, to_move_ = 0;
 };

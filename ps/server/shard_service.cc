@@ -293,15 +293,25 @@ class ShardService final : public wire::Shard::Server {
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
     const std::string folder = read_folder(context.getParams().getFolder());
-    const SavedDatabase saved = co_await save_shard(host, context.getParams().getAttempt(), folder);
+    const std::vector<SavedDatabase> saved =
+        co_await save_shard(host, context.getParams().getAttempt(), folder);
     auto results = context.initResults();
-    results.setRows(saved.rows);
-    results.setBytes(saved.bytes);
-    auto files = results.initFiles(static_cast<unsigned>(saved.files.size()));
-    for (unsigned i = 0; i < files.size(); ++i) {
-      files[i].setName(saved.files[i].name);
-      files[i].setBytes(saved.files[i].bytes);
-      files[i].setChecksum(saved.files[i].checksum);
+    auto rows = results.initDatabaseRows(static_cast<unsigned>(saved.size()));
+    std::uint64_t all_rows = 0, all_bytes = 0;
+    std::vector<storage::FileInfo> files;
+    for (unsigned i = 0; i < rows.size(); ++i) {
+      rows.set(i, saved[i].rows);
+      all_rows += saved[i].rows;
+      all_bytes += saved[i].bytes;
+      files.insert(files.end(), saved[i].files.begin(), saved[i].files.end());
+    }
+    results.setRows(all_rows);
+    results.setBytes(all_bytes);
+    auto out = results.initFiles(static_cast<unsigned>(files.size()));
+    for (unsigned i = 0; i < out.size(); ++i) {
+      out[i].setName(files[i].name);
+      out[i].setBytes(files[i].bytes);
+      out[i].setChecksum(files[i].checksum);
     }
   }
 
@@ -331,6 +341,17 @@ class ShardService final : public wire::Shard::Server {
 };
 
 }  // namespace
+
+kj::Promise<void> ShardHost::store_to_go_on() {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  waiting_for_store.push_back(kj::mv(pair.fulfiller));
+  return kj::mv(pair.promise);
+}
+
+void ShardHost::store_went_on() {
+  shard.store_went_on();
+  for (auto& waiting : std::exchange(waiting_for_store, {})) waiting->fulfill();
+}
 
 wire::Shard::Client serve_shard(std::shared_ptr<ShardHost> host, rpc::Connection& connection) {
   return kj::heap<ShardService>(std::move(host), connection);

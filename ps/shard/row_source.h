@@ -38,12 +38,17 @@ class RowSource {
   // before it: `fetched` does nothing then, and the table is not to be used any more.
   using Fetched =
       std::function<void(const std::vector<storage::StoredRows>& rows, std::exception_ptr error)>;
-  virtual void fetch(const Table& table, const std::vector<std::int64_t>& rows,
-                     Fetched fetched) = 0;
+  virtual void fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) = 0;
 
   // Every row of the table has its initial value again, or the table goes: none of its rows is
   // elsewhere any more.
-  virtual void reset(const Table& table) = 0;
+  virtual void reset(Table& table) = 0;
+
+  // Requests have had their turn: those rows that no request has used or fetched since `oldest`, a
+  // moment() of before, may leave memory now.
+  using Moment = std::uint32_t;  // of a count that goes round
+  virtual Moment moment() const { return 0; }
+  virtual void settle(Moment /*oldest*/) {}
 
  protected:
   ~RowSource() = default;

@@ -69,6 +69,7 @@ RowWaits::Number RowWaits::wait(const StepContext& step, Access access,
   waiter.access = access;
   waiter.turn = std::move(turn);
   waiter.bytes = bytes;
+  if (source_ != nullptr) waiter.since = source_->moment();
   bytes_ += bytes;
   for (const WantedRows& one : wanted) {
     waiter.claims.push_back({one.table, one.all, {one.rows.begin(), one.rows.end()}});
@@ -148,6 +149,13 @@ void RowWaits::give_turns() {
     }
   }
   giving_turns_ = false;
+  settle();
+}
+
+// The one that waits longest is the first.
+void RowWaits::settle() {
+  if (source_ == nullptr || giving_turns_) return;
+  source_->settle(waiting_.empty() ? source_->moment() : waiting_.begin()->second.since);
 }
 
 bool RowWaits::may_go(const Waiter& waiter, const RowClaims& ahead) const {
@@ -230,7 +238,7 @@ void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& row
   give_turns();
 }
 
-void RowWaits::reset(const Table& table) {
+void RowWaits::reset(Table& table) {
   if (source_ == nullptr) return;
   std::erase_if(fetches_, [&](const auto& entry) { return entry.second.table == &table; });
   std::erase_if(fetching_, [&](const auto& entry) { return entry.first.first == &table; });

@@ -103,7 +103,9 @@ class RowWaits {
   void give_turns();
   // The table begins anew, or goes: what is still being fetched of it is not put into it.
   //   Needs  no request waits for rows of it.
-  void reset(const Table& table);
+  void reset(Table& table);
+  // A request was carried out: rows that no other one needs may leave. give_turns() does it too.
+  void settle();
 
   std::size_t size() const { return waiting_.size(); }
 
@@ -121,6 +123,7 @@ class RowWaits {
     std::vector<Claim> claims;
     std::size_t bytes = 0;
     std::set<Fetch> fetches;  // that it waits for, or waited for
+    RowSource::Moment since = 0;
     Turn turn;
     WaitEnd end;
   };

@@ -177,6 +177,7 @@ PushResult Shard::finish_round(const RoundRequest& request, const Plan& plan) {
   rounds_.end(request.round);
   if (options_.observer != nullptr) options_.observer->applied_round(request, true);
   if (cuts_.mark.has_value()) count_copies();
+  settle();
   return {version(), 0, false};
 }
 

@@ -54,11 +54,11 @@ class HeldRows final : public RowSource {
     for (const std::int64_t row : wanted.rows)
       if (held_.count({name, row}) != 0) elsewhere.push_back(row);
   }
-  void fetch(const Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) override {
+  void fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) override {
     dim_ = table.spec().dim();
     fetching.push_back({table.spec().name, rows, std::move(fetched)});
   }
-  void reset(const Table& table) override {
+  void reset(Table& table) override {
     resets.push_back(table.spec().name);
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == table.spec().name; });
   }
