@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "ps/server/memory_limit.h"
+#include "core/base/memory_limit.h"
 #include "ps/server/ps_server.h"
 #include "ps/server/save_memory.h"
 #include "rpc/server/server_main.h"
@@ -45,10 +44,11 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
                                      const cairn::rpc::ServerFlags& flags, const Flags& own) {
   cairn::ps::PsServerOptions options;
   options.shard.save_memory = cairn::ps::parse_save_memory(own.save_memory);
-  options.memory_limit = cairn::ps::parse_memory_limit(own.memory_limit);
-  options.row_log_folder =
-      own.row_log.empty() ? std::filesystem::temp_directory_path().string() : own.row_log;
-  options.row_log_folder += cairn::str("/cairn-ps-", flags.index, "-", ::getpid(), "-rows");
+  options.memory_limit = cairn::parse_memory_limit(own.memory_limit);
+  if (options.memory_limit > 0 && own.row_log.empty())
+    throw cairn::InvalidArgumentError(
+        "--memory-limit wants --row-log FOLDER, on a local disk, for the rows that do not fit");
+  options.row_log_folder = cairn::str(own.row_log, "/ps-", flags.index, "-", ::getpid());
   options.index = flags.index;
   options.listen = flags.listen;
   options.cluster = flags.cluster_id;
@@ -78,12 +78,12 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "Memory for all that this ps takes, as \"8 GB\" or a share of the machine's, as "
                  "50%: rows of hashed variables (embeddings of ids without a vocabulary) that do "
                  "not fit lie on a disk, those in use in memory; \"none\": all are in memory")
-      ->check(refused_by(cairn::ps::parse_memory_limit), "", "")
+      ->check(refused_by(cairn::parse_memory_limit), "", "")
       ->capture_default_str();
   app.add_option(
       "--row-log", flags.row_log,
-      "The folder, on a local disk, for rows that do not fit; what is written there goes "
-      "with the process (the folder for temporary files)");
+      "With --memory-limit: the folder, on a local disk, for rows that do not fit; what is written "
+      "there goes with the process");
   app.add_option("--save-memory", flags.save_memory,
                  "Memory for rows that change while a checkpoint is written, copied aside until "
                  "they are: a share of the rows' bytes, as 25%, or bytes, as \"2 GB\"; at this "

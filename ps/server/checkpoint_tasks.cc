@@ -13,7 +13,7 @@ namespace {
 // Batches that wait for the disk's thread or are with it: enough that it need not wait for this
 // loop's next turn.
 constexpr std::size_t kBatchesAhead = 3;
-// Of rows on a disk, so many are read at a time: some requests of a megabyte.
+// So many rows on a disk are read at a time: some requests of a megabyte.
 constexpr std::size_t kRowsARead = 16 << 10;
 
 using Batch = std::vector<Shard::FrozenRecord>;
@@ -103,8 +103,8 @@ class PagesAhead {
   kj::Promise<void> taking_ = kj::READY_NOW;  // ends with it: what it would call is `this`
 };
 
-// What the disk's thread has still to do for a save: so much that it need not wait for this loop's
-// next turn, and no more.
+// The work of a save that the disk's thread has still to do: so much that it need not wait for
+// this loop's next turn, and no more.
 class Writes {
  public:
   explicit Writes(ShardHost& host) : host_(host) {}

@@ -1,5 +1,5 @@
-// ColdDisk: where the tables of one shard have rows that are not in memory: row logs in a folder, or
-// in a simulation a memory whose answers take the time that the seed says.
+// ColdDisk: where the tables of one shard have rows that are not in memory: row logs in a folder,
+// or in a simulation a memory whose answers take the time that the seed says.
 #pragma once
 #include <functional>
 #include <memory>

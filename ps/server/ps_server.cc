@@ -4,7 +4,7 @@
 #include <random>
 
 #include "ps/server/cold_disk.h"
-#include "ps/server/memory_limit.h"
+#include "ps/server/memory_shares.h"
 #include "ps/server/ps_status.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/reactor_thread.h"
@@ -65,9 +65,12 @@ struct PsServer::Impl {
     // alone touches the shard's rows, and no lock is needed for them.
     ShardOptions shard = options.shard;
     std::shared_ptr<ColdDisk> disk;
-    if (options.memory_limit > 0) {
+    // A simulation has a bound without a limit, as its machine is small.
+    const bool bounded = options.memory_limit > 0 || shard.tiering.memory_bytes > 0;
+    if (bounded) {
       disk = std::make_shared<ColdDisk>(*own, offload, str(options.row_log_folder, "/shard-", i));
-      shard.tiering = {memory_for_rows(options), disk->make_store()};
+      if (options.memory_limit > 0) shard.tiering.memory_bytes = memory_for_rows(options);
+      shard.tiering.make_store = disk->make_store();
     }
     auto host = std::make_shared<ShardHost>(*own, shard, offload, i, options.shards + i, store,
                                             str("ps-", options.index, "-shard-", i));

@@ -204,18 +204,27 @@ class ShardService final : public wire::Shard::Server {
     return kj::mv(pair.promise);
   }
 
+  // Rows that a pull has waited for stay as long as this is held.
+  struct Hold {
+    ~Hold() { host->shard.answered(wait); }
+    std::shared_ptr<ShardHost> host;
+    std::uint64_t wait;
+  };
   // Memory that is attached to an answer must be sent at once, so the pull is answered here and not
-  // in its turn. Rows may have gone again since that turn, so the loop asks once more.
+  // in its turn. Rows stay from then on; only a restore may have moved them since.
   rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
     const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
     // `shared_` keeps the ids only until the next request of this connection.
     pull.request.ids = ids;
-    while (host_->shard.must_wait(pull.request)) {
-      kj::Promise<PushResult> rows = await_rows(host_, host_->shard.wait(pull.request));
+    for (ShardIncarnation seen; seen != host_->shard.version().incarnation;) {
+      seen = host_->shard.version().incarnation;
+      const Hold hold{host_, host_->shard.wait(pull.request)};
+      kj::Promise<PushResult> rows = await_rows(host_, hold.wait);
       co_await kj::mv(rows);
+      if (seen != host_->shard.version().incarnation) continue;
+      connection_.verify_reading();
+      answer_pull(context, pull);
     }
-    connection_.verify_reading();
-    answer_pull(context, pull);
   }
 
   static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,

@@ -41,15 +41,16 @@ void SortedRuns::add(const storage::TableRecord& table, const storage::StoredRow
   CAIRN_CHECK(rows.size() == keys.size() * row_bytes, keys.size(), " rows of ", row_bytes,
               " bytes in ", rows.size());
   for (std::size_t i = 0; i < keys.size(); ++i)
-    to.rows.push_back({table.rows.begin + static_cast<std::int64_t>(keys[i]),
-                       rows.data() + i * row_bytes});
+    to.rows.push_back(
+        {table.rows.begin + static_cast<std::int64_t>(keys[i]), rows.data() + i * row_bytes});
   keep(std::move(rows));
 }
 
 void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved) {
   std::ranges::sort(of.rows, {}, &Row::number);
   const std::size_t row_bytes = of.layout.row_bytes();
-  const std::size_t block = std::max<std::size_t>(1, storage::kBlockBytes / std::max<std::size_t>(row_bytes, 1));
+  const std::size_t block =
+      std::max<std::size_t>(1, storage::kBlockBytes / std::max<std::size_t>(row_bytes, 1));
   storage::StoredRows rows = of.layout;
   for (std::size_t begin = 0; begin < of.rows.size(); begin += block) {
     const std::size_t end = std::min(of.rows.size(), begin + block);

@@ -1,9 +1,10 @@
 // SortedRuns: the rows of a shard's save that come in no order, as databases of sorted ones.
 //
-//   A database's keys ascend, and rows that lie on a disk are best read as they lie there. So many
-//   as fit into a bound of memory are sorted, and are a database of their own: a run. Each has rows
-//   of all the number range, none has a row of another, and a restore reads of each only its range.
-//   Source  replacement-free run formation of external sorting: Knuth, "Sorting and Searching", 5.4.
+//   A database's keys ascend, and rows that lie on a disk are best read as they lie there. As
+//   many as fit into a bound of memory are sorted, and are a database of their own: a run. Each has
+//   rows of all the number range, none has a row of another, and a restore reads of each only its
+//   range.
+//   Source  external sorting: Knuth, "Sorting and Searching", 5.4.
 //   Thread  one at a time; calls block on the disk.
 #pragma once
 #include <cstddef>
@@ -54,9 +55,9 @@ class SortedRuns {
   storage::RowStore& store_;
   const std::string path_;
   const std::size_t run_bytes_;
-  std::vector<OfTable> tables_;              // of the run
+  std::vector<OfTable> tables_;               // of the run
   std::vector<std::vector<std::byte>> kept_;  // what `saved` refers to
-  std::size_t bytes_ = 0;                    // of these
+  std::size_t bytes_ = 0;                     // of these
   std::vector<SavedDatabase> saved_;
 };
 

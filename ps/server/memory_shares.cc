@@ -1,10 +1,8 @@
-#include "ps/server/memory_limit.h"
+#include "ps/server/memory_shares.h"
 
 #include <algorithm>
 
-#include "core/base/device_cache.h"
 #include "core/base/error.h"
-#include "core/base/machine.h"
 
 namespace cairn::ps {
 namespace {
@@ -18,20 +16,6 @@ constexpr std::size_t kRunMin = std::size_t{1} << 20, kRunMax = std::size_t{64} 
 constexpr double kRunShare = 1.0 / 16, kRunCost = 1.5 * kRunShare;
 
 }  // namespace
-
-std::size_t parse_memory_limit(std::string_view text) {
-  if (text == "none") return 0;
-  try {
-    const DeviceCache given = parse_device_cache(text);
-    if (given.given()) return given.bytes_of(machine_memory_bytes());
-  } catch (const InvalidArgumentError&) {
-    // Its error speaks of a device.
-  }
-  throw InvalidArgumentError(
-      str("\"", text,
-          "\" is no bound on the memory of a ps: bytes with their unit, as \"8 GB\", a share of "
-          "the machine's memory, as \"50%\", or \"none\""));
-}
 
 std::size_t memory_for_rows(const PsServerOptions& options) {
   const std::size_t rest = options.memory_limit - std::min(options.memory_limit, kProcessBytes);
@@ -50,10 +34,10 @@ std::size_t run_bytes(std::size_t memory_for_rows) {
 void verify_memory_limit(const PsServerOptions& options) {
   if (memory_for_rows(options) >= kRowsMin) return;
   const double save = options.shard.save_memory.bytes > 0 ? 0 : options.shard.save_memory.share;
-  const double needed = static_cast<double>(options.shards) *
-                            (static_cast<double>(kRowsMin) * (1 + kRunCost + save) +
-                             static_cast<double>(options.shard.save_memory.bytes)) +
-                        static_cast<double>(kProcessBytes);
+  const double needed =
+      static_cast<double>(options.shards) * (static_cast<double>(kRowsMin) * (1 + kRunCost + save) +
+                                             static_cast<double>(options.shard.save_memory.bytes)) +
+      static_cast<double>(kProcessBytes);
   throw InvalidArgumentError(str("a memory limit of ", options.memory_limit / 1'000'000,
                                  " MB is too little for ", options.shards,
                                  " shards, copies for a checkpoint and the process itself: give at "
