@@ -25,13 +25,12 @@ std::size_t ColdIndex::bytes() const {
 // Pages of its own, which grow where they are, or move by their page tables: fresh ones cost more
 // than all else. A cell is read as eight bytes, so that the last one needs one behind it.
 void ColdIndex::Table::map(std::uint64_t wanted_capacity, std::uint64_t wanted_slack) {
-  const std::size_t wanted =
-      ((wanted_capacity + wanted_slack) * kCellBytes + 8 + kMappedPage - 1) / kMappedPage * kMappedPage;
+  const std::size_t wanted = ((wanted_capacity + wanted_slack) * kCellBytes + 8 + kMappedPage - 1) /
+                             kMappedPage * kMappedPage;
   if (wanted > mapped) {
-    void* const pages =
-        mapped == 0 ? ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                             -1, 0)
-                    : ::mremap(cells, mapped, wanted, MREMAP_MAYMOVE);
+    void* const pages = mapped == 0 ? ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                    : ::mremap(cells, mapped, wanted, MREMAP_MAYMOVE);
     if (pages == MAP_FAILED)
       throw ResourceExhaustedError(
           str("no memory for the places of rows on the disk: ", wanted, " bytes"));
@@ -70,8 +69,8 @@ void ColdIndex::Table::spread(std::uint64_t old_end) {
 
 void ColdIndex::add(std::uint64_t hash, Place place) {
   if (place >= kPlacesMax)
-    throw ResourceExhaustedError(str("a table has ", kPlacesMax,
-                                     " places on a shard's disk, the most it can; use more ps"));
+    throw ResourceExhaustedError(
+        str("a table has ", kPlacesMax, " places on a shard's disk, the most it can; use more ps"));
   Table& table = tables_[table_of(hash)];
   if (table.used * 100 >= table.capacity * kFullOf100) {
     const std::uint64_t old_end = table.end();
@@ -125,8 +124,8 @@ bool ColdIndex::remove(std::uint64_t hash, Place place) {
 
 bool ColdIndex::move(std::uint64_t hash, Place from, Place to) {
   if (to >= kPlacesMax)
-    throw ResourceExhaustedError(str("a table has ", kPlacesMax,
-                                     " places on a shard's disk, the most it can; use more ps"));
+    throw ResourceExhaustedError(
+        str("a table has ", kPlacesMax, " places on a shard's disk, the most it can; use more ps"));
   Table& table = tables_[table_of(hash)];
   const std::uint64_t cell = cell_of(table, hash, from);
   if (cell == table.end()) return false;

@@ -65,14 +65,18 @@ class ColdIndex {
     std::uint64_t capacity = 0, slack = 0, used = 0;
 
     std::uint64_t end() const { return capacity + slack; }
-    std::uint64_t home(std::uint64_t fragment) const { return fragment * capacity >> kFragmentBits; }
+    std::uint64_t home(std::uint64_t fragment) const {
+      return fragment * capacity >> kFragmentBits;
+    }
     Cell at(std::uint64_t cell) const {
       Cell found;
       std::memcpy(&found.bits, cells + cell * kCellBytes, sizeof found.bits);
       found.bits &= (std::uint64_t{1} << (8 * kCellBytes)) - 1;
       return found;
     }
-    void set(std::uint64_t cell, Cell to) { std::memcpy(cells + cell * kCellBytes, &to, kCellBytes); }
+    void set(std::uint64_t cell, Cell to) {
+      std::memcpy(cells + cell * kCellBytes, &to, kCellBytes);
+    }
     std::uint64_t first(std::uint64_t fragment) const;
     void map(std::uint64_t wanted_capacity, std::uint64_t wanted_slack);
     void spread(std::uint64_t old_end);
@@ -110,8 +114,7 @@ void ColdIndex::find(std::uint64_t hash, Look look) const {
 
 inline void ColdIndex::prefetch(std::uint64_t hash) const {
   const Table& table = tables_[table_of(hash)];
-  if (table.used > 0)
-    __builtin_prefetch(table.cells + table.home(fragment_of(hash)) * kCellBytes);
+  if (table.used > 0) __builtin_prefetch(table.cells + table.home(fragment_of(hash)) * kCellBytes);
 }
 
 }  // namespace cairn

@@ -136,31 +136,60 @@ void IdIndex::move_some() {
 }
 
 std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
-  if (!free_.empty()) {
-    const std::int64_t place = free_.back();
-    free_.pop_back();
-    reinterpret_cast<std::int64_t*>(ids_.data())[place] = id;
+  if (used_ < size_) {
+    const std::int64_t place = take_free();
+    *id_to_change(place) = id;
     entries_of(place).add(hash, place);
+    ++used_;
     return place;
   }
   make_room();
   const std::size_t needed = static_cast<std::size_t>(size_ + 1) * sizeof(std::int64_t);
   if (needed > ids_.bytes()) ids_.grow(std::max(needed, ids_.bytes() + ids_.bytes() / 2));
-  reinterpret_cast<std::int64_t*>(ids_.data())[size_] = id;
-  entries_.add(hash, size_);
+  *id_to_change(size_) = id;
+  entries_of(size_).add(hash, size_);
   ++size_;
+  ++used_;
   move_some();
   return size_ - 1;
+}
+
+std::int64_t IdIndex::take_free() {
+  for (;;) {
+    const std::int64_t place = free_.back();
+    free_.pop_back();
+    if (place < size_ && *id_at(place) == kFree) return place;
+  }
 }
 
 // Entries of places that have moved to the larger table stay in the smaller one, where they are of
 // no use. They may be of another id by now, and stand anywhere: no look-up ends at them.
 void IdIndex::erase(std::int64_t place) {
   free_.push_back(static_cast<std::uint32_t>(place));
+  take_out(place);
+  --used_;
+}
+
+void IdIndex::take_out(std::int64_t place) {
   const std::uint64_t hash = hash_of(*id_at(place));
   entries_of(place).erase(hash, place,
                           [this](std::int64_t other) { return hash_of(*id_at(other)); });
-  reinterpret_cast<std::int64_t*>(ids_.data())[place] = kFree;
+  *id_to_change(place) = kFree;
+}
+
+std::int64_t IdIndex::drop_last() {
+  CAIRN_CHECK(used_ < size_, "no place is free");
+  const std::int64_t last = size_ - 1, id = *id_at(last);
+  if (id == kFree) {
+    --size_;
+    return kAbsent;
+  }
+  take_out(last);
+  --size_;
+  const std::int64_t place = take_free();
+  *id_to_change(place) = id;
+  entries_of(place).add(hash_of(id), place);
+  return place;
 }
 
 // Three stages, each kAhead look-ups behind the one before it: ask for the entry, read the entry

@@ -27,7 +27,7 @@ class IdIndex {
 
   // Places so far, 0 .. size() - 1, and how many of them have an id.
   std::int64_t size() const { return size_; }
-  std::int64_t used() const { return size_ - static_cast<std::int64_t>(free_.size()); }
+  std::int64_t used() const { return used_; }
   // by place; kFree where there is none
   static constexpr std::int64_t kFree = INT64_MIN;
   std::span<const std::int64_t> ids() const { return {id_at(0), static_cast<std::size_t>(size_)}; }
@@ -41,6 +41,9 @@ class IdIndex {
   void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
   // The id of this place goes, which must have one.
   void erase(std::int64_t place);
+  // The last place goes; there is one without an id. The id of the last one, if it has one, moves to
+  // another, which is returned, otherwise kAbsent.
+  std::int64_t drop_last();
   // Makes room for that many ids in all, so that adding them does not grow the index on the way.
   // Errors  ResourceExhausted: not enough memory; nothing has changed.
   void reserve(std::int64_t ids);
@@ -74,6 +77,11 @@ class IdIndex {
   const std::int64_t* id_at(std::int64_t place) const {
     return reinterpret_cast<const std::int64_t*>(ids_.data()) + place;
   }
+  std::int64_t* id_to_change(std::int64_t place) {
+    return reinterpret_cast<std::int64_t*>(ids_.data()) + place;
+  }
+  std::int64_t take_free();  // there is one
+  void take_out(std::int64_t place);
   std::int64_t find(std::int64_t id, std::uint64_t hash) const;
   std::int64_t add(std::int64_t id, std::uint64_t hash);
   // make_room() begins to grow when the entries are full; after that move_some() brings over a few
@@ -93,7 +101,10 @@ class IdIndex {
 
   std::int64_t size_ = 0;
   Arena ids_;
-  std::vector<std::uint32_t> free_;  // places that were erased
+  std::int64_t used_ = 0;
+  // Places that were erased, and some that are in use again or gone: an entry is looked at before it
+  // is used.
+  std::vector<std::uint32_t> free_;
   Entries entries_;
   // while growing: the places from `moved_` to `to_move_` are only here
   Entries before_;

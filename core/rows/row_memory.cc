@@ -100,6 +100,17 @@ void RowMemory::reserve(std::int64_t rows) {
     arena_->grow(std::max(wanted, arena_->bytes() + arena_->bytes() / 2));
 }
 
+std::int64_t RowMemory::drop_last_place() {
+  const std::int64_t last = held() - 1, to = index_->drop_last();
+  if (to != IdIndex::kAbsent) {
+    // A row and its slots lie apart where slots lie in planes.
+    std::memcpy(parameters(to), parameters(last), layout_.row_bytes());
+    for (std::uint32_t k = 0; k < layout_.slots; ++k)
+      std::memcpy(slot(to, k), slot(last, k), layout_.slot_bytes());
+  }
+  return to;
+}
+
 // ---- do it ----
 
 void RowMemory::read(const Places& places, std::byte* out, NextReader next) const {

@@ -71,6 +71,11 @@ class RowMemory {
   // The row at this place of a hashed variable goes, wherever its values are then. The caller's
   // Places are good no longer.
   void let_go(std::int64_t place) { index_->erase(place); }
+  // The last place goes, where there is one without a row. If it has a row, that moves to another
+  // place, which is returned, otherwise IdIndex::kAbsent. Memory of places that went stays until
+  // give_back().
+  std::int64_t drop_last_place();
+  void give_back() { arena_->give_back(layout_.bytes(held())); }
 
   // ---- do it ----
   // Copies the rows to `out`, packed, in the order in which they were asked for. Those that are

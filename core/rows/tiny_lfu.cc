@@ -10,6 +10,8 @@ namespace {
 constexpr double kProtectedShare = 0.8;  // of the main part
 // So many of the oldest rows of a part are asked whether they may leave.
 constexpr int kAskedMax = 64;
+// So many rows that were used go to the newest end when one is looked for.
+constexpr int kRenewedMax = 256;
 
 }  // namespace
 
@@ -23,13 +25,14 @@ TinyLfu::TinyLfu(Slot rows, double window_share) : sketch_(rows) {
   list(Part::kProbation).size_max = main;  // with what is protected
   nodes_.reserve(rows);
   parts_.reserve(rows);
+  was_used_.reserve(rows);
 }
 
 TinyLfu::Slot TinyLfu::used() const {
   return list(Part::kWindow).size + list(Part::kProbation).size + list(Part::kProtected).size;
 }
 std::size_t TinyLfu::bytes() const {
-  return nodes_.size() * (sizeof(Node) + sizeof(Part)) + sketch_.bytes();
+  return nodes_.size() * (sizeof(Node) + sizeof(Part) + 1) + sketch_.bytes();
 }
 
 void TinyLfu::push(Part part, Slot slot) {
@@ -50,29 +53,42 @@ void TinyLfu::unlink(Slot slot) {
   --from.size;
 }
 
+// What it means for the order is seen to when a row has to leave.
 void TinyLfu::use(Slot slot, std::uint64_t hash) {
   CAIRN_CHECK(holds(slot), "no row is in slot ", slot);
   sketch_.add(hash);
+  was_used_[slot] = 1;
+}
+
+// A row that was used since it came into its list goes to the newest end: of the protected ones, if
+// it was on probation.
+void TinyLfu::renew(Slot slot) {
+  was_used_[slot] = 0;
   const Part part = parts_[slot];
   unlink(slot);
   const List& guarded = list(Part::kProtected);
-  if (part == Part::kProbation && guarded.size_max > 0) {
-    if (guarded.size == guarded.size_max) {
-      const Slot demoted = guarded.oldest;
-      unlink(demoted);
-      push(Part::kProbation, demoted);
-    }
-    push(Part::kProtected, slot);
-  } else {
-    push(part, slot);
+  if (part != Part::kProbation || guarded.size_max == 0) return push(part, slot);
+  if (guarded.size >= guarded.size_max) {
+    const Slot demoted = guarded.oldest;
+    unlink(demoted);
+    push(Part::kProbation, demoted);
   }
+  push(Part::kProtected, slot);
 }
 
-TinyLfu::Slot TinyLfu::oldest(Part part, const MayLeave& may_leave) const {
-  int asked = 0;
-  for (Slot slot = list(part).oldest; slot != kNone && asked < kAskedMax; ++asked) {
-    if (!may_leave || may_leave(slot)) return slot;
-    slot = nodes_[slot].newer;
+TinyLfu::Slot TinyLfu::oldest(Part part, const MayLeave& may_leave) {
+  int asked = 0, renewed = 0;
+  for (Slot slot = list(part).oldest; slot != kNone && asked < kAskedMax;) {
+    const Slot newer = nodes_[slot].newer;
+    if (was_used_[slot] != 0 && renewed < kRenewedMax) {
+      renew(slot);
+      ++renewed;
+    } else if (!may_leave || may_leave(slot)) {
+      return slot;
+    } else {
+      ++asked;
+    }
+    slot = newer;
   }
   return kNone;
 }
@@ -100,8 +116,10 @@ void TinyLfu::enter(Slot slot, std::uint64_t hash) {
   if (slot >= nodes_.size()) {
     nodes_.resize(std::size_t{slot} + 1);
     parts_.resize(std::size_t{slot} + 1, Part::kFree);
+    was_used_.resize(std::size_t{slot} + 1);
   }
   nodes_[slot].hash = hash;
+  was_used_[slot] = 0;
   push(Part::kWindow, slot);
   // While the main part has room, it takes what the window has no place for.
   const Slot main = list(Part::kProbation).size + list(Part::kProtected).size;
@@ -114,8 +132,19 @@ void TinyLfu::enter(Slot slot, std::uint64_t hash) {
 }
 
 void TinyLfu::prefetch(Slot slot, std::uint64_t hash) const {
-  if (slot < nodes_.size()) __builtin_prefetch(&nodes_[slot]);
+  if (slot < was_used_.size()) __builtin_prefetch(&was_used_[slot], 1);
+  if (slot < parts_.size()) __builtin_prefetch(&parts_[slot]);
   sketch_.prefetch(hash);
+}
+
+void TinyLfu::move(Slot from, Slot to) {
+  CAIRN_CHECK(holds(from) && to < nodes_.size() && !holds(to), "slots ", from, " and ", to);
+  const Node node = nodes_[to] = nodes_[from];
+  const Part part = parts_[to] = parts_[from];
+  (node.newer == kNone ? list(part).newest : nodes_[node.newer].older) = to;
+  (node.older == kNone ? list(part).oldest : nodes_[node.older].newer) = to;
+  was_used_[to] = was_used_[from];
+  parts_[from] = Part::kFree;
 }
 
 void TinyLfu::remove(Slot slot) {

@@ -4,9 +4,13 @@
 //   leaves the window stays only if it was asked for more often of late than the row that the main
 //   part would give up for it, so that ids that come once, or in a scan, pass by. The main part is
 //   a segmented LRU: rows enter it on probation, and are protected from their next use on.
+//   Uses are far more frequent than rows that leave. So a use sets a mark, and the lists are put in
+//   order when a row has to leave: one that is marked goes to their newest end instead ("second
+//   chance").
 //   Source  as FrequencySketch; segmented LRU: Karedla, Love, Wherry, "Caching strategies to
-//           improve disk system performance", IEEE Computer 27(3), 1994.
-//   Memory  17 bytes per slot up to the highest in use, and the sketch's 8 to 16.
+//           improve disk system performance", IEEE Computer 27(3), 1994. Second
+//           chance: Corbató, "A paging experiment with the Multics system", 1968.
+//   Memory  18 bytes per slot up to the highest in use, and the sketch's 8 to 16.
 //   Thread  one.
 #pragma once
 #include <array>
@@ -39,6 +43,8 @@ class TinyLfu {
   using MayLeave = std::function<bool(Slot)>;
   // Nothing: none of those looked at may leave, or there is no row.
   std::optional<Slot> choose(const MayLeave& may_leave = {});
+  // The row in a slot lies in another one now, which is free.
+  void move(Slot from, Slot to);
   // The row in this slot goes, and the slot is free.
   void remove(Slot slot);
 
@@ -61,10 +67,12 @@ class TinyLfu {
   const List& list(Part part) const { return lists_[static_cast<std::size_t>(part)]; }
   void push(Part part, Slot slot);
   void unlink(Slot slot);
-  Slot oldest(Part part, const MayLeave& may_leave) const;
+  void renew(Slot slot);
+  Slot oldest(Part part, const MayLeave& may_leave);
 
   std::vector<Node> nodes_;
   std::vector<Part> parts_;
+  std::vector<std::uint8_t> was_used_;
   std::array<List, 4> lists_;
   FrequencySketch sketch_;
 };

@@ -26,8 +26,8 @@ struct ShardCounters {
     Number blocks{0}, taken_blocks{0}, bytes{0}, copied_bytes{0}, copied_bytes_max{0};
   };
   Save save;
-  // Of tables that have rows on a disk: how many are there alone, the bytes of its files, and how many
-  // were read from it, left memory, and were written for that, in all.
+  // Rows of tables that may have some on a disk: how many are there alone, the bytes of its files,
+  // and how many were read from it, left memory, and were written for that, in all.
   struct Tier {
     Number rows_elsewhere{0}, disk_bytes{0}, fetched_rows{0}, evicted_rows{0}, written_rows{0};
   };

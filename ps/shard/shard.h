@@ -160,6 +160,8 @@ class Shard {
   void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
   // Drops the request, because its caller has gone: nothing of it is done.
   void give_up(std::uint64_t wait);
+  // After a pull's wait has ended its rows stay until this, if no restore comes.
+  void answered(std::uint64_t wait) { waits_.answered(wait); }
   // The store of rows that are elsewhere has written or read: what waited for that goes on.
   void store_went_on();
   // Rows have to leave memory before others may be restored: when store_went_on().
@@ -192,10 +194,10 @@ class Shard {
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
-  // Of tables that may have rows elsewhere next_frozen() has the table records alone. Their rows come
-  // in any order: first those that were in memory, a block at a time and nothing at the end, and
-  // then those that were elsewhere, up to `most` at a time, which are read meanwhile: `done` is
-  // called once, later. False: that was all.
+  // If a table may have rows elsewhere, next_frozen() has its table record alone. Its rows come in
+  // any order: first those that were in memory, a block at a time and nothing at the end, and then
+  // those that were elsewhere, up to `most` at a time, which are read meanwhile: `done` is called
+  // once, later. False: that was all.
   struct UnorderedRows {
     storage::TableRecord table;
     storage::StoredRows rows;
@@ -277,6 +279,7 @@ class Shard {
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, RowEncoding encoding);
   void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
+  void want(const PullRequest& request);
   bool rows_must_wait(const PullRequest& request);
   bool rows_must_wait(const Plan& plan);
   PushResult wait(const PushRequest& request, std::span<const PushPiece> pieces);

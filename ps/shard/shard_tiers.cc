@@ -66,11 +66,11 @@ bool Shard::next_elsewhere(std::uint64_t attempt, std::size_t most, ElsewhereDon
     }
     most = std::min<std::uint64_t>(most, table.frozen_elsewhere()->rows() - mark.taken_elsewhere);
     mark.taken_elsewhere += most;
-    table.frozen_elsewhere()->next(
-        most, [record = table.frozen_record(), layout = table.saved_layout(),
-               done = std::move(done)](storage::ReadRows read) {
-          done(RowsElsewhere{record, layout, std::move(read)});
-        });
+    table.frozen_elsewhere()->next(most,
+                                   [record = table.frozen_record(), layout = table.saved_layout(),
+                                    done = std::move(done)](storage::ReadRows read) {
+                                     done(RowsElsewhere{record, layout, std::move(read)});
+                                   });
     return true;
   }
   return false;

@@ -7,16 +7,19 @@ namespace cairn::ps {
 
 // ---- pull ----
 
-bool Shard::rows_must_wait(const PullRequest& request) {
+void Shard::want(const PullRequest& request) {
   work_.wanted.clear();
   for (const VerifiedRead& read : pull(request).reads())
     work_.wanted.push_back({read.table, read.ids, read.whole});
+}
+
+bool Shard::rows_must_wait(const PullRequest& request) {
+  want(request);
   return waits_.must_wait(RowWaits::Access::kRead, work_.wanted);
 }
 
-// Asked once more for the sake of `work_.wanted`, which the next request overwrites.
 std::uint64_t Shard::wait(const PullRequest& request) {
-  rows_must_wait(request);
+  want(request);
   return waits_.wait(request.step, RowWaits::Access::kRead, work_.wanted, 0, {});
 }
 

@@ -203,7 +203,7 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
 
 // Rows that lie at places of other rows that have left come as any rows do; only that they are as
 // their records say is the tier's to know.
-void Table::bring(const TableTier::Fetched& fetched, TableTier::Moment now) {
+void Table::bring(const TableTier::Fetched& fetched) {
   storage::StoredRows rows = saved_layout();
   for (const std::int64_t row : fetched.rows)
     rows.offsets.push_back(static_cast<std::uint64_t>(row));
@@ -211,7 +211,7 @@ void Table::bring(const TableTier::Fetched& fetched, TableTier::Moment now) {
   rows.data = fetched.saved;
   put(rows);
   if (!fetched.initial.empty()) made(fetched.initial);
-  tier_->came(fetched, now);
+  tier_->came(fetched);
 }
 
 std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
@@ -231,6 +231,13 @@ std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
     throw;
   }
   return leaving.places.size();
+}
+
+void Table::compact() {
+  constexpr std::int64_t kPlacesAtOnce = 4096;
+  if (snapshot_.frozen()) return;
+  lending_.before_write_all(*memory_.arena());
+  tier_->compact(kPlacesAtOnce);
 }
 
 void Table::freeze(Snapshot::Rows rows, bool track) {

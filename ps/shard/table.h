@@ -22,8 +22,8 @@ namespace cairn::ps {
 class Table {
  public:
   // Rows `range` of the variable, at their initial values. `pool`, for rows that are copied aside
-  // for a checkpoint, outlives the table, and so does `tier`, if there is one: then rows of a hashed
-  // table may be elsewhere, unless it has a rule that changes all of them at once.
+  // for a checkpoint, outlives the table, and so does `tier`, if there is one: then rows of a
+  // hashed table may be elsewhere, unless it has a rule that changes all of them at once.
   // Errors  ResourceExhausted: not enough memory.
   Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
         std::uint64_t seed, CopyPool& pool, const TableTier::Shared* tier = nullptr);
@@ -56,11 +56,15 @@ class Table {
   const TableTier* tier() const { return tier_.get(); }
   // Rows that were fetched come into the table.
   // Errors  ResourceExhausted: not enough memory.
-  void bring(const TableTier::Fetched& fetched, TableTier::Moment now);
+  void bring(const TableTier::Fetched& fetched);
   // Up to `most` rows leave, none that was used at `before` or later. Returns how many: fewer if
   // the store, or the pool for copies, has no room for more.
   // Errors  the store's: nothing has changed.
   std::size_t evict(std::size_t most, TableTier::Moment before);
+
+  // After rows have left: places that the table may not have any more go. Not while a checkpoint
+  // wants rows from where they lie.
+  void compact();
 
   // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule().
   // Errors  FailedPrecondition also: the rule changes every row, or has other slots, and some rows
@@ -93,7 +97,7 @@ class Table {
   // For a checkpoint: see Snapshot.
   void freeze(Snapshot::Rows rows, bool track);
   void thaw();
-  // Of a table some of whose rows may be elsewhere: those that were, in any order. Null: none were.
+  // The rows that were elsewhere, in any order. Null: none were.
   storage::ColdCut* frozen_elsewhere() { return cold_.get(); }
   // Rows of no number and no value, as the others of the table are saved.
   storage::StoredRows saved_layout() const { return snapshot_.saved_layout(); }

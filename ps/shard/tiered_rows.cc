@@ -12,39 +12,38 @@ namespace {
 constexpr std::size_t kRowsAtOnce = 1024;
 // A table may be above its share by a thirty-second before requests wait for rows to leave.
 constexpr std::size_t kTolerance = 32;
-// Requests whose rows stay after their turn: the answer to a pull is read a little later.
-constexpr TableTier::Moment kGrace = 16;
 
 }  // namespace
 
 TieredRows::TieredRows(TieringOptions options)
     : options_(std::move(options)),
       budget_(options_.memory_bytes),
-      shared_{&budget_, options_.make_store, &counters_} {}
+      shared_{&budget_, options_.make_store, &counters_, options_.rows_min, &moment_} {}
 
 void TieredRows::set_other_bytes(std::size_t bytes) {
   budget_.set(options_.memory_bytes - std::min(options_.memory_bytes, bytes));
 }
 
-void TieredRows::find_elsewhere(const WantedRows& wanted, std::vector<std::int64_t>& elsewhere) {
+void TieredRows::find_elsewhere(const WantedRows& wanted, Access access,
+                                std::vector<std::int64_t>& elsewhere) {
   TableTier* const tier = wanted.table->tier();
   if (tier == nullptr) return;
   used_.insert(wanted.table);
-  tier->find_elsewhere(wanted.rows, moment_, elsewhere);
+  tier->find_elsewhere(wanted.rows, access == Access::kRead, elsewhere);
 }
 
 void TieredRows::fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) {
-  table.tier()->fetch(rows, [this, &table, fetched = std::move(fetched)](
-                                const TableTier::Fetched& read) {
-    std::exception_ptr error = read.error;
-    try {
-      if (error == nullptr) table.bring(read, moment_);
-    } catch (const Error&) {
-      error = std::current_exception();
-    }
-    used_.insert(&table);
-    fetched({}, std::move(error));
-  });
+  table.tier()->fetch(rows,
+                      [this, &table, fetched = std::move(fetched)](const TableTier::Fetched& read) {
+                        std::exception_ptr error = read.error;
+                        try {
+                          if (error == nullptr) table.bring(read);
+                        } catch (const Error&) {
+                          error = std::current_exception();
+                        }
+                        used_.insert(&table);
+                        fetched({}, std::move(error));
+                      });
 }
 
 void TieredRows::reset(Table& table) {
@@ -54,10 +53,8 @@ void TieredRows::reset(Table& table) {
 
 void TieredRows::settle(Moment oldest) {
   ++moment_;
-  const Moment recent = moment_ - kGrace;
-  const Moment before = static_cast<std::int32_t>(oldest - recent) < 0 ? oldest : recent;
   crowded_ = false;
-  std::erase_if(used_, [&](Table* table) { return make_room(*table, before); });
+  std::erase_if(used_, [&](Table* table) { return make_room(*table, oldest); });
 }
 
 // False: look at the table again.
@@ -72,6 +69,7 @@ bool TieredRows::make_room(Table& table, Moment before) {
       left -= std::min(left, gone);
     }
     full_ = full_ && left == first;
+    table.compact();
   } catch (const UnavailableError&) {
     // Later: writes have to end, or the cleaner has to make space.
   } catch (const ResourceExhaustedError& error) {

@@ -14,6 +14,8 @@ struct TieringOptions {
   // Memory for all tables of the shard; 0: as much as they take, and no row is elsewhere.
   std::size_t memory_bytes = 0;
   storage::MakeColdStore make_store;
+  // A table has room for so many rows in any case.
+  std::int64_t rows_min = 64;
 };
 
 // Thread: the shard's own.
@@ -21,12 +23,13 @@ class TieredRows final : public RowSource {
  public:
   explicit TieredRows(TieringOptions options);
 
-  // What tables are to be made with.
+  // Tables are to be made with it.
   const TableTier::Shared* shared() const { return &shared_; }
   // Tables that have all of their rows in memory take so much of it.
   void set_other_bytes(std::size_t bytes);
 
-  void find_elsewhere(const WantedRows& wanted, std::vector<std::int64_t>& elsewhere) override;
+  void find_elsewhere(const WantedRows& wanted, Access access,
+                      std::vector<std::int64_t>& elsewhere) override;
   void fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) override;
   void reset(Table& table) override;
   Moment moment() const override { return moment_; }

@@ -3,8 +3,8 @@
 //
 //   Freezing takes constant time. From then on a row is copied aside before its first write
 //   (written_rows.h), unless the checkpoint's writer has taken it already: rows are taken in the
-//   order of their numbers, or of their places, so that this is one comparison. By rows and not by blocks, because some
-//   steps of random rows meet every block of a table, and few of its rows.
+//   order of their numbers, or of their places, so that this is one comparison. By rows and not by
+//   blocks, because some steps of random rows meet every block of a table, and few of its rows.
 //   It also knows which rows were ever touched: the others are a function of the seed, and no
 //   checkpoint holds them. Once asked to, it tracks which rows changed since a freeze, so that a
 //   later one may hold those alone: a delta.

@@ -28,6 +28,8 @@ class MemoryBudget {
     taken_[table] = bytes;
   }
   std::size_t total() const { return total_; }
+  // By more than a request leaves behind.
+  bool is_exceeded() const { return total_ > bytes_ + bytes_ / 50; }
   // Whether the table may take so much more. What is not taken goes to the table that asks first,
   // but for a quarter, of which each has its part, so that one that comes late is not shut out.
   bool has_room(std::size_t table, std::size_t more) const {

@@ -12,7 +12,6 @@ namespace {
 // Uses are counted, and rows leave, from where so much of the budget is taken.
 constexpr double kShort = 0.9;
 constexpr std::size_t kUsesAhead = 12;  // whose memory is asked for
-constexpr std::int64_t kPlacesMin = 64;
 
 std::uint64_t hash_of(std::int64_t row) { return mix_bits(static_cast<std::uint64_t>(row)); }
 
@@ -33,16 +32,17 @@ std::uint64_t TableTier::hash_at(std::int64_t place) const {
 
 // ---- which rows are where ----
 
-void TableTier::find_elsewhere(std::span<const std::int64_t> rows, Moment now,
+void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
                                std::vector<std::int64_t>& elsewhere) {
   if (all_here()) return;
   const Places found = memory_.find(rows);
   fit();
+  const Moment now = *shared_.now;
   std::size_t absent = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (const std::size_t next = i + kUsesAhead; next < rows.size() && memory_.held() > 0) {
-      lfu_->prefetch(static_cast<TinyLfu::Slot>(found.at[next]), hash_of(rows[next]));
       __builtin_prefetch(&used_[static_cast<std::size_t>(found.at[next])], 1);
+      if (counts) lfu_->prefetch(static_cast<TinyLfu::Slot>(found.at[next]), hash_of(rows[next]));
     }
     if (absent < found.absent.size() && found.absent[absent] == i) {
       ++absent;
@@ -51,9 +51,10 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, Moment now,
       if (may_be) elsewhere.push_back(rows[i]);
       continue;
     }
-    enter(found.at[i]);
-    used_[static_cast<std::size_t>(found.at[i])] = now;
-    lfu_->use(static_cast<TinyLfu::Slot>(found.at[i]), hash_of(rows[i]));
+    Moment& used = used_[static_cast<std::size_t>(found.at[i])];
+    // Once for each request, however often it is asked.
+    if (counts && used != now) lfu_->use(static_cast<TinyLfu::Slot>(found.at[i]), hash_of(rows[i]));
+    used = now;
   }
 }
 
@@ -115,7 +116,8 @@ storage::Place TableTier::where_now(std::uint64_t hash, storage::Place place) co
   return place;
 }
 
-void TableTier::came(const Fetched& fetched, Moment now) {
+void TableTier::came(const Fetched& fetched) {
+  const Moment now = *shared_.now;
   fit();
   const Places places = memory_.find(fetched.rows);
   for (std::size_t i = 0; i < places.at.size(); ++i) {
@@ -158,9 +160,17 @@ void TableTier::set_dirty(std::int64_t place, bool is) {
 void TableTier::change(std::span<const std::int64_t> places) {
   fit();
   std::vector<storage::Place> released;
-  for (const std::int64_t place : places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (const std::size_t next = i + kUsesAhead; next < places.size()) {
+      const auto ahead = static_cast<std::size_t>(places[next]);
+      __builtin_prefetch(&records_[ahead], 1);
+      __builtin_prefetch(&dirty_[ahead >> 6], 1);
+    }
+    const std::int64_t place = places[i];
+    if (dirty(place)) continue;
     enter(place);
     set_dirty(place, true);
+    used_[static_cast<std::size_t>(place)] = *shared_.now;
     storage::Place& record = records_[static_cast<std::size_t>(place)];
     if (record == kNone) continue;
     index_.remove(hash_at(place), record);
@@ -184,7 +194,7 @@ void TableTier::change_all() {
 void TableTier::track() {
   fit();
   lfu_ = std::make_unique<TinyLfu>(
-      static_cast<TinyLfu::Slot>(std::max<std::int64_t>(kPlacesMin, memory_.held())));
+      static_cast<TinyLfu::Slot>(std::max(shared_.rows_min, memory_.held())));
   for (std::int64_t place = 0; place < memory_.held(); ++place)
     if (memory_.row_at(place) != IdIndex::kFree) enter(place);
 }
@@ -197,8 +207,39 @@ std::size_t TableTier::surplus() {
   if (lfu_ == nullptr &&
       static_cast<double>(budget.total()) > kShort * static_cast<double>(budget.bytes()))
     track();
-  const std::int64_t most = std::max(places_max_, kPlacesMin);
+  // Books of rows that are elsewhere grow, so that there is less for those in memory.
+  if (budget.is_exceeded() && !budget.has_room(share_, 0)) {
+    const auto excess = static_cast<std::int64_t>((budget.total() - budget.bytes()) /
+                                                  std::max<std::size_t>(memory_.place_bytes(), 1));
+    places_max_ = std::min(places_max_, memory_.held() - std::min(excess, memory_.held() / 16));
+  }
+  const std::int64_t most = std::max(places_max_, shared_.rows_min);
   return memory_.used() > most ? static_cast<std::size_t>(memory_.used() - most) : 0;
+}
+
+bool TableTier::compact(std::int64_t most) {
+  const std::int64_t held = memory_.held(), least = std::max(places_max_, shared_.rows_min);
+  // A little more, left by one large request, is as well kept for the next.
+  if (held - least <= held / 64 && !shrinking_) return false;
+  shrinking_ = true;
+  for (; most > 0 && memory_.held() > least && memory_.used() < memory_.held(); --most) {
+    const auto last = static_cast<std::size_t>(memory_.held() - 1);
+    const std::int64_t place = memory_.drop_last_place();
+    if (place == IdIndex::kAbsent) continue;
+    const auto to = static_cast<std::size_t>(place);
+    records_[to] = std::exchange(records_[last], kNone);
+    used_[to] = used_[last];
+    set_dirty(place, dirty(static_cast<std::int64_t>(last)));
+    set_dirty(static_cast<std::int64_t>(last), false);
+    lfu_->move(static_cast<TinyLfu::Slot>(last), static_cast<TinyLfu::Slot>(to));
+  }
+  if (memory_.held() == held) return false;
+  if (memory_.held() <= least) {
+    memory_.give_back();
+    shrinking_ = false;
+  }
+  tell_bytes();
+  return true;
 }
 
 TableTier::Leaving TableTier::choose(std::size_t most, Moment before) {
@@ -223,8 +264,8 @@ void TableTier::leave(const Leaving& rows) {
   const std::size_t row_bytes = memory_.layout().saved_row_bytes();
   if (!rows.dirty.empty()) {
     if (store_ == nullptr)
-      store_ = shared_.make_store(
-          name_, row_bytes, [this](std::span<const storage::Move> moves) { moved(moves); });
+      store_ = shared_.make_store(name_, row_bytes,
+                                  [this](std::span<const storage::Move> moves) { moved(moves); });
     std::vector<std::byte> saved(rows.dirty.size() * row_bytes);
     std::vector<std::uint64_t> keys;
     std::vector<storage::Place> records(rows.dirty.size());
@@ -232,8 +273,7 @@ void TableTier::leave(const Leaving& rows) {
     for (const std::int64_t place : rows.dirty)
       keys.push_back(static_cast<std::uint64_t>(memory_.row_at(place)));
     store_->append(keys, saved, records);
-    for (std::size_t i = 0; i < records.size(); ++i)
-      index_.add(hash_at(rows.dirty[i]), records[i]);
+    for (std::size_t i = 0; i < records.size(); ++i) index_.add(hash_at(rows.dirty[i]), records[i]);
   }
   for (const std::int64_t place : rows.places) {
     storage::Place& record = records_[static_cast<std::size_t>(place)];
@@ -275,7 +315,7 @@ std::unique_ptr<storage::ColdCut> TableTier::freeze() {
   return store_ == nullptr ? nullptr : store_->freeze();
 }
 
-// What is being read is of no use to anybody.
+// Reads that are under way are of no use to anybody.
 void TableTier::reset() {
   alive_ = std::make_shared<const bool>(true);
   index_.clear();

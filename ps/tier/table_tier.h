@@ -44,11 +44,13 @@ struct TierCounters {
 class TableTier {
  public:
   using Moment = std::uint32_t;  // of a count that goes round
-  // What a shard's tables have in common.
+  // All tables of a shard have these in common.
   struct Shared {
     MemoryBudget* budget = nullptr;
     storage::MakeColdStore make_store;
     TierCounters* counters = nullptr;
+    std::int64_t rows_min = 64;          // that a table has room for in any case
+    const std::uint32_t* now = nullptr;  // a Moment
   };
   // `memory` holds the table's rows, and outlives it, as does what is shared.
   TableTier(RowMemory& memory, const Shared& shared, std::string name);
@@ -59,15 +61,16 @@ class TableTier {
   // ---- which rows are where ----
   // No row is in the store, and none is about to leave.
   bool all_here() const { return lfu_ == nullptr; }
-  // Adds those of the rows to `elsewhere` that may be in the store; the others are used at `now`.
-  void find_elsewhere(std::span<const std::int64_t> rows, Moment now,
+  // Adds those of the rows to `elsewhere` that may be in the store; the others are used now.
+  // `counts`: as a use of its own, and not as the second half of one, as a push is after its pull.
+  void find_elsewhere(std::span<const std::int64_t> rows, bool counts,
                       std::vector<std::int64_t>& elsewhere);
   // Rows in memory and elsewhere.
   std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
 
   // ---- rows come ----
-  // What was read of rows that may be in the store: those that were, each as
-  // RowMemory::save() lays it, and those that were not, which are at their initial values.
+  // Rows that were looked for in the store: those that were there, each as RowMemory::save() lays
+  // it, and those that were not, which are at their initial values.
   struct Fetched {
     std::vector<std::int64_t> rows, initial;  // ascending
     std::vector<storage::Place> records;      // of `rows`
@@ -77,7 +80,7 @@ class TableTier {
   // Reads these rows, ascending and distinct. `done` is called once, later.
   void fetch(const std::vector<std::int64_t>& rows, std::function<void(Fetched)> done);
   // They are in memory now, and clean.
-  void came(const Fetched& fetched, Moment now);
+  void came(const Fetched& fetched);
 
   // ---- rows change ----
   // The rows at these places are about to change, and their records go.
@@ -100,6 +103,9 @@ class TableTier {
   //   Errors  the store's: then they stay.
   void leave(const Leaving& rows);
   void stay(const Leaving& rows);
+  // The last places of the memory go, up to `most`, if it has more than the table may have and
+  // enough of them have no row; rows that lie there move. False: none went.
+  bool compact(std::int64_t most);
   // How many rows have to leave so that the table is within its budget. It begins to keep book of
   // uses when that comes near.
   std::size_t surplus();
@@ -114,7 +120,9 @@ class TableTier {
   // Every row is at its initial value.
   void reset();
   std::size_t bytes() const;  // of the table, in memory
-  storage::ColdUse store_use() const { return store_ == nullptr ? storage::ColdUse{} : store_->use(); }
+  storage::ColdUse store_use() const {
+    return store_ == nullptr ? storage::ColdUse{} : store_->use();
+  }
 
  private:
   static constexpr storage::Place kNone = storage::kNoPlace;
@@ -141,7 +149,7 @@ class TableTier {
   std::vector<std::uint64_t> dirty_;
   std::vector<storage::Place> records_;
   std::vector<Moment> used_;
-  bool pinned_ = false;
+  bool pinned_ = false, shrinking_ = false;
   std::unique_ptr<TinyLfu> lfu_;  // once memory is short
   std::int64_t places_max_ = 0;   // that the budget has allowed so far
   // Records that were moved while rows are being fetched.

@@ -49,7 +49,7 @@ class ColdStore {
 };
 
 // Makes the store of a table: rows of so many bytes; `name` is of no other table of the process.
-using MakeColdStore = std::function<std::unique_ptr<ColdStore>(
-    const std::string& name, std::size_t row_bytes, Moved moved)>;
+using MakeColdStore = std::function<std::unique_ptr<ColdStore>(const std::string& name,
+                                                               std::size_t row_bytes, Moved moved)>;
 
 }  // namespace cairn::storage

@@ -132,6 +132,15 @@ TEST(IdIndex, AnswersAsAMapDoesWhileIdsComeAndGo) {
         places.erase(entry);
         ASSERT_EQ(found(index, {id})[0], IdIndex::kAbsent);
       }
+      while (index.used() < index.size() && random.below(3) == 0) {
+        const std::int64_t last = index.ids().back(), place = index.drop_last();
+        if (last == IdIndex::kFree) {
+          ASSERT_EQ(place, IdIndex::kAbsent);
+        } else {
+          ASSERT_EQ(index.ids()[static_cast<std::size_t>(place)], last);
+          places[last] = place;
+        }
+      }
       ASSERT_EQ(index.used(), static_cast<std::int64_t>(places.size()));
     }
     for (const auto& [id, place] : places) ASSERT_EQ(found(index, {id})[0], place) << "id " << id;

@@ -43,7 +43,8 @@ class HeldRows final : public RowSource {
   // The tables for which reset() was called.
   std::vector<std::string> resets;
 
-  void find_elsewhere(const WantedRows& wanted, std::vector<std::int64_t>& elsewhere) override {
+  void find_elsewhere(const WantedRows& wanted, Access /*access*/,
+                      std::vector<std::int64_t>& elsewhere) override {
     const std::string& name = wanted.table->spec().name;
     if (wanted.all) {
       for (auto at = held_.lower_bound({name, 0}); at != held_.end() && at->first.first == name;

@@ -72,9 +72,9 @@ void add(CheckpointRows& to, const std::string& variable, const storage::StoredR
   for (std::size_t i = 0; i < rows.offsets.size(); ++i) {
     const auto row = rows.data.begin() + static_cast<std::ptrdiff_t>(i * rows.row_bytes());
     const std::int64_t number = rows.first_row + static_cast<std::int64_t>(rows.offsets[i]);
-    EXPECT_TRUE(to.try_emplace({variable, number}, row,
-                               row + static_cast<std::ptrdiff_t>(rows.row_bytes()))
-                    .second)
+    EXPECT_TRUE(
+        to.try_emplace({variable, number}, row, row + static_cast<std::ptrdiff_t>(rows.row_bytes()))
+            .second)
         << variable << " row " << number << " comes twice";
   }
 }
@@ -89,8 +89,12 @@ class Compared {
   void go_on(int steps) {
     for (int step = 0; step < steps; ++step) {
       const std::uint64_t what = random_.below(20);
-      if (what < 8) push();
-      else if (what < 14) pull();
+      if (what < 8)
+        push();
+      else if (what < 13)
+        pull();
+      else if (what == 13)
+        answer();
       else if (what < 18 && !tiered_.later.work.empty())
         do_later();
       else if (what == 18)
@@ -98,7 +102,8 @@ class Compared {
       else if (random_.below(40) == 0)
         restore_all();
     }
-    while (!tiered_.later.work.empty() || saving_) {
+    while (!tiered_.later.work.empty() || saving_ || !unanswered_.empty()) {
+      answer();
       save_some();
       if (!tiered_.later.work.empty()) do_later();
     }
@@ -153,10 +158,18 @@ class Compared {
     if (!tiered_.harness.shard.must_wait(request)) return compare(variable, *rows);
     ++waiting_;
     const std::uint64_t wait = tiered_.harness.shard.wait(request);
-    tiered_.harness.shard.on_end(wait, [this, variable, rows](const WaitOutcome& outcome) {
+    tiered_.harness.shard.on_end(wait, [this, variable, rows, wait](const WaitOutcome& outcome) {
       --waiting_;
-      if (outcome.error == nullptr) compare(variable, *rows);
+      if (outcome.error != nullptr) return;
+      unanswered_.push_back([this, variable, rows, wait] {
+        compare(variable, *rows);
+        tiered_.harness.shard.answered(wait);
+      });
     });
+  }
+  // A read has had its turn, and is answered a little later.
+  void answer() {
+    for (const auto& one : std::exchange(unanswered_, {})) one();
   }
   void compare(VariableId variable, const Ids& rows) {
     ASSERT_EQ(tiered_.harness.pull(variable, rows), plain_.pull(variable, rows));
@@ -202,8 +215,7 @@ class Compared {
       storage::StoredRows one = rows.layout;
       one.first_row = static_cast<std::int64_t>(rows.read.keys[i]);
       one.offsets = {0};
-      const auto row =
-          rows.read.rows.begin() + static_cast<std::ptrdiff_t>(i * one.row_bytes());
+      const auto row = rows.read.rows.begin() + static_cast<std::ptrdiff_t>(i * one.row_bytes());
       one.data.assign(row, row + static_cast<std::ptrdiff_t>(one.row_bytes()));
       add(saved_, rows.table.variable, one);
     }
@@ -212,11 +224,13 @@ class Compared {
   // Both begin anew, in the middle of whatever goes on, from what was saved last.
   void restore_all() {
     if (saving_) return;
+    answer();
     for (Shard* shard : {&tiered_.harness.shard, &plain_.shard}) {
       shard->begin_restore();
       for (const TableConfig& table : tables()) {
-        storage::TableRecord record{table.spec->name, DType::kFloat32, table.spec->shape,
-                                    table.rule,       {},              {0, table.spec->rows()}};
+        storage::TableRecord record{
+            table.spec->name,       DType::kFloat32, table.spec->shape, table.rule, {},
+            {0, table.spec->rows()}};
         for (const SlotSpec& slot : rule_slots(table.rule)) record.slots.emplace_back(slot.name);
         shard->restore(record);
       }
@@ -240,6 +254,7 @@ class Compared {
   ShardHarness plain_;
   std::uint64_t closure_ = 0, attempt_ = 0;
   int waiting_ = 0, saves_ = 0;
+  std::vector<std::function<void()>> unanswered_;
   bool saving_ = false, elsewhere_ = false, reading_ = false;
   CheckpointRows saved_, expected_;
 };
