@@ -35,15 +35,9 @@ Batch take_batch(ShardHost& host, std::uint64_t attempt) {
 struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
   SavedDatabase saved;
-  bool sound = false;
 
-  void begin(storage::RowStore& store, const std::string& folder) {
-    writer = store.create(folder);
-    sound = true;
-  }
-  // After a failure nothing is written any more: the folder is about to be removed.
+  void begin(storage::RowStore& store, const std::string& folder) { writer = store.create(folder); }
   void write(const Batch& batch) {
-    if (!std::exchange(sound, false)) return;
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
       const std::string value =
@@ -53,7 +47,6 @@ struct SaveJob {
       if (const auto* rows = std::get_if<storage::StoredRows>(&record))
         saved.rows += static_cast<std::uint64_t>(rows->rows());
     }
-    sound = true;
   }
 };
 
@@ -109,9 +102,15 @@ class Writes {
  public:
   explicit Writes(ShardHost& host) : host_(host) {}
 
+  // After a failure nothing is done any more: the folder is about to be removed.
   void begin(std::function<void()> work) {
+    auto unless_failed = [failed = failed_, work = std::move(work)] {
+      if (std::exchange(*failed, true)) return;
+      work();
+      *failed = false;
+    };
     under_way_.push_back(
-        rpc::on_offload(host_.reactor, host_.offload, host_.lane, std::move(work)));
+        rpc::on_offload(host_.reactor, host_.offload, host_.lane, std::move(unless_failed)));
   }
   // Waits until one more may begin.  Errors  what one of them ended with.
   rpc::Task<void> have_room() { return wait(kBatchesAhead - 1); }
@@ -135,6 +134,8 @@ class Writes {
   ShardHost& host_;
   std::deque<kj::Promise<void>> under_way_;
   std::exception_ptr error_;
+  // The disk's thread alone looks at it.
+  std::shared_ptr<bool> failed_ = std::make_shared<bool>(false);
 };
 
 // The tables, and the rows of those that are all in memory, in the order of their keys.

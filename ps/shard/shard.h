@@ -144,10 +144,10 @@ class Shard {
   // the members, and applies the sum as one push: each rule sees one update of each table. Then the
   // members count as applied, and shares of this round and earlier ones go. A member that has
   // pushed nothing has no rows here. Again: nothing is done. Like a push it may have to wait.
-  //   Errors  Unavailable: not open. FailedPrecondition: another session, or rows that are
-  //           elsewhere. Aborted: shares of the members are gone, with a process or a restore; run
-  //           all of them again, as another round. InvalidArgument: members that update a variable
-  //           differently, or of whom some are applied and others not.
+  //   Errors  Unavailable: not open. FailedPrecondition: another session. Aborted: shares of the
+  //           members are gone, with a process or a restore; run all of them again, as another
+  //           round. InvalidArgument: members that update a variable differently, or of whom some
+  //           are applied and others not.
   //   Cost    a pass over all shares; memory for their sum.
   PushResult apply_round(const RoundRequest& request);
 
