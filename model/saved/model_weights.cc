@@ -1,7 +1,6 @@
 #include "model/saved/model_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <tuple>
 
@@ -9,6 +8,7 @@
 #include "storage/manifest.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 namespace {
@@ -40,17 +40,10 @@ storage::VariableInfo info_without_slots(const storage::Manifest& manifest,
   storage::VariableInfo info = *found;
   info.rule = {};
   info.slots.clear();
+  // Rows are decoded as they are read, and written as they are.
+  info.row_form = storage::RowForm::kExact;
+  info.slot_form = storage::SlotForm::kExact;
   return info;
-}
-
-void drop_slots(storage::StoredRows& rows) {
-  const std::size_t kept = static_cast<std::size_t>(rows.dim) * dtype_bytes(rows.dtype),
-                    whole = rows.row_bytes();
-  for (std::size_t i = 0; kept < whole && i < rows.offsets.size(); ++i)
-    std::memmove(rows.data.data() + i * kept, rows.data.data() + i * whole, kept);
-  rows.data.resize(kept * rows.offsets.size());
-  rows.rule = RuleKind::kAssign;
-  rows.slots = 0;
 }
 
 // Copies one database of a checkpoint; made at its first record, since it may have none.
@@ -76,7 +69,7 @@ class DatabaseCopy {
       more = range.read(blocks, kReadBytes);
       for (storage::StoredRows& block : blocks) {
         rows += block.rows();
-        drop_slots(block);
+        storage::drop_slots(block);
         put({variable.name, storage::RecordKind::kRows, block.first_row}, block);
       }
     }
