@@ -30,7 +30,11 @@ void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
     if (!monitor_.is_due(run, logs)) return;
     if (monitor_.take(logs) != Monitor::Verdict::kBetter) return;
   }
-  newest_ = run.save(folder_, options_.keep_last);
+  newest_ = run.save(CheckpointPolicy{.folder = folder_,
+                                      .keep_last = options_.keep_last,
+                                      .full_every = options_.full_every,
+                                      .keep_every = options_.keep_every,
+                                      .encoding = options_.encoding});
   if (!options_.model.empty()) run.model().save(options_.model, {.checkpoint = newest_});
 }
 
@@ -64,10 +68,12 @@ void BackupAndRestore::on_train_begin(TrainingRun& run) {
 void BackupAndRestore::on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs&) {
   const bool ends_epoch = step + 1 == run.steps_per_epoch();  // which is saved a moment later
   if (options_.every_steps > 0 && (step + 1) % options_.every_steps == 0 && !ends_epoch)
-    run.back_up(folder_);
+    run.back_up(folder_, options_.full_every);
 }
 
-void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) { run.back_up(folder_); }
+void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) {
+  run.back_up(folder_, options_.full_every);
+}
 
 void BackupAndRestore::on_train_end(TrainingRun& run, const Logs&) {
   if (!options_.delete_at_end || !run.has_ended() || !run.writes_files()) return;

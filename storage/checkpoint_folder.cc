@@ -100,7 +100,8 @@ CheckpointFolder::Known CheckpointFolder::read_all() const {
 // then the rest is removed. In doubt a checkpoint stays: a manifest of a later release cannot be
 // read here and is perfectly good there. A delta needs no checkpoint but itself: it has links to
 // the files of those that it goes back to, and a file is there as long as any of its names.
-std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
+std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run,
+                                                 std::size_t keep_every) {
   const Known known = read_all();
   std::set<std::string> kept = known.unreadable;
   std::vector<std::string> own;  // oldest first, as their names sort
@@ -110,6 +111,8 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
       own.push_back(found->first);
   }
   own.resize(own.size() - std::min(own.size(), keep_last));
+  if (keep_every > 0)
+    std::erase_if(own, [&](const auto& name) { return *parse_name(name) % keep_every == 0; });
   const std::set<std::string> old(own.begin(), own.end());
   for (const auto& [name, manifest] : known.manifests)
     if (!old.contains(name)) kept.insert(name);

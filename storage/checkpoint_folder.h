@@ -44,11 +44,13 @@ class CheckpointFolder {
   std::vector<CheckpointEntry> list() const;  // those that have a manifest, oldest first
   std::optional<CheckpointEntry> latest() const;
   std::uint64_t next_id() const;  // above all there are, with a manifest or without
-  // Removes, of the checkpoints of `run`, all but the newest `keep_last`, and leftovers without a
-  // manifest. Those of other runs stay, as does what cannot
-  // be read. To be called after a commit, while no further checkpoint is being written.
+  // Removes, of the checkpoints of `run`, all but the newest `keep_last` and those whose number is
+  // a multiple of `keep_every` (0: of none), and leftovers without a manifest. Those of other runs
+  // stay, as does what cannot be read. To be called after a commit, while no further checkpoint is
+  // being written.
   //   Result  the folders that were removed.
-  std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);
+  std::vector<std::string> prune(std::size_t keep_last, const Lineage& run,
+                                 std::size_t keep_every = 0);
 
  private:
   struct Known;
@@ -69,5 +71,12 @@ struct VerifyReport {
 // Never throws an Error: what is wrong is in the report.
 //   Cost  the whole checkpoint is read twice, once as files and once as blocks.
 VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
+
+// The newest checkpoint beside the one at `path`, older than it, that verify() finds sound: what to
+// restore where that one is damaged. Empty: there is none, or `path` has no number.
+//   Errors  those of the disk.
+//   Cost    as verify(), for each that it looks at: a file that several of them share is damaged in
+//           all.
+std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path);
 
 }  // namespace cairn::storage

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "coordinator/checkpoint/chosen_encoding.h"
 #include "coordinator/checkpoint/cut.h"
+#include "core/base/log.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 
@@ -93,7 +95,8 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
   manifest.applied = checkpoint.applied.ranges;
   manifest.metadata = metadata;
   for (const VariableLayout& variable : cut.layout->variables)
-    manifest.variables.push_back(to_manifest(variable));
+    note_encoding(cut.encoding, manifest.variables.emplace_back(to_manifest(variable)));
+  manifest.compression = cut.encoding.compression;
   for (const ShardSaved& shard : cut.saved) manifest.databases.push_back(database_of(shard));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
@@ -133,7 +136,10 @@ storage::DatabaseInfo database_of(const ShardSaved& shard) {
 SavedVariables saved_variables(const storage::Manifest& manifest) {
   SavedVariables saved;
   for (const auto& variable : manifest.variables)
-    saved[variable.name] = {{variable.dtype, variable.shape}, variable.rule, variable.hashed};
+    saved[variable.name] = {{variable.dtype, variable.shape},
+                            variable.rule,
+                            variable.hashed,
+                            variable.slot_form == storage::SlotForm::kDropped};
   return saved;
 }
 
@@ -155,12 +161,38 @@ CheckpointView read_manifest(Disk& disk, const std::string& path, const RestoreO
   return restored;
 }
 
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const CheckpointView& checkpoint) {
+void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointView& checkpoint) {
   // At least the checkpoint that was just saved is kept. The session and its ancestors say which of
   // the others belong to this run; those of other runs are not ours to remove.
-  storage::CheckpointFolder(disk, folder)
-      .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
+  storage::CheckpointFolder(disk, policy.folder)
+      .prune(std::max<std::size_t>(policy.keep_last, 1), {checkpoint.session, checkpoint.ancestors},
+             policy.keep_every);
+}
+
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
+                                         storage::RowStore& store, const std::string& checkpoint) {
+  const ErrorParts parts = error_parts(error);
+  const bool damaged =
+      parts.code == Code::kDataLoss ||
+      (parts.code == Code::kNotFound && disk.exists(checkpoint + "/" + storage::kManifestFile));
+  if (!damaged) return error;
+  std::string sound;
+  try {
+    log_info("the checkpoint ", checkpoint, " is damaged: reading older ones to find a sound one");
+    sound = storage::newest_sound_before(disk, store, checkpoint);
+  } catch (const Error& another) {
+    log_warning("looking for a sound checkpoint: ", another.what());
+    return error;
+  }
+  try {
+    throw_error(
+        parts.code,
+        str(parts.message, sound.empty() ? "; no older checkpoint beside it is sound"
+                                         : str("; the newest older one that is sound: ", sound)),
+        parts.task);
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 }  // namespace cairn

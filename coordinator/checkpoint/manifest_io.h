@@ -2,14 +2,17 @@
 //   Thread  any that may touch files.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/engine_options.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/pipelines.h"
 #include "coordinator/restore/restore_plan.h"
 #include "core/disk/disk.h"
 #include "storage/manifest.h"
+#include "storage/row_store.h"
 
 namespace cairn {
 
@@ -37,8 +40,13 @@ SavedVariables saved_variables(const storage::Manifest& manifest);
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.
 CheckpointView read_manifest(Disk& disk, const std::string& path,
                              const RestoreOptions& options = {});
-// Removes all but the last `keep` checkpoints of the saver of `checkpoint` and its ancestors.
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const CheckpointView& checkpoint);
+// Removes, of the checkpoints of the saver of `checkpoint` and its ancestors, those that the policy
+// does not keep.
+void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointView& checkpoint);
+
+// `error`; of a checkpoint that is damaged (DataLoss, NotFound) with the path of the newest older
+// one in its folder that is sound, which is looked for by reading it.
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
+                                         storage::RowStore& store, const std::string& checkpoint);
 
 }  // namespace cairn

@@ -31,6 +31,7 @@ Batch take_batch(ShardHost& host, std::uint64_t attempt) {
 // The disk's thread works on a SaveJob; the coroutine looks at it only between two pieces of work.
 struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
+  storage::ChosenEncoding encoding;
   SavedDatabase saved;
   bool sound = false;
 
@@ -43,8 +44,9 @@ struct SaveJob {
     if (!std::exchange(sound, false)) return;
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
-      const std::string value =
-          std::visit([&bytes](const auto& any) { return storage::encode(bytes, any); }, record);
+      const storage::BlockForm form = encoding.form_of(key.variable);
+      const std::string value = std::visit(
+          [&bytes, &form](const auto& any) { return storage::encode(bytes, any, form); }, record);
       writer->put(bytes, value);
       saved.bytes += value.size();
       if (const auto* rows = std::get_if<storage::StoredRows>(&record))
@@ -103,13 +105,14 @@ class PagesAhead {
 }  // namespace
 
 rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
-                                    std::string folder) {
+                                    std::string folder, storage::ChosenEncoding encoding) {
   host->shard.begin_save(attempt);
   const DropMark drop{host->shard, attempt};
   if (const auto whole = host->shard.whole_in_delta(attempt); !whole.empty())
     log_info(host->database, ": a delta with all rows of ", whole,
              ", as their rules change every row, or nobody noted which did");
   const auto job = std::make_shared<SaveJob>();
+  job->encoding = std::move(encoding);
   auto create = [job, &store = host->store, path = folder + "/" + host->database] {
     job->begin(store, path);
   };

@@ -76,7 +76,9 @@ class Table {
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // For a checkpoint: see Snapshot.
-  void freeze(Snapshot::Rows rows, bool track) { snapshot_.freeze(rows, track); }
+  void freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
+    snapshot_.freeze(rows, tracking);
+  }
   void thaw() { snapshot_.thaw(); }
   storage::TableRecord frozen_record() const { return snapshot_.record(); }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }

@@ -68,7 +68,10 @@ class Snapshot {
   // known, because nobody had it tracked or the rows were laid anew, they are all that were ever
   // touched.
   enum class Rows : std::uint8_t { kAll, kChanged, kChangedBefore };
-  void freeze(Rows rows = Rows::kAll, bool track = false);
+  // Which rows change from now on: not tracked, tracked anew, or, while all rows are frozen,
+  // tracked since the same freeze as before.
+  enum class Tracking : std::uint8_t { kNone, kAnew, kGoesOn };
+  void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
   void thaw();
   bool frozen() const { return frozen_; }
   // The table's record as of the freeze.
