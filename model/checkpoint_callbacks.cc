@@ -9,6 +9,7 @@
 #include "model/callbacks.h"
 #include "model/model.h"
 #include "model/writers/json_number.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 
@@ -48,20 +49,24 @@ void ModelCheckpoint::restore_state(const CallbackState& saved) {
   const Json state = parse_json(saved.text, "the state of ModelCheckpoint");
   monitor_.go_on({.best = number_of(state.at("best"))});
   newest_ = state.at("newest").get<std::string>();
-  if (newest_.empty() || system_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
-  const auto latest = storage::CheckpointFolder(system_disk(), folder_).latest();
+  if (newest_.empty() || storage::any_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
+  const auto latest = storage::CheckpointFolder(storage::any_disk(), folder_).latest();
   newest_ = latest ? latest->path : "";
 }
 
 BackupAndRestore::BackupAndRestore(std::string folder, BackupAndRestoreOptions options)
     : folder_(std::move(folder)), options_(options) {
+  if (storage::absolute_place(folder_).starts_with("s3://"))
+    throw InvalidArgumentError(
+        str("BackupAndRestore keeps what callbacks remember in files: ", folder_,
+            " is no folder of this machine. ModelCheckpoint saves into a bucket"));
   if (options_.every_steps < 0)
     throw InvalidArgumentError(
         str("BackupAndRestore: every_steps must be at least 0, got ", options_.every_steps));
 }
 
 void BackupAndRestore::on_train_begin(TrainingRun& run) {
-  const auto newest = storage::CheckpointFolder(system_disk(), folder_).latest();
+  const auto newest = storage::CheckpointFolder(storage::any_disk(), folder_).latest();
   if (newest) run.resume(newest->path);
 }
 
@@ -77,7 +82,7 @@ void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) {
 
 void BackupAndRestore::on_train_end(TrainingRun& run, const Logs&) {
   if (!options_.delete_at_end || !run.has_ended() || !run.writes_files()) return;
-  for (const auto& entry : storage::CheckpointFolder(system_disk(), folder_).list())
+  for (const auto& entry : storage::CheckpointFolder(storage::any_disk(), folder_).list())
     std::filesystem::remove_all(entry.path);
   remove_other_state_files(folder_, Json::object());
   std::filesystem::remove(folder_ + "/" + storage::kLockFile);

@@ -29,6 +29,15 @@ struct Lineage {
   bool holds(std::uint64_t saver, std::uint64_t checkpoint) const;
 };
 
+// Where files have one name only (Disk::has_links()), rows lie beside the checkpoints, in folders
+// that no other attempt uses: "rows-SESSION-ATTEMPT", the session in 16 digits of hex. A manifest
+// names its databases "../rows-SESSION-ATTEMPT/ps-0-shard-0", and a delta those of its base, too.
+std::string rows_folder_name(std::uint64_t session, std::uint64_t attempt);
+// The folder's name in that of a database; empty: it lies in its checkpoint's own folder.
+std::string rows_folder_of(const std::string& database);
+// Whether a checkpoint's database was written for it, and not for one that it goes back to.
+bool is_own(const Manifest& manifest, const DatabaseInfo& database);
+
 // The checkpoints in one folder. Nothing is cached: each call looks at the disk.
 //   Errors  those of the disk.
 //   Thread  any that may block on files; one writer per folder (folder_lock.h).
@@ -55,6 +64,8 @@ class CheckpointFolder {
  private:
   struct Known;
   Known read_all() const;
+  std::vector<std::string> remove_unnamed(const std::vector<Manifest>& old,
+                                          const std::vector<Manifest>& kept, const Lineage& run);
   Disk& disk_;
   std::string folder_;
 };

@@ -108,6 +108,11 @@ Manifest parse_manifest(std::string_view text, const std::string& path);
 //   Errors  the disk's.
 //   Thread  any that may block on files.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest);
+// The same of a checkpoint that is not there yet: of two runs that commit one at once, one does.
+//   Errors  FailedPrecondition, naming the other run: it was there before. Unimplemented: the store
+//           cannot tell (Disk::write_new()). The disk's.
+void commit_new(Disk& disk, const std::string& folder, const Manifest& manifest,
+                Disk::SingleWriter single);
 // The manifest of the checkpoint in `folder`.
 //   Errors  NotFound: there is none; and those of parse_manifest().
 //   Thread  any that may block on files.

@@ -79,8 +79,7 @@ void narrow_to_int8(const float* from, std::size_t n, std::byte* to) {
   to += sizeof scale;
   for (std::size_t i = 0; i < n; ++i) {
     const float steps = std::clamp(from[i] * inverse, -kInt8Max, kInt8Max);
-    to[i] = static_cast<std::byte>(
-        static_cast<std::int8_t>(steps + (steps < 0 ? -0.5f : 0.5f)));
+    to[i] = static_cast<std::byte>(static_cast<std::int8_t>(steps + (steps < 0 ? -0.5f : 0.5f)));
   }
 }
 

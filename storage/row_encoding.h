@@ -3,13 +3,13 @@
 //
 //   bfloat16  8 bits of significand: a relative error of at most 2^-8.
 //   int8      one float32 scale per row, the greatest magnitude / 127: an error of at most half of
-//             that. A block with a value that is no finite number stays exact, as does one whose rows
-//             would not become smaller.
+//             that. A block with a value that is no finite number stays exact, as does one whose
+//             rows would not become smaller.
 //   dropped   of slots: they begin anew when the rows are restored, with the count of updates, and
 //             the plan of the restore says so.
 //   Only float32 is encoded; rows and slots of other dtypes stay as they are.
-//   Source  bfloat16: core/tensor/bfloat16.h. int8 with a scale per row: Guan et al., "Post-Training
-//           4-bit Quantization on Embedding Tables", 2019, whose baseline it is.
+//   Source  bfloat16: core/tensor/bfloat16.h. int8 with a scale per row: Guan et al.,
+//           "Post-Training 4-bit Quantization on Embedding Tables", 2019, whose baseline it is.
 //   Thread  any.
 #pragma once
 #include <cstddef>
@@ -37,11 +37,11 @@ RowForm parse_row_form(const std::string& name, const std::string& where);
 SlotForm parse_slot_form(const std::string& name, const std::string& where);
 Compression parse_compression(const std::string& name, const std::string& where);
 
-// What a program asks for.
+// The program's wish.
 struct RowEncoding {
   RowForm rows = RowForm::kExact;
   SlotForm slots = SlotForm::kExact;
-  // Of all variables; it loses nothing.
+  // This is said of all variables; it loses nothing.
   Compression compression = Compression::kNone;
   // Patterns of names, "*" for any characters: `rows` and `slots` are said of these variables, and
   // of hashed ones always. Others stay exact.

@@ -97,7 +97,8 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   cut->encoding = choose_encoding(policy.encoding, specs_of(*cut->layout));
   std::exception_ptr error;
   try {
-    co_await save_shards(cut, name);
+    cut->rows = rows_path(*disk, name, session_.number, cut->mark);
+    co_await save_shards(cut, cut->rows);
     co_await commit(cut, name, policy, std::move(metadata));
   } catch (...) {
     error = std::current_exception();
@@ -105,8 +106,10 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   if (error) {
     // A coroutine cannot wait within a catch block, so the error is kept until the folder is swept.
     // No shard writes into it any more: save_shards() ends when every one has ended.
-    std::function<void()> sweep = [disk, name] { disk->remove_tree(name); };
-    co_await on_disk_thread(sweep);
+    std::function<void()> clear = [disk, name, cut, session = session_.number] {
+      sweep(*disk, name, cut->rows, session);
+    };
+    co_await on_disk_thread(clear);
     std::rethrow_exception(error);
   }
   if (!policy.lasting) co_return name;
@@ -199,9 +202,12 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
     std::vector<storage::DatabaseInfo> below;
     if (!base.path.empty()) below = link_databases(*disk, base.path, name);
     for (const auto& database : below) restored->databases.push_back(database.name);
-    for (const ShardSaved& shard : cut->saved)
-      restored->databases.push_back(database_of(shard).name);
-    write_manifest(*disk, name, *restored, *cut, metadata, wall, below,
+    for (const ShardSaved& shard : cut->saved) {
+      storage::DatabaseInfo database = database_of(shard);
+      name_from(name, cut->rows, database);
+      restored->databases.push_back(database.name);
+    }
+    write_manifest(*disk, name, *restored, *cut, policy, metadata, wall, below,
                    base.path.substr(base.path.rfind('/') + 1));
     remove_older(*disk, policy, *restored);
   };

@@ -18,7 +18,6 @@ storage::ChosenEncoding choose_encoding(const storage::RowEncoding& encoding,
 // States in the manifest's variable how it is held.
 void note_encoding(const storage::ChosenEncoding& encoding, storage::VariableInfo& variable);
 // For the log, as in ", 3 variables with rows as bf16, slots dropped, zstd"; empty: all is exact.
-std::string encoding_text(const storage::RowEncoding& asked,
-                          const storage::ChosenEncoding& chosen);
+std::string encoding_text(const storage::RowEncoding& asked, const storage::ChosenEncoding& chosen);
 
 }  // namespace cairn

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "coordinator/cluster/cluster_members.h"
@@ -48,6 +49,7 @@ struct Cut {
 
   // Written by Checkpointer as it saves the rows:
   storage::ChosenEncoding encoding;
+  std::string rows;               // the folder that the shards write into
   std::vector<ShardSaved> saved;  // in the order of ClusterMembers::all_shards()
   std::exception_ptr error;       // of the shard that failed first
 };

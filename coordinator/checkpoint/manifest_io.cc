@@ -78,8 +78,9 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
 }
 
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
-                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds,
-                    const std::vector<storage::DatabaseInfo>& below, const std::string& base) {
+                    const Cut& cut, const CheckpointPolicy& policy, const std::string& metadata,
+                    std::int64_t wall_microseconds, const std::vector<storage::DatabaseInfo>& below,
+                    const std::string& base) {
   storage::Manifest manifest;
   manifest.base = base;
   manifest.databases = below;
@@ -97,16 +98,45 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
   for (const VariableLayout& variable : cut.layout->variables)
     note_encoding(cut.encoding, manifest.variables.emplace_back(to_manifest(variable)));
   manifest.compression = cut.encoding.compression;
-  for (const ShardSaved& shard : cut.saved) manifest.databases.push_back(database_of(shard));
+  for (const ShardSaved& shard : cut.saved)
+    name_from(path, cut.rows, manifest.databases.emplace_back(database_of(shard)));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
   // The manifest makes the checkpoint exist, atomically and after all its files.
-  storage::commit(disk, path, manifest);
+  storage::commit_new(disk, path, manifest,
+                      policy.single_writer ? Disk::SingleWriter::kYes : Disk::SingleWriter::kNo);
+}
+
+std::string rows_path(const Disk& disk, const std::string& path, std::uint64_t session,
+                      std::uint64_t attempt) {
+  if (disk.has_links(path)) return path;
+  return folder_of(path) + "/" + storage::rows_folder_name(session, attempt);
+}
+
+void name_from(const std::string& path, const std::string& rows, storage::DatabaseInfo& database) {
+  if (rows == path) return;
+  const std::string before = "../" + rows.substr(rows.rfind('/') + 1) + "/";
+  database.name = before + database.name;
+  for (storage::FileInfo& file : database.files) file.name = before + file.name;
+}
+
+// Where rows lie beside the checkpoint, its manifest may be there all the same: another run's, or
+// this one's, of which the store's answer was lost. Rows that a manifest might name stay.
+void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session) {
+  if (rows == path) return disk.remove_tree(path);
+  try {
+    const bool made = disk.exists(path + "/" + storage::kManifestFile) &&
+                      storage::read_manifest(disk, path).session == session;
+    if (!made) disk.remove_tree(rows);
+  } catch (const Error& error) {
+    log_warning("what a save has left stays in ", rows, ": ", error.what());
+  }
 }
 
 std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
                                                   const std::string& path) {
   std::vector<storage::DatabaseInfo> databases = storage::read_manifest(disk, base).databases;
+  if (!disk.has_links(path)) return databases;
   const std::string base_name = base.substr(base.rfind('/') + 1);
   for (storage::DatabaseInfo& database : databases) {
     // One that the base has linked itself keeps its name, which tells where its rows are from.

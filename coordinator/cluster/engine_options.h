@@ -48,6 +48,8 @@ struct CheckpointPolicy {
   std::size_t keep_every = 0;
   // How rows lie in the files. Another one than the last checkpoint's makes the next one full.
   storage::RowEncoding encoding = {};
+  // No other run saves into the folder: for a store that could not tell (Disk::write_new()).
+  bool single_writer = false;
 };
 
 // When a task that may be only busy counts as lost: once `missed_max` heartbeats in a row, one each

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "coordinator/cluster/reply_wire.h"
 #include "coordinator/cluster/shard_client.h"
 #include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
+#include "storage/any_disk.h"
 
 namespace cairn {
 namespace {
@@ -54,9 +54,7 @@ void write_encoding(wire::RowEncoding::Builder out, const storage::ChosenEncodin
 }
 
 // The program may name a folder relative to its own working directory, and a ps has another one.
-std::string at_any_process(const std::string& folder) {
-  return std::filesystem::absolute(folder).lexically_normal().string();
-}
+std::string at_any_process(const std::string& folder) { return storage::absolute_place(folder); }
 
 }  // namespace
 

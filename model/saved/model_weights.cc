@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/base/clock.h"
+#include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
@@ -44,6 +45,13 @@ storage::VariableInfo info_without_slots(const storage::Manifest& manifest,
   info.row_form = storage::RowForm::kExact;
   info.slot_form = storage::SlotForm::kExact;
   return info;
+}
+
+// A database that lies beside its checkpoint goes into the model's folder.
+std::string inner_name(const storage::DatabaseInfo& database) {
+  const std::string folder = storage::rows_folder_of(database.name);
+  if (folder.empty()) return database.name;
+  return folder + "." + database.name.substr(database.name.rfind('/') + 1);
 }
 
 // Copies one database of a checkpoint; made at its first record, since it may have none.
@@ -114,7 +122,7 @@ CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
   const std::vector<std::size_t> order = key_order(variables);
   for (const storage::DatabaseInfo& database : source.databases) {
     storage::verify_database_name(database.name);
-    DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + database.name);
+    DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + inner_name(database));
     for (const std::size_t i : order) copied.rows[i] += copy.copy(variables[i]);
     for (storage::DatabaseInfo& each : copy.finish()) made.databases.push_back(std::move(each));
   }

@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "storage/moved_rows.h"
@@ -245,7 +246,7 @@ std::vector<ProgramVariable> variables_of(LocalRuntime& runtime) {
 }  // namespace
 
 LocalPlace LocalPlace::of_this_machine() {
-  return {system_disk(), storage::make_rocks_row_store()};
+  return {storage::any_disk(), storage::make_rocks_row_store()};
 }
 
 std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
@@ -279,11 +280,14 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
   const std::string path = checkpoint_path(policy.folder, manifest.checkpoint);
   // The manifest is written last: before it the checkpoint does not exist, so that a failure on the
   // way leaves nothing to be taken for one. Older ones are removed only afterwards.
+  const std::string rows = rows_path(place.disk, path, manifest.session, manifest.checkpoint);
   try {
-    manifest.databases.push_back(write_database(store, place, path, encoding));
-    storage::commit(place.disk, path, manifest);
+    name_from(path, rows,
+              manifest.databases.emplace_back(write_database(store, place, rows, encoding)));
+    storage::commit_new(place.disk, path, manifest,
+                        policy.single_writer ? Disk::SingleWriter::kYes : Disk::SingleWriter::kNo);
   } catch (...) {
-    place.disk.remove_tree(path);
+    sweep(place.disk, path, rows, manifest.session);
     throw;
   }
   storage::CheckpointFolder(place.disk, policy.folder)

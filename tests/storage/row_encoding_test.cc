@@ -132,7 +132,7 @@ TEST(RowEncoding, ZstdLosesNothingAndIsLeftOutWhereItGainsNothing) {
   const std::string packed = encode(key(), rows, {.compression = Compression::kZstd});
   EXPECT_LT(packed.size(), encode(key(), rows).size() / 10);
   EXPECT_EQ(decode_rows(key(), packed), rows);
-  // Of one byte there is nothing to gain.
+  // One byte cannot become smaller.
   StoredRows one{.dtype = DType::kUint8, .dim = 1, .first_row = 7, .offsets = {0}};
   one.data.resize(1);
   EXPECT_EQ(encode(key(), one, {.compression = Compression::kZstd}), encode(key(), one));

@@ -19,12 +19,12 @@
 namespace cairn {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::HasSubstr;
 using storage::Compression;
 using storage::RowForm;
 using storage::SlotForm;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 const UpdateRule kEncodedAdagrad{RuleKind::kAdagrad, {0.0f, 0.0f}};
 
@@ -66,8 +66,8 @@ struct EncodedCheckpoint : ::testing::TestWithParam<bool> {
     return {values.values<float>().begin(), values.values<float>().end()};
   }
   static Array row(float value) {
-    return Array(Tensor::of<float>(
-        {1, 4}, std::vector<float>{value, -value / 2, value / 3, 0.001f}));
+    return Array(
+        Tensor::of<float>({1, 4}, std::vector<float>{value, -value / 2, value / 3, 0.001f}));
   }
   static Array id(std::int64_t id) { return Array(Tensor::of<std::int64_t>({1}, std::vector{id})); }
   // By Adagrad without an initial accumulator a first step is 1 whatever the gradient, and a second
@@ -117,8 +117,7 @@ TEST_P(EncodedCheckpoint, DroppedSlotsBeginAnewAndThePlanSaysSo) {
   const Variable w = make("w", {2, 2}), kept = make("kept", {2, 2});
   step(w);
   step(kept);
-  const std::string checkpoint =
-      save({.slots = SlotForm::kDropped, .variables = {"w"}});
+  const std::string checkpoint = save({.slots = SlotForm::kDropped, .variables = {"w"}});
   program.begin_again();
   std::string log;
   log_to([&log](LogLevel, const std::string& text) { log += text + "\n"; });
@@ -173,8 +172,7 @@ TEST(EncodedCheckpointOfServers, APsThatIsLostComesBackWithoutTheSlotsThatWereDr
              Array(1.0f));
   });
   strategy.run(once);
-  strategy.save(
-      {.folder = "/c", .encoding = {.slots = SlotForm::kDropped, .variables = {"*"}}});
+  strategy.save({.folder = "/c", .encoding = {.slots = SlotForm::kDropped, .variables = {"*"}}});
   cluster.kill_ps(0);
   cluster.start_ps(0);
   strategy.run(once);

@@ -202,6 +202,7 @@ void Trainer::begin() {
   policy_.full_every = job_.checkpoint.full_every;
   policy_.keep_every = job_.checkpoint.keep_every;
   policy_.encoding = encoding_of(job_.checkpoint);
+  policy_.single_writer = options_.single_writer;
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());
