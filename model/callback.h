@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/engine_options.h"
 #include "core/tensor/tensor.h"
 #include "model/logs.h"
 
@@ -68,11 +69,15 @@ class TrainingRun {
   // A checkpoint of variables, slots and the place of training, below `folder`; its own folder is
   // returned. All processes that train together call it.
   //   Errors  those of Strategy::save().
-  virtual std::string save(const std::string& folder, std::size_t keep_last = 1) = 0;
+  virtual std::string save(const CheckpointPolicy& policy) = 0;
+  std::string save(const std::string& folder, std::size_t keep_last = 1) {
+    return save(CheckpointPolicy{.folder = folder, .keep_last = keep_last});
+  }
   // The same with the states of all callbacks, as soon as each of them has been called for this end
   // of a batch or of an epoch; it replaces the backup before. In on_train_batch_end() and
   // on_epoch_end() only.
-  virtual void back_up(const std::string& folder) = 0;
+  //   full_every  as CheckpointPolicy's.
+  virtual void back_up(const std::string& folder, std::size_t full_every = 1) = 0;
   // Goes on from such a checkpoint: with its variables, at its epoch and step, with its metrics and
   // history, and with the callbacks' states if back_up() made it. In on_train_begin() only.
   //   Errors  those of Strategy::restore(); FailedPrecondition: another kind of checkpoint;

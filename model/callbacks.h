@@ -23,6 +23,7 @@
 #include "core/tensor/tensor.h"
 #include "model/callback.h"
 #include "model/monitor.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 
@@ -123,7 +124,9 @@ struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
   bool save_best_only = false;
   MonitorMode mode = MonitorMode::kAuto;
-  std::size_t keep_last = 5;
+  // As CheckpointPolicy has them. Deltas (full_every above 1) are of parameter servers alone.
+  std::size_t keep_last = 5, keep_every = 0, full_every = 1;
+  storage::RowEncoding encoding = {};
   // A folder for the model of the newest of them (Model::save()): with save_best_only the best one,
   // whatever training does afterwards. Empty: none.
   std::string model = "";
@@ -153,6 +156,7 @@ class ModelCheckpoint final : public Callback {
 struct BackupAndRestoreOptions {
   std::int64_t every_steps = 0;  // of an epoch; 0: after each epoch alone
   bool delete_at_end = true;
+  std::size_t full_every = 1;  // as CheckpointPolicy's, under parameter servers alone
 };
 class BackupAndRestore final : public Callback {
  public:

@@ -9,6 +9,7 @@
 #include "model/callbacks.h"
 #include "model/model.h"
 #include "model/writers/json_number.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 
@@ -30,7 +31,11 @@ void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
     if (!monitor_.is_due(run, logs)) return;
     if (monitor_.take(logs) != Monitor::Verdict::kBetter) return;
   }
-  newest_ = run.save(folder_, options_.keep_last);
+  newest_ = run.save(CheckpointPolicy{.folder = folder_,
+                                      .keep_last = options_.keep_last,
+                                      .full_every = options_.full_every,
+                                      .keep_every = options_.keep_every,
+                                      .encoding = options_.encoding});
   if (!options_.model.empty()) run.model().save(options_.model, {.checkpoint = newest_});
 }
 
@@ -44,34 +49,40 @@ void ModelCheckpoint::restore_state(const CallbackState& saved) {
   const Json state = parse_json(saved.text, "the state of ModelCheckpoint");
   monitor_.go_on({.best = number_of(state.at("best"))});
   newest_ = state.at("newest").get<std::string>();
-  if (newest_.empty() || system_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
-  const auto latest = storage::CheckpointFolder(system_disk(), folder_).latest();
+  if (newest_.empty() || storage::any_disk().exists(newest_ + "/" + storage::kManifestFile)) return;
+  const auto latest = storage::CheckpointFolder(storage::any_disk(), folder_).latest();
   newest_ = latest ? latest->path : "";
 }
 
 BackupAndRestore::BackupAndRestore(std::string folder, BackupAndRestoreOptions options)
     : folder_(std::move(folder)), options_(options) {
+  if (storage::absolute_place(folder_).starts_with("s3://"))
+    throw InvalidArgumentError(
+        str("BackupAndRestore keeps what callbacks remember in files: ", folder_,
+            " is no folder of this machine. ModelCheckpoint saves into a bucket"));
   if (options_.every_steps < 0)
     throw InvalidArgumentError(
         str("BackupAndRestore: every_steps must be at least 0, got ", options_.every_steps));
 }
 
 void BackupAndRestore::on_train_begin(TrainingRun& run) {
-  const auto newest = storage::CheckpointFolder(system_disk(), folder_).latest();
+  const auto newest = storage::CheckpointFolder(storage::any_disk(), folder_).latest();
   if (newest) run.resume(newest->path);
 }
 
 void BackupAndRestore::on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs&) {
   const bool ends_epoch = step + 1 == run.steps_per_epoch();  // which is saved a moment later
   if (options_.every_steps > 0 && (step + 1) % options_.every_steps == 0 && !ends_epoch)
-    run.back_up(folder_);
+    run.back_up(folder_, options_.full_every);
 }
 
-void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) { run.back_up(folder_); }
+void BackupAndRestore::on_epoch_end(TrainingRun& run, std::int64_t, Logs&) {
+  run.back_up(folder_, options_.full_every);
+}
 
 void BackupAndRestore::on_train_end(TrainingRun& run, const Logs&) {
   if (!options_.delete_at_end || !run.has_ended() || !run.writes_files()) return;
-  for (const auto& entry : storage::CheckpointFolder(system_disk(), folder_).list())
+  for (const auto& entry : storage::CheckpointFolder(storage::any_disk(), folder_).list())
     std::filesystem::remove_all(entry.path);
   remove_other_state_files(folder_, Json::object());
   std::filesystem::remove(folder_ + "/" + storage::kLockFile);

@@ -125,10 +125,10 @@ std::vector<std::string> FitLoop::log_names() const {
 
 bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); }
 
-std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {
+std::string FitLoop::save(const CheckpointPolicy& policy) {
   place_.sums = sums_.sums();
   place_.callbacks = Json();
-  return runner_.save({.folder = folder, .keep_last = keep_last}, place_.to_json());
+  return runner_.save(policy, place_.to_json());
 }
 
 void FitLoop::resume(const std::string& checkpoint) {
@@ -155,12 +155,13 @@ void FitLoop::restore_callbacks() {
 // Behind the calls of all callbacks: states that some of them had already changed for this batch or
 // epoch, and others not yet, would be of two moments.
 void FitLoop::save_backups() {
-  for (const std::string& folder : std::exchange(backups_.asked_for, {})) {
+  for (const CheckpointPolicy& policy : std::exchange(backups_.asked_for, {})) {
+    const std::string& folder = policy.folder;
     place_.sums = sums_.sums();
     place_.stopping = stopping_;
     place_.callbacks = save_states(options_.callbacks, folder, place_.batches,
                                    writes_files() ? StateFile::kWritten : StateFile::kNone);
-    runner_.save({.folder = folder, .keep_last = 1}, place_.to_json());
+    runner_.save(policy, place_.to_json());
     if (writes_files()) remove_other_state_files(folder, place_.callbacks);
   }
 }

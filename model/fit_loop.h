@@ -42,8 +42,11 @@ class FitLoop final : public TrainingRun {
   bool writes_files() const override;
   bool has_ended() const override { return ended_; }
   nn::Direction direction_of(const std::string& log) const override;
-  std::string save(const std::string& folder, std::size_t keep_last) override;
-  void back_up(const std::string& folder) override { backups_.asked_for.push_back(folder); }
+  using TrainingRun::save;
+  std::string save(const CheckpointPolicy& policy) override;
+  void back_up(const std::string& folder, std::size_t full_every) override {
+    backups_.asked_for.push_back({.folder = folder, .keep_last = 1, .full_every = full_every});
+  }
   void resume(const std::string& checkpoint) override;
 
  private:
@@ -79,7 +82,7 @@ class FitLoop final : public TrainingRun {
   std::int64_t steps_per_epoch_ = 0;
   bool stopping_ = false, ended_ = false;
   struct Backups {
-    std::vector<std::string> asked_for = {};       // folders
+    std::vector<CheckpointPolicy> asked_for = {};
     std::string resumed_from = {};                 // empty: from nothing
     std::set<const Callback*> told_of_epoch = {};  // their states hold the beginning of this epoch
   } backups_;

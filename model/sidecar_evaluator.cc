@@ -8,6 +8,7 @@
 #include "core/disk/disk.h"
 #include "model/fitted_columns.h"
 #include "model/model.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "strategy/base/strategy.h"
@@ -20,7 +21,7 @@ namespace {
 void verify_features(const std::string& checkpoint, const Dataset& batches) {
   const std::vector<FeatureColumn> columns = feature_columns_of(batches);
   if (columns.empty()) return;
-  const Json saved = parse_json(storage::read_manifest(system_disk(), checkpoint).metadata,
+  const Json saved = parse_json(storage::read_manifest(storage::any_disk(), checkpoint).metadata,
                                 "the metadata of " + checkpoint);
   if (!saved.is_object() || !saved.contains("fit")) return;
   const std::string found =
@@ -42,7 +43,7 @@ SidecarEvaluator::SidecarEvaluator(Model& model, Dataset batches, SidecarOptions
 
 std::int64_t SidecarEvaluator::run() {
   model_.build(batches_.element_spec());
-  const storage::CheckpointFolder folder(system_disk(), options_.checkpoints);
+  const storage::CheckpointFolder folder(storage::any_disk(), options_.checkpoints);
   std::int64_t judged = 0;
   std::uint64_t newest = 0;
   TimePoint last = system_clock().now();

@@ -5,6 +5,7 @@
 #include "core/disk/disk.h"
 #include "model/fitted_columns.h"
 #include "model/writers/json_number.h"
+#include "storage/any_disk.h"
 #include "storage/manifest.h"
 
 namespace cairn {
@@ -54,7 +55,7 @@ void TrainingPlace::verify(const TrainingPlace& saved, const std::string& checkp
 }
 
 TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
-  const storage::Manifest manifest = storage::read_manifest(system_disk(), checkpoint);
+  const storage::Manifest manifest = storage::read_manifest(storage::any_disk(), checkpoint);
   const Json all = parse_json(manifest.metadata, "the metadata of " + checkpoint);
   const auto refused = [&] {
     return FailedPreconditionError(

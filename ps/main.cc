@@ -60,7 +60,7 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   return std::make_unique<Running>(reactor, network, options);
 }
 
-// What is wrong with the text, as CLI11 wants it.
+// The check of an option, as CLI11 wants it: it says what is wrong with the text.
 template <typename Parse>
 auto refused_by(Parse parse) {
   return [parse](const std::string& text) -> std::string {

@@ -131,6 +131,14 @@ struct FileInfo {
   checksum @2 :UInt64;
 }
 
+# How a checkpoint holds rows; the numbers are those of storage/row_encoding.h.
+struct RowEncoding {
+  rows @0 :UInt8;
+  slots @1 :UInt8;
+  compression @2 :UInt8;
+  variables @3 :List(Text);    # that `rows` and `slots` are said of
+}
+
 # Which rows of a checkpoint a variable takes.
 struct RestoreMove {
   variable @0 :Text;           # of this session
@@ -176,11 +184,12 @@ interface Shard {
   # several attempts; each has a number of its own.
   # With `base`, the number of an earlier mark whose checkpoint is whole, only rows that changed since that are frozen (`delta`), if
   # the shard knows them: `track` has it note them from this mark on.
-  mark @5 (attempt :UInt64, base :UInt64, track :Bool) -> (version :Version, applied :AppliedSet, delta :Bool);
+  # A `passing` mark leaves what is noted as it is, so that the mark that it was noted since may still be a base.
+  mark @5 (attempt :UInt64, base :UInt64, track :Bool, passing :Bool) -> (version :Version, applied :AppliedSet, delta :Bool);
   # Writes the frozen state to a database of this shard's in the checkpoint's `folder`, then drops the mark.
-  save @6 (attempt :UInt64, folder :Text)
+  # `encoding`: absent: exact. `databaseRows`: of each database, in the order in which `files` names them.
+  save @6 (attempt :UInt64, folder :Text, encoding :RowEncoding)
       -> (files :List(FileInfo), rows :UInt64, bytes :UInt64, databaseRows :List(UInt64));
-  # databaseRows: of each database, in the order in which `files` names them.
   dropMark @7 (attempt :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the

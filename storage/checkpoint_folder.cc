@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/log.h"
 
 namespace cairn::storage {
 namespace {
@@ -67,6 +68,35 @@ std::uint64_t CheckpointFolder::next_id() const {
   return next;
 }
 
+// The digits are checked, as the name comes from a manifest.
+std::string rows_folder_name(std::uint64_t session, std::uint64_t attempt) {
+  char name[48];
+  std::snprintf(name, sizeof name, "rows-%016llx-%08llu", static_cast<unsigned long long>(session),
+                static_cast<unsigned long long>(attempt));
+  return name;
+}
+
+std::string rows_folder_of(const std::string& database) {
+  constexpr std::string_view kBeside = "../", kRows = "rows-";
+  if (!database.starts_with(kBeside)) return "";
+  const std::size_t end = database.find('/', 3);
+  if (end == std::string::npos) return "";
+  const std::string name = database.substr(3, end - 3);
+  constexpr std::size_t kDash = 21;  // behind "rows-" and 16 digits
+  if (!name.starts_with(kRows) || name.size() < kDash + 9 || name.size() > kDash + 19 ||
+      name[kDash] != '-')
+    return "";
+  const auto hex = name.find_first_not_of("0123456789abcdef", kRows.size());
+  return hex == kDash && name.find_first_not_of("0123456789", kDash + 1) == std::string::npos ? name
+                                                                                              : "";
+}
+
+bool is_own(const Manifest& manifest, const DatabaseInfo& database) {
+  const std::string folder = rows_folder_of(database.name);
+  if (folder.empty()) return manifest.base.empty() || database.name.find('.') == std::string::npos;
+  return folder == rows_folder_of(manifest.databases.back().name);
+}
+
 bool Lineage::holds(std::uint64_t saver, std::uint64_t checkpoint) const {
   if (saver == session) return true;
   return std::any_of(ancestors.begin(), ancestors.end(), [&](const Ancestor& one) {
@@ -100,7 +130,8 @@ CheckpointFolder::Known CheckpointFolder::read_all() const {
 // then the rest is removed. In doubt a checkpoint stays: a manifest of a later release cannot be
 // read here and is perfectly good there. A delta needs no checkpoint but itself: it has links to
 // the files of those that it goes back to, and a file is there as long as any of its names.
-std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
+std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run,
+                                                 std::size_t keep_every) {
   const Known known = read_all();
   std::set<std::string> kept = known.unreadable;
   std::vector<std::string> own;  // oldest first, as their names sort
@@ -109,10 +140,23 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
     if (found != known.manifests.end() && run.holds(found->second.session, entry.id))
       own.push_back(found->first);
   }
+  if (!disk_.has_links(folder_) && !known.unreadable.empty()) {
+    log_warning("nothing is removed in ", folder_, ": the manifest of ", *known.unreadable.begin(),
+                " cannot be read, and might name any rows there");
+    return {};
+  }
   own.resize(own.size() - std::min(own.size(), keep_last));
+  if (keep_every > 0)
+    std::erase_if(own, [&](const auto& name) { return *parse_name(name) % keep_every == 0; });
   const std::set<std::string> old(own.begin(), own.end());
   for (const auto& [name, manifest] : known.manifests)
     if (!old.contains(name)) kept.insert(name);
+  if (!disk_.has_links(folder_)) {
+    std::vector<Manifest> going, staying;
+    for (const auto& [name, manifest] : known.manifests)
+      (old.contains(name) ? going : staying).push_back(manifest);
+    return remove_unnamed(going, staying, run);
+  }
   std::vector<std::string> removed;
   for (const std::string& name : disk_.list(folder_)) {
     if (!parse_name(name).has_value() || kept.count(name) != 0) continue;
@@ -124,6 +168,31 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
     failpoint("prune.end");
     removed.push_back(path);
   }
+  return removed;
+}
+
+// Manifests first, so that none names rows that are gone. Then rows that none of those that stay
+// names: what the old ones had, and what attempts of this session have left that came to nothing.
+// Those of other sessions may be on their way to a checkpoint.
+std::vector<std::string> CheckpointFolder::remove_unnamed(const std::vector<Manifest>& old,
+                                                          const std::vector<Manifest>& kept,
+                                                          const Lineage& run) {
+  std::set<std::string> named, unnamed;
+  for (const Manifest& manifest : kept)
+    for (const DatabaseInfo& database : manifest.databases)
+      named.insert(rows_folder_of(database.name));
+  std::vector<std::string> removed;
+  for (const Manifest& manifest : old) {
+    removed.push_back(path(manifest.checkpoint));
+    disk_.remove_tree(removed.back());
+    for (const DatabaseInfo& database : manifest.databases)
+      unnamed.insert(rows_folder_of(database.name));
+  }
+  const std::string own = rows_folder_name(run.session, 0).substr(0, 22);
+  for (const std::string& name : disk_.list(folder_))
+    if (name.starts_with(own)) unnamed.insert(name);
+  for (const std::string& name : unnamed)
+    if (!name.empty() && !named.contains(name)) disk_.remove_tree(folder_ + "/" + name);
   return removed;
 }
 

@@ -29,6 +29,15 @@ struct Lineage {
   bool holds(std::uint64_t saver, std::uint64_t checkpoint) const;
 };
 
+// Where files have one name only (Disk::has_links()), rows lie beside the checkpoints, in folders
+// that no other attempt uses: "rows-SESSION-ATTEMPT", the session in 16 digits of hex. A manifest
+// names its databases "../rows-SESSION-ATTEMPT/ps-0-shard-0", and a delta those of its base, too.
+std::string rows_folder_name(std::uint64_t session, std::uint64_t attempt);
+// The folder's name in that of a database; empty: it lies in its checkpoint's own folder.
+std::string rows_folder_of(const std::string& database);
+// Whether a checkpoint's database was written for it, and not for one that it goes back to.
+bool is_own(const Manifest& manifest, const DatabaseInfo& database);
+
 // The checkpoints in one folder. Nothing is cached: each call looks at the disk.
 //   Errors  those of the disk.
 //   Thread  any that may block on files; one writer per folder (folder_lock.h).
@@ -44,15 +53,19 @@ class CheckpointFolder {
   std::vector<CheckpointEntry> list() const;  // those that have a manifest, oldest first
   std::optional<CheckpointEntry> latest() const;
   std::uint64_t next_id() const;  // above all there are, with a manifest or without
-  // Removes, of the checkpoints of `run`, all but the newest `keep_last`, and leftovers without a
-  // manifest. Those of other runs stay, as does what cannot
-  // be read. To be called after a commit, while no further checkpoint is being written.
+  // Removes, of the checkpoints of `run`, all but the newest `keep_last` and those whose number is
+  // a multiple of `keep_every` (0: of none), and leftovers without a manifest. Those of other runs
+  // stay, as does what cannot be read. To be called after a commit, while no further checkpoint is
+  // being written.
   //   Result  the folders that were removed.
-  std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);
+  std::vector<std::string> prune(std::size_t keep_last, const Lineage& run,
+                                 std::size_t keep_every = 0);
 
  private:
   struct Known;
   Known read_all() const;
+  std::vector<std::string> remove_unnamed(const std::vector<Manifest>& old,
+                                          const std::vector<Manifest>& kept, const Lineage& run);
   Disk& disk_;
   std::string folder_;
 };
@@ -69,5 +82,12 @@ struct VerifyReport {
 // Never throws an Error: what is wrong is in the report.
 //   Cost  the whole checkpoint is read twice, once as files and once as blocks.
 VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
+
+// The newest checkpoint beside the one at `path`, older than it, that verify() finds sound: what to
+// restore where that one is damaged. Empty: there is none, or `path` has no number.
+//   Errors  those of the disk.
+//   Cost    as verify(), for each that it looks at: a file that several of them share is damaged in
+//           all.
+std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path);
 
 }  // namespace cairn::storage

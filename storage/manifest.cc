@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/utc.h"
 
 namespace cairn::storage {
 
@@ -20,6 +21,21 @@ Manifest read_manifest(const Disk& disk, const std::string& folder) {
 // all of them have answered.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest) {
   disk.write_atomically(folder + "/" + kManifestFile, to_text(manifest));
+}
+
+void commit_new(Disk& disk, const std::string& folder, const Manifest& manifest,
+                Disk::SingleWriter single) {
+  try {
+    disk.write_new(folder + "/" + kManifestFile, to_text(manifest), single);
+  } catch (const AlreadyExistsError&) {
+    const Manifest other = read_manifest(disk, folder);
+    throw FailedPreconditionError(str("another run has saved ", folder,
+                                      " meanwhile: its session is ", other.session, ", this one's ",
+                                      manifest.session, "; it was at step ", other.global_step,
+                                      " at ", utc_text(other.saved_at_us),
+                                      ". What this run was about to save there is given up: end "
+                                      "one of the two, or give it a folder of its own"));
+  }
 }
 
 std::vector<DatabaseInfo> group_by_database(const std::vector<FileInfo>& files) {

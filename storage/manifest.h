@@ -16,12 +16,14 @@
 #include "core/graph/update_rule.h"
 #include "core/rows/layout.h"
 #include "core/tensor/tensor.h"
+#include "storage/row_encoding.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {
 
 inline constexpr const char* kManifestFile = "MANIFEST.json";
-inline constexpr int kManifestVersion = 2;
+// A checkpoint with encoded rows has the newer number, as older programs cannot read its rows.
+inline constexpr int kManifestVersion = 2, kEncodedManifestVersion = 3;
 
 // A variable as it was when it was saved: what a restore compares before it changes anything.
 struct VariableInfo {
@@ -33,6 +35,9 @@ struct VariableInfo {
   std::vector<std::string> slots;  // their names
   std::vector<RowRange> parts;     // as it was cut when saved
   bool hashed = false;
+  // How its rows and slots are held. Of dropped slots `rule` and `slots` say what they were.
+  RowForm row_form = RowForm::kExact;
+  SlotForm slot_form = SlotForm::kExact;
   bool operator==(const VariableInfo&) const = default;
 };
 
@@ -87,6 +92,7 @@ struct Manifest {
   // The checkpoint that this one is a delta of, by name: its first databases are that one's. Empty:
   // it is a full one.
   std::string base;
+  Compression compression = Compression::kNone;  // of rows
   bool operator==(const Manifest&) const = default;
 };
 
@@ -102,6 +108,11 @@ Manifest parse_manifest(std::string_view text, const std::string& path);
 //   Errors  the disk's.
 //   Thread  any that may block on files.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest);
+// The same of a checkpoint that is not there yet: of two runs that commit one at once, one does.
+//   Errors  FailedPrecondition, naming the other run: it was there before. Unimplemented: the store
+//           cannot tell (Disk::write_new()). The disk's.
+void commit_new(Disk& disk, const std::string& folder, const Manifest& manifest,
+                Disk::SingleWriter single);
 // The manifest of the checkpoint in `folder`.
 //   Errors  NotFound: there is none; and those of parse_manifest().
 //   Thread  any that may block on files.

@@ -5,6 +5,7 @@
 // A field that is added must be read with a default, because older manifests lack it, and needs no
 // new format number. A number is due only when older programs would misread the file.
 
+#include <algorithm>
 #include <concepts>
 #include <utility>
 
@@ -34,10 +35,23 @@ Json to_json(const UpdateRule& rule) {
 Json to_json(const VariableInfo& variable) {
   Json parts = Json::array();
   for (const RowRange& part : variable.parts) parts.push_back({part.begin, part.end});
-  return {{"name", variable.name},          {"dtype", dtype_name(variable.dtype)},
-          {"shape", variable.shape.dims()}, {"trainable", variable.trainable},
-          {"rule", to_json(variable.rule)}, {"slots", variable.slots},
-          {"parts", std::move(parts)},      {"hashed", variable.hashed}};
+  Json json = {{"name", variable.name},          {"dtype", dtype_name(variable.dtype)},
+               {"shape", variable.shape.dims()}, {"trainable", variable.trainable},
+               {"rule", to_json(variable.rule)}, {"slots", variable.slots},
+               {"parts", std::move(parts)},      {"hashed", variable.hashed}};
+  if (variable.row_form != RowForm::kExact) json["rows_as"] = form_name(variable.row_form);
+  if (variable.slot_form != SlotForm::kExact) json["slots_as"] = form_name(variable.slot_form);
+  return json;
+}
+
+// Older programs misread nothing where all is exact.
+int format_of(const Manifest& manifest) {
+  const bool exact =
+      manifest.compression == Compression::kNone &&
+      std::all_of(manifest.variables.begin(), manifest.variables.end(), [](const auto& variable) {
+        return variable.row_form == RowForm::kExact && variable.slot_form == SlotForm::kExact;
+      });
+  return exact ? kManifestVersion : kEncodedManifestVersion;
 }
 
 Json to_json(const DatabaseInfo& database) {
@@ -117,6 +131,10 @@ VariableInfo read_variable(const Json& json) {
   variable.rule = with_saved_slots(variable.rule, variable.slots);
   for (const Json& part : json.at("parts")) variable.parts.push_back(read_part(part));
   if (json.contains("hashed")) variable.hashed = json.at("hashed");
+  if (json.contains("rows_as"))
+    variable.row_form = parse_row_form(json.at("rows_as").get<std::string>(), "rows_as");
+  if (json.contains("slots_as"))
+    variable.slot_form = parse_slot_form(json.at("slots_as").get<std::string>(), "slots_as");
   return variable;
 }
 
@@ -157,6 +175,8 @@ Manifest read_json(const Json& json) {
   for (const Json& position : json.at("datasets")) out.datasets.push_back(read_position(position));
   out.metadata = json_text(json.at("metadata"));
   out.base = json.at("base");
+  if (json.contains("compression"))
+    out.compression = parse_compression(json.at("compression").get<std::string>(), "compression");
   return out;
 }
 
@@ -197,22 +217,24 @@ std::string to_text(const Manifest& manifest) {
   Json ancestors = Json::array();
   for (const Ancestor& ancestor : manifest.ancestors)
     ancestors.push_back({ancestor.session, ancestor.checkpoint});
-  const Json json = {{"format", kManifestVersion},
-                     {"checkpoint", manifest.checkpoint},
-                     {"global_step", manifest.global_step},
-                     {"saved_at_us", manifest.saved_at_us},
-                     {"lost_updates", manifest.lost_updates},
-                     {"session", manifest.session},
-                     {"ancestors", ancestors},
-                     {"seed", manifest.seed},
-                     {"layout_version", manifest.layout_version},
-                     {"base", manifest.base},
-                     {"metadata", metadata},
-                     {"variables", list_of(manifest.variables)},
-                     {"databases", list_of(manifest.databases)},
-                     {"low_watermark", manifest.low_watermark},
-                     {"applied", manifest.applied},
-                     {"datasets", list_of(manifest.datasets)}};
+  Json json = {{"format", format_of(manifest)},
+               {"checkpoint", manifest.checkpoint},
+               {"global_step", manifest.global_step},
+               {"saved_at_us", manifest.saved_at_us},
+               {"lost_updates", manifest.lost_updates},
+               {"session", manifest.session},
+               {"ancestors", ancestors},
+               {"seed", manifest.seed},
+               {"layout_version", manifest.layout_version},
+               {"base", manifest.base},
+               {"metadata", metadata},
+               {"variables", list_of(manifest.variables)},
+               {"databases", list_of(manifest.databases)},
+               {"low_watermark", manifest.low_watermark},
+               {"applied", manifest.applied},
+               {"datasets", list_of(manifest.datasets)}};
+  if (manifest.compression != Compression::kNone)
+    json["compression"] = compression_name(manifest.compression);
   std::string body = json_text(json, 1);
   // The closing brace gives way to one more field.
   body.replace(body.size() - 2, 2, ",\n");
@@ -224,9 +246,10 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   const std::string_view body = checked_body(text, path);
   try {
     const Json json = parse_json(body, "it");
-    if (const int format = Integer{json.at("format")}; format < 1 || format > kManifestVersion)
+    const int format = Integer{json.at("format")};
+    if (format < 1 || format > kEncodedManifestVersion)
       throw UnimplementedError(str("the manifest ", path, " has format ", format,
-                                   ", this Cairn reads 1 to ", kManifestVersion));
+                                   ", this Cairn reads 1 to ", kEncodedManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

@@ -6,21 +6,10 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "storage/row_encoding.h"
 
 namespace cairn::storage {
 namespace {
-
-void drop_slots(StoredRows& rows) {
-  if (rows.slots == 0) return;
-  const std::size_t from_bytes = rows.row_bytes();
-  rows.rule = RuleKind::kAssign;
-  rows.slots = 0;
-  const std::size_t bytes = rows.row_bytes();
-  // In place, as no row moves backwards over one that is still to come.
-  for (std::size_t i = 0; i < rows.offsets.size(); ++i)
-    std::memmove(rows.data.data() + i * bytes, rows.data.data() + i * from_bytes, bytes);
-  rows.data.resize(rows.offsets.size() * bytes);
-}
 
 void renumber(StoredRows& rows, const RowMove& move) {
   const RowNumbers& numbers = *move.numbers;

@@ -10,9 +10,10 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
+#include "storage/object_file_system.h"
+#include "storage/object_store/object_disk.h"
 #include "storage/rocks_status.h"
 
 namespace cairn::storage {
@@ -82,8 +83,8 @@ class FileReadAhead final : public rocksdb::FSRandomAccessFileWrapper {
 
 class FilesReadAhead final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FilesReadAhead(std::shared_ptr<ReadAhead> shared)
-      : FileSystemWrapper(rocksdb::FileSystem::Default()), shared_(std::move(shared)) {}
+  FilesReadAhead(std::shared_ptr<ReadAhead> shared, std::shared_ptr<rocksdb::FileSystem> files)
+      : FileSystemWrapper(std::move(files)), shared_(std::move(shared)) {}
   const char* Name() const override { return "cairn-read-ahead"; }
   rocksdb::IOStatus NewRandomAccessFile(const std::string& name,
                                         const rocksdb::FileOptions& options,
@@ -125,14 +126,18 @@ rocksdb::Options reader_options(rocksdb::Env* env) {
 class RocksReader final : public DatabaseReader {
  public:
   explicit RocksReader(const std::string& folder)
-      : folder_(folder), env_(rocksdb::NewCompositeEnv(std::make_shared<FilesReadAhead>(shared_))) {
-    if (!std::filesystem::exists(folder + "/CURRENT"))
+      : folder_(folder),
+        objects_(is_object_path(folder) ? ObjectFileSystem::of_folder(folder) : nullptr),
+        env_(rocksdb::NewCompositeEnv(std::make_shared<FilesReadAhead>(shared_, files()))) {
+    if (!env_->FileExists(folder + "/CURRENT").ok())
       throw NotFoundError(
           str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
     rocksdb::DB* opened = nullptr;
-    check_rocksdb(rocksdb::DB::OpenForReadOnly(reader_options(env_.get()), folder, &opened),
-                  "opening the database ", folder);
+    const rocksdb::Status status =
+        rocksdb::DB::OpenForReadOnly(reader_options(env_.get()), folder, &opened);
     database_.reset(opened);
+    if (!status.ok() && objects_ != nullptr) objects_->rethrow_trouble();
+    check_rocksdb(status, "opening the database ", folder);
     rocksdb::ReadOptions read;
     read.fill_cache = false;
     cursor_.reset(database_->NewIterator(read));
@@ -168,12 +173,18 @@ class RocksReader final : public DatabaseReader {
   std::string file() const override { return shared_->file.empty() ? folder_ : shared_->file; }
 
  private:
+  std::shared_ptr<rocksdb::FileSystem> files() const {
+    return objects_ != nullptr ? objects_ : rocksdb::FileSystem::Default();
+  }
+  // The error that kept an object from being read says more than RocksDB does.
   void check() const {
+    if (!cursor_->status().ok() && objects_ != nullptr) objects_->rethrow_trouble();
     check_rocksdb(cursor_->status(), "reading the database ", folder_, ", in ", file());
   }
 
   std::string folder_;
   std::shared_ptr<ReadAhead> shared_ = std::make_shared<ReadAhead>();
+  std::shared_ptr<ObjectFileSystem> objects_;  // null: the system's files
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> database_;
   std::unique_ptr<rocksdb::Iterator> cursor_;  // after database_: ends before it

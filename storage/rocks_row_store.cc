@@ -12,14 +12,19 @@
 #include <rocksdb/options.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
+#include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "storage/any_disk.h"
+#include "storage/object_store/object_disk.h"
+#include "storage/object_store/object_store.h"
 #include "storage/rocks_reader.h"
 #include "storage/rocks_status.h"
 #include "storage/row_store.h"
@@ -163,9 +168,47 @@ class RocksWriter final : public DatabaseWriter {
   std::unique_ptr<rocksdb::SstFileWriter> file_;
 };
 
+// A database in a bucket is made on this machine first, since RocksDB takes sorted files into a
+// database by their paths and names them only then; its files are then uploaded. So it takes room
+// for one database of each shard that saves, below $TMPDIR.
+class UploadingWriter final : public DatabaseWriter {
+ public:
+  explicit UploadingWriter(const std::string& folder) : place_(ObjectPath::of(folder)) {
+    std::string pattern = std::filesystem::temp_directory_path().string() + "/cairn-upload-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr)
+      raise_disk_error(errno, "making a folder to upload from, like", pattern);
+    scratch_ = pattern;
+    writer_ = std::make_unique<RocksWriter>(scratch_ + "/" + name());
+  }
+  ~UploadingWriter() override {
+    writer_.reset();
+    std::error_code ignored;  // what is left there is no part of a checkpoint
+    std::filesystem::remove_all(scratch_, ignored);
+  }
+  void put(std::string_view key, std::string_view value) override { writer_->put(key, value); }
+  std::vector<FileInfo> finish() override {
+    std::vector<FileInfo> files = writer_->finish();
+    const auto bucket = object_store_of(place_.bucket);
+    for (const FileInfo& file : files) {
+      const std::string path = scratch_ + "/" + file.name;
+      bucket->put_file(place_.key + "/" + file.name.substr(file.name.find('/') + 1), path);
+      system_disk().remove(path);
+    }
+    return files;
+  }
+
+ private:
+  std::string name() const { return place_.key.substr(place_.key.rfind('/') + 1); }
+
+  ObjectPath place_;  // of the database
+  std::string scratch_;
+  std::unique_ptr<RocksWriter> writer_;
+};
+
 class RocksRowStore final : public RowStore {
  public:
   std::unique_ptr<DatabaseWriter> create(const std::string& folder) override {
+    if (is_object_path(folder)) return std::make_unique<UploadingWriter>(folder);
     return std::make_unique<RocksWriter>(folder);
   }
   std::unique_ptr<DatabaseReader> open(const std::string& folder) override {

@@ -17,9 +17,10 @@ static_assert(std::endian::native == std::endian::little, "rows are stored as th
 
 // A table whose blocks overlap has a version of its own. Of other tables every release, also those
 // that knew it as the version of a hashed variable, reads the blocks of the wanted range alone.
-constexpr std::uint8_t kRowsVersion = 1;
+constexpr std::uint8_t kRowsVersion = 1, kEncodedRowsVersion = 2;
 constexpr std::uint8_t kTableVersion = 1, kOverlappingTableVersion = 2;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
+constexpr std::size_t kRowBytesMax = std::size_t{1} << 46;
 
 [[noreturn]] void bad(std::string_view key, const char* what) {
   throw DataLossError(
@@ -144,22 +145,62 @@ std::string describe_key(std::string_view bytes) {
   return str("variable '", bytes.substr(2, name), "', row ", big_endian(bytes.substr(3 + name)));
 }
 
+namespace {
+
 // Row numbers ascend, so a list holds the gaps between them less one, which are small. Only the
 // first row is a full number, and that one is in the key.
-std::string encode(std::string_view key, const StoredRows& rows) {
-  Writer out;
-  out.reserve(rows.data.size() + 2 * rows.offsets.size() + 64);
-  out.number(kRowsVersion);
+void write_numbers(Writer& out, const StoredRows& rows) {
+  if (rows.contiguous()) return;
+  for (std::size_t i = 1; i < rows.offsets.size(); ++i)
+    out.varint(rows.offsets[i] - rows.offsets[i - 1] - 1);
+}
+
+void write_header(Writer& out, std::uint8_t version, const StoredRows& rows) {
+  out.number(version);
   out.number(static_cast<std::uint8_t>(rows.dtype));
   out.number(static_cast<std::uint8_t>(rows.rule));
   out.number(static_cast<std::uint8_t>(rows.contiguous() ? 1 : 0));
   out.number(rows.slots);
   out.number(rows.dim);
   out.number(static_cast<std::uint32_t>(rows.offsets.size()));
-  if (!rows.contiguous())
-    for (std::size_t i = 1; i < rows.offsets.size(); ++i)
-      out.varint(rows.offsets[i] - rows.offsets[i - 1] - 1);
+}
+
+}  // namespace
+
+std::string encode(std::string_view key, const StoredRows& rows) {
+  Writer out;
+  out.reserve(rows.data.size() + 2 * rows.offsets.size() + 64);
+  write_header(out, kRowsVersion, rows);
+  write_numbers(out, rows);
   out.bytes(rows.data.data(), rows.data.size());
+  return out.finish(key);
+}
+
+// A block that holds what an exact one would is written as ever, so that older releases read it.
+std::string encode(std::string_view key, const StoredRows& rows, BlockForm wanted) {
+  if (wanted == BlockForm{}) return encode(key, rows);
+  if (wanted.slots == SlotForm::kDropped) {
+    StoredRows bare = rows;
+    drop_slots(bare);
+    return encode(key, bare, {wanted.rows, SlotForm::kExact, wanted.compression});
+  }
+  BlockForm form = form_for(rows, wanted);
+  std::string values = encode_values(rows, form);
+  if (form.compression == Compression::kZstd) {
+    std::string packed;
+    if (values.size() <= kCompressedBytesMax) packed = compressed(values);
+    if (packed.empty()) form.compression = Compression::kNone;
+    if (!packed.empty()) values = std::move(packed);
+  }
+  if (form == BlockForm{}) return encode(key, rows);
+  Writer out;
+  out.reserve(values.size() + 2 * rows.offsets.size() + 64);
+  write_header(out, kEncodedRowsVersion, rows);
+  out.number(static_cast<std::uint8_t>(form.rows));
+  out.number(static_cast<std::uint8_t>(form.slots));
+  out.number(static_cast<std::uint8_t>(form.compression));
+  write_numbers(out, rows);
+  out.bytes(reinterpret_cast<const std::byte*>(values.data()), values.size());
   return out.finish(key);
 }
 
@@ -169,9 +210,44 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   return rows;
 }
 
+namespace {
+
+BlockForm read_form(Reader& in, DType dtype) {
+  const auto rows = in.number<std::uint8_t>(), slots = in.number<std::uint8_t>(),
+             compression = in.number<std::uint8_t>();
+  in.want(rows <= static_cast<int>(RowForm::kInt8) &&
+              slots <= static_cast<int>(SlotForm::kBfloat16) &&
+              compression <= static_cast<int>(Compression::kZstd),
+          "it is encoded in a way that this version of Cairn does not know");
+  const BlockForm form{static_cast<RowForm>(rows), static_cast<SlotForm>(slots),
+                       static_cast<Compression>(compression)};
+  in.want(
+      dtype == DType::kFloat32 || (form.rows == RowForm::kExact && form.slots == SlotForm::kExact),
+      "only rows of float32 are encoded");
+  return form;
+}
+
+// The sizes are those of the header, whatever the bytes say.
+void read_values(Reader& in, BlockForm form, StoredRows& rows) {
+  const std::string_view bytes = in.take(in.left());
+  // It does not overflow: a block has at most 2^16 rows of fewer than 2^46 bytes.
+  const std::size_t wanted = encoded_bytes(rows, form);
+  if (form.compression == Compression::kNone) {
+    in.want(bytes.size() == wanted, "its rows do not fill it");
+    return decode_values(bytes, form, rows);
+  }
+  std::string values;
+  in.want(decompress(bytes, wanted, values), "its compressed rows are damaged");
+  decode_values(values, form, rows);
+}
+
+}  // namespace
+
 void decode_rows(std::string_view key, std::string_view value, StoredRows& rows) {
   Reader in(key, value);
-  in.want(in.number<std::uint8_t>() == kRowsVersion, "a newer version of Cairn wrote it");
+  const auto version = in.number<std::uint8_t>();
+  in.want(version == kRowsVersion || version == kEncodedRowsVersion,
+          "a newer version of Cairn wrote it");
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
   rows.dtype = static_cast<DType>(dtype);
@@ -181,9 +257,11 @@ void decode_rows(std::string_view key, std::string_view value, StoredRows& rows)
   rows.dim = in.number<std::int64_t>();
   const auto count = in.number<std::uint32_t>();
   rows.first_row = decode_key(key).row;
-  in.want(rows.slots < 64 && rows.dim >= 0 && rows.dim < kDimMax, "its sizes are impossible");
+  in.want(rows.slots < 64 && rows.dim >= 0 && rows.dim < kDimMax && rows.row_bytes() < kRowBytesMax,
+          "its sizes are impossible");
   // Each row has a byte at least, unless it is empty: the list below is bounded by this.
   in.want(count <= kBlockBytes, "it claims more rows than a block has bytes");
+  const BlockForm form = version == kEncodedRowsVersion ? read_form(in, rows.dtype) : BlockForm{};
   rows.offsets.resize(count);
   if (count > 0) rows.offsets[0] = 0;
   std::uint64_t offset = 0;
@@ -194,11 +272,7 @@ void decode_rows(std::string_view key, std::string_view value, StoredRows& rows)
     in.want(skipped < room, "a row number is malformed");
     rows.offsets[i] = offset += 1 + skipped;
   }
-  in.want(in.left() == rows.row_bytes() * count, "its rows do not fill it");
-  // assign() writes each byte once, where resize() would clear it first.
-  const std::string_view bytes = in.take(in.left());
-  const auto* from = reinterpret_cast<const std::byte*>(bytes.data());
-  rows.data.assign(from, from + bytes.size());
+  read_values(in, form, rows);
 }
 
 std::string encode(std::string_view key, const TableRecord& record) {
@@ -216,6 +290,15 @@ std::string encode(std::string_view key, const TableRecord& record) {
   out.number(record.rows.end);
   out.number(record.updates);
   return out.finish(key);
+}
+
+std::string encode(std::string_view key, TableRecord record, BlockForm form) {
+  if (form.slots == SlotForm::kDropped && !record.slots.empty()) {
+    record.rule = {};
+    record.slots.clear();
+    record.updates = 0;
+  }
+  return encode(key, record);
 }
 
 // More constants than this release knows are read past, so that a rule may gain some.

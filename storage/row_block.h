@@ -20,6 +20,7 @@
 #include "core/graph/update_rule.h"
 #include "core/rows/layout.h"
 #include "core/tensor/tensor.h"
+#include "storage/row_encoding.h"
 
 namespace cairn::storage {
 
@@ -62,6 +63,8 @@ struct StoredRows {
 // The value of a block. Consecutive rows cost no bytes for their numbers; a list costs one or two
 // bytes per row, or up to nine per row of a hashed variable.
 std::string encode(std::string_view key, const StoredRows& rows);
+// The same, encoded; without slots if the form drops them.
+std::string encode(std::string_view key, const StoredRows& rows, BlockForm form);
 // Errors  DataLoss: the value is damaged, or does not belong to `key`.
 StoredRows decode_rows(std::string_view key, std::string_view value);
 // The same, into memory that an earlier block has left; after an error `rows` is good for nothing
@@ -85,6 +88,8 @@ struct TableRecord {
   bool operator==(const TableRecord&) const = default;
 };
 std::string encode(std::string_view key, const TableRecord& record);
+// The same; without slots and updates if the form drops slots.
+std::string encode(std::string_view key, TableRecord record, BlockForm form);
 // Errors  DataLoss, as decode_rows().
 TableRecord decode_table(std::string_view key, std::string_view value);
 

@@ -89,4 +89,14 @@ VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path) 
   return report;
 }
 
+std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path) {
+  const auto id = CheckpointFolder::parse_name(path.substr(path.rfind('/') + 1));
+  if (!id.has_value()) return "";
+  std::vector<CheckpointEntry> all = CheckpointFolder(disk, folder_of(path)).list();
+  std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.id >= *id; });
+  for (; !all.empty(); all.pop_back())
+    if (verify(disk, store, all.back().path).clean()) return all.back().path;
+  return "";
+}
+
 }  // namespace cairn::storage

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/checkpoint/chosen_encoding.h"
 #include "coordinator/checkpoint/manifest_io.h"
 #include "core/base/log.h"
 #include "rpc/loop/on_offload.h"
@@ -18,6 +19,12 @@ constexpr Duration kSaveAgain = std::chrono::milliseconds(50);
 constexpr Duration kLockPatience = std::chrono::seconds(2);
 // A run that was resumed more often than this left the first of them long ago.
 constexpr std::size_t kAncestorsMax = 256;
+
+std::vector<const VariableSpec*> specs_of(const Layout& layout) {
+  std::vector<const VariableSpec*> specs;
+  for (const VariableLayout& variable : layout.variables) specs.push_back(variable.spec.get());
+  return specs;
+}
 }  // namespace
 
 Checkpointer::Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump)
@@ -64,6 +71,7 @@ rpc::Task<std::string> Checkpointer::save(CheckpointPolicy policy, std::string m
 
 rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::string metadata) {
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
+  verify_encoding(policy.encoding);
   const TimePoint began = session_.parts.clock.now();
   std::uint64_t id = 0;
   Disk* disk = &session_.parts.disk;
@@ -83,11 +91,14 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   if (policy.lasting) locks_[policy.folder] = lock;
   std::string name = checkpoint_path(policy.folder, id);
   co_await tables_.reach_newest();  // so that a model is saved whole even if no step has run
-  const CutBase below{base_is_there ? base.mark : 0, policy.full_every > 1};
+  const CutBase below{base_is_there ? base.mark : 0, policy.lasting && policy.full_every > 1,
+                      !policy.lasting};
   auto cut = std::make_shared<Cut>(co_await cuts_.make(id, below));
+  cut->encoding = choose_encoding(policy.encoding, specs_of(*cut->layout));
   std::exception_ptr error;
   try {
-    co_await save_shards(cut, name);
+    cut->rows = rows_path(*disk, name, session_.number, cut->mark);
+    co_await save_shards(cut, cut->rows);
     co_await commit(cut, name, policy, std::move(metadata));
   } catch (...) {
     error = std::current_exception();
@@ -95,8 +106,10 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   if (error) {
     // A coroutine cannot wait within a catch block, so the error is kept until the folder is swept.
     // No shard writes into it any more: save_shards() ends when every one has ended.
-    std::function<void()> sweep = [disk, name] { disk->remove_tree(name); };
-    co_await on_disk_thread(sweep);
+    std::function<void()> clear = [disk, name, cut, session = session_.number] {
+      sweep(*disk, name, cut->rows, session);
+    };
+    co_await on_disk_thread(clear);
     std::rethrow_exception(error);
   }
   if (!policy.lasting) co_return name;
@@ -109,10 +122,14 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   co_return name;
 }
 
-// A restore, a checkpoint in another folder or one that was not to last begin a new row of them.
+// A restore, a checkpoint in another folder or one that holds rows otherwise begins a new row of
+// them. One that is not to last has no part in it.
 bool Checkpointer::may_be_delta(const CheckpointPolicy& policy) const {
-  return policy.lasting && base_.mark != 0 && base_.deltas + 1 < policy.full_every &&
-         folder_of(base_.path) == policy.folder;
+  const bool due = policy.lasting && base_.mark != 0 && base_.deltas + 1 < policy.full_every &&
+                   folder_of(base_.path) == policy.folder;
+  if (due && base_.encoding != policy.encoding)
+    log_info("the next checkpoint is a full one: ", base_.path, " holds its rows in another form");
+  return due && base_.encoding == policy.encoding;
 }
 
 // Held until the engine goes. The program's own, if it has one already; null: it is to be taken.
@@ -148,7 +165,7 @@ rpc::Task<void> Checkpointer::save_shards(std::shared_ptr<Cut> cut, std::string 
 rpc::Task<void> Checkpointer::save_shard(std::shared_ptr<Cut> cut, std::size_t i,
                                          ShardClient& shard, std::string folder) {
   try {
-    cut->saved[i] = co_await shard.save(cut->mark, folder);
+    cut->saved[i] = co_await shard.save(cut->mark, folder, cut->encoding);
   } catch (...) {
     if (cut->error) co_return;
     cut->error = std::current_exception();
@@ -171,7 +188,9 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   SavedVariables saved;
   for (const VariableLayout& variable : cut->layout->variables) {
     const VariableSpec& spec = *variable.spec;
-    saved[spec.name] = {{spec.dtype, spec.shape}, variable.rule, spec.hashed};
+    const bool dropped = cut->encoding.form_of(spec.name).slots == storage::SlotForm::kDropped &&
+                         !rule_slots(variable.rule).empty();
+    saved[spec.name] = {{spec.dtype, spec.shape}, variable.rule, spec.hashed, dropped};
   }
   restored->plan = std::make_shared<const RestorePlan>(std::move(saved), name);
   auto wall = session_.parts.clock.wall_microseconds();
@@ -184,21 +203,27 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
     if (!base.path.empty()) below = link_databases(*disk, base.path, name);
     for (const auto& database : below) restored->databases.push_back(database.name);
     for (const ShardSaved& shard : cut->saved)
-      for (const auto& database : databases_of(shard)) restored->databases.push_back(database.name);
-    write_manifest(*disk, name, *restored, *cut, metadata, wall, below,
+      for (storage::DatabaseInfo& database : databases_of(shard)) {
+        name_from(name, cut->rows, database);
+        restored->databases.push_back(database.name);
+      }
+    write_manifest(*disk, name, *restored, *cut, policy, metadata, wall, below,
                    base.path.substr(base.path.rfind('/') + 1));
-    keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
+    remove_older(*disk, policy, *restored);
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
-  base_ = {};
   // Only once the manifest is on the disk: a ps that is rebuilt meanwhile has to use the previous
-  // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from.
+  // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from,
+  // nor for a delta to go back to.
   if (!policy.lasting) co_return;
   sources_.newest = restored;
-  if (policy.full_every > 1) base_ = {cut->mark, name, cut->delta ? base.deltas + 1 : 0};
+  base_ = {};
+  if (policy.full_every > 1)
+    base_ = {cut->mark, name, cut->delta ? base.deltas + 1 : 0, policy.encoding};
   log_info("checkpoint ", name, " at step ", cut->global_step,
-           cut->delta ? str(", a delta of ", base.path.substr(base.path.rfind('/') + 1)) : "");
+           cut->delta ? str(", a delta of ", base.path.substr(base.path.rfind('/') + 1)) : "",
+           encoding_text(policy.encoding, cut->encoding));
 }
 
 rpc::Task<void> Checkpointer::on_disk_thread(std::function<void()> work) {
@@ -212,14 +237,23 @@ rpc::Task<void> Checkpointer::restore(std::string checkpoint, RestoreOptions opt
   busy_ = true;
   std::exception_ptr error;
   try {
-    co_await restore_all(std::move(checkpoint), options);
+    co_await restore_all(checkpoint, options);
   } catch (...) {
     error = std::current_exception();
   }
+  std::function<void()> offer = [&] { error = offer_sound(error, checkpoint); };
+  if (error) co_await on_disk_thread(offer);
   busy_ = false;
   session_.changed.notify_all();
   if (error) std::rethrow_exception(error);
   pump_();
+}
+
+// The same error, and where the checkpoint is damaged the newest older one that is sound.
+std::exception_ptr Checkpointer::offer_sound(const std::exception_ptr& error,
+                                             const std::string& checkpoint) const {
+  const auto& rows = session_.parts.rows;
+  return rows ? with_sound_checkpoint(error, session_.parts.disk, *rows, checkpoint) : error;
 }
 
 std::shared_ptr<const RestorePlan> Checkpointer::restored_plan() const {

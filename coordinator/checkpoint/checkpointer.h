@@ -17,6 +17,7 @@
 //   Calls   `pump` (of the scheduler) after a restore.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,6 +35,7 @@
 #include "coordinator/dispatch/table_lock.h"
 #include "coordinator/restore/restore_plan.h"
 #include "rpc/loop/task.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 
@@ -68,6 +70,8 @@ class Checkpointer final : public CheckpointSaver {
                          std::string metadata);
   bool may_be_delta(const CheckpointPolicy& policy) const;
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
+  std::exception_ptr offer_sound(const std::exception_ptr& error,
+                                 const std::string& checkpoint) const;
   rpc::Task<void> restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> change();
   void go_on_from(std::shared_ptr<CheckpointView> source);
@@ -90,6 +94,7 @@ class Checkpointer final : public CheckpointSaver {
     std::uint64_t mark = 0;
     std::string path;
     std::size_t deltas = 0;
+    storage::RowEncoding encoding = {};
   };
   Base base_;
   std::vector<storage::Ancestor> ancestors_;  // of this session

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "coordinator/cluster/cluster_members.h"
@@ -28,6 +29,7 @@
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
 #include "rpc/loop/task.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 
@@ -46,6 +48,8 @@ struct Cut {
   std::vector<std::uint64_t> attached;
 
   // Written by Checkpointer as it saves the rows:
+  storage::ChosenEncoding encoding;
+  std::string rows;               // the folder that the shards write into
   std::vector<ShardSaved> saved;  // in the order of ClusterMembers::all_shards()
   std::exception_ptr error;       // of the shard that failed first
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "coordinator/checkpoint/chosen_encoding.h"
 #include "coordinator/checkpoint/cut.h"
+#include "core/base/log.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 
@@ -76,8 +78,9 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
 }
 
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
-                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds,
-                    const std::vector<storage::DatabaseInfo>& below, const std::string& base) {
+                    const Cut& cut, const CheckpointPolicy& policy, const std::string& metadata,
+                    std::int64_t wall_microseconds, const std::vector<storage::DatabaseInfo>& below,
+                    const std::string& base) {
   storage::Manifest manifest;
   manifest.base = base;
   manifest.databases = below;
@@ -93,19 +96,48 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
   manifest.applied = checkpoint.applied.ranges;
   manifest.metadata = metadata;
   for (const VariableLayout& variable : cut.layout->variables)
-    manifest.variables.push_back(to_manifest(variable));
+    note_encoding(cut.encoding, manifest.variables.emplace_back(to_manifest(variable)));
+  manifest.compression = cut.encoding.compression;
   for (const ShardSaved& shard : cut.saved)
     for (storage::DatabaseInfo& database : databases_of(shard))
-      manifest.databases.push_back(std::move(database));
+      name_from(path, cut.rows, manifest.databases.emplace_back(std::move(database)));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
   // The manifest makes the checkpoint exist, atomically and after all its files.
-  storage::commit(disk, path, manifest);
+  storage::commit_new(disk, path, manifest,
+                      policy.single_writer ? Disk::SingleWriter::kYes : Disk::SingleWriter::kNo);
+}
+
+std::string rows_path(const Disk& disk, const std::string& path, std::uint64_t session,
+                      std::uint64_t attempt) {
+  if (disk.has_links(path)) return path;
+  return folder_of(path) + "/" + storage::rows_folder_name(session, attempt);
+}
+
+void name_from(const std::string& path, const std::string& rows, storage::DatabaseInfo& database) {
+  if (rows == path) return;
+  const std::string before = "../" + rows.substr(rows.rfind('/') + 1) + "/";
+  database.name = before + database.name;
+  for (storage::FileInfo& file : database.files) file.name = before + file.name;
+}
+
+// Where rows lie beside the checkpoint, its manifest may be there all the same: another run's, or
+// this one's, of which the store's answer was lost. Rows that a manifest might name stay.
+void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session) {
+  if (rows == path) return disk.remove_tree(path);
+  try {
+    const bool made = disk.exists(path + "/" + storage::kManifestFile) &&
+                      storage::read_manifest(disk, path).session == session;
+    if (!made) disk.remove_tree(rows);
+  } catch (const Error& error) {
+    log_warning("what a save has left stays in ", rows, ": ", error.what());
+  }
 }
 
 std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
                                                   const std::string& path) {
   std::vector<storage::DatabaseInfo> databases = storage::read_manifest(disk, base).databases;
+  if (!disk.has_links(path)) return databases;
   const std::string base_name = base.substr(base.rfind('/') + 1);
   for (storage::DatabaseInfo& database : databases) {
     // One that the base has linked itself keeps its name, which tells where its rows are from.
@@ -136,7 +168,10 @@ std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard) {
 SavedVariables saved_variables(const storage::Manifest& manifest) {
   SavedVariables saved;
   for (const auto& variable : manifest.variables)
-    saved[variable.name] = {{variable.dtype, variable.shape}, variable.rule, variable.hashed};
+    saved[variable.name] = {{variable.dtype, variable.shape},
+                            variable.rule,
+                            variable.hashed,
+                            variable.slot_form == storage::SlotForm::kDropped};
   return saved;
 }
 
@@ -158,12 +193,38 @@ CheckpointView read_manifest(Disk& disk, const std::string& path, const RestoreO
   return restored;
 }
 
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const CheckpointView& checkpoint) {
+void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointView& checkpoint) {
   // At least the checkpoint that was just saved is kept. The session and its ancestors say which of
   // the others belong to this run; those of other runs are not ours to remove.
-  storage::CheckpointFolder(disk, folder)
-      .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
+  storage::CheckpointFolder(disk, policy.folder)
+      .prune(std::max<std::size_t>(policy.keep_last, 1), {checkpoint.session, checkpoint.ancestors},
+             policy.keep_every);
+}
+
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
+                                         storage::RowStore& store, const std::string& checkpoint) {
+  const ErrorParts parts = error_parts(error);
+  const bool damaged =
+      parts.code == Code::kDataLoss ||
+      (parts.code == Code::kNotFound && disk.exists(checkpoint + "/" + storage::kManifestFile));
+  if (!damaged) return error;
+  std::string sound;
+  try {
+    log_info("the checkpoint ", checkpoint, " is damaged: reading older ones to find a sound one");
+    sound = storage::newest_sound_before(disk, store, checkpoint);
+  } catch (const Error& another) {
+    log_warning("looking for a sound checkpoint: ", another.what());
+    return error;
+  }
+  try {
+    throw_error(
+        parts.code,
+        str(parts.message, sound.empty() ? "; no older checkpoint beside it is sound"
+                                         : str("; the newest older one that is sound: ", sound)),
+        parts.task);
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 }  // namespace cairn

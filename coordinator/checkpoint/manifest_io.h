@@ -2,14 +2,17 @@
 //   Thread  any that may touch files.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/engine_options.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/pipelines.h"
 #include "coordinator/restore/restore_plan.h"
 #include "core/disk/disk.h"
 #include "storage/manifest.h"
+#include "storage/row_store.h"
 
 namespace cairn {
 
@@ -20,16 +23,26 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id);
 // Commits the checkpoint: before this it does not exist. `below`: databases of the checkpoint that
 // it is a delta of, which are in its folder too (link_databases()); `base` is that one's name.
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
-                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds,
-                    const std::vector<storage::DatabaseInfo>& below, const std::string& base);
+                    const Cut& cut, const CheckpointPolicy& policy, const std::string& metadata,
+                    std::int64_t wall_microseconds, const std::vector<storage::DatabaseInfo>& below,
+                    const std::string& base);
 // Links the databases of the checkpoint in `base` into the folder `path` of one that is a delta of
-// it, under names that are their own there: its own are "ckpt-00000007.ps-0-shard-0" there.
+// it, under names that are their own there: its own are "ckpt-00000007.ps-0-shard-0" there. Where
+// files have no links, the delta names them where they are.
 //   Errors  NotFound, DataLoss: the base is not there any more, or damaged; the disk's.
 std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
                                                   const std::string& path);
 // Where a pipeline stands.
 storage::DatasetPosition to_manifest(const PipelinePosition& position);
 PipelinePosition from_manifest(const storage::DatasetPosition& saved);
+// The folder that shards write their databases into, for the checkpoint at `path`: the same one, or
+// one beside it (rows_folder_name()).
+std::string rows_path(const Disk& disk, const std::string& path, std::uint64_t session,
+                      std::uint64_t attempt);
+// Databases that were written into `rows`, named from the checkpoint at `path`.
+void name_from(const std::string& path, const std::string& rows, storage::DatabaseInfo& database);
+// After a save that has failed: removes what it has left, if no checkpoint is made of it.
+void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session);
 // The databases that a shard wrote.
 std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard);
 SavedVariables saved_variables(const storage::Manifest& manifest);
@@ -37,8 +50,13 @@ SavedVariables saved_variables(const storage::Manifest& manifest);
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.
 CheckpointView read_manifest(Disk& disk, const std::string& path,
                              const RestoreOptions& options = {});
-// Removes all but the last `keep` checkpoints of the saver of `checkpoint` and its ancestors.
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const CheckpointView& checkpoint);
+// Removes, of the checkpoints of the saver of `checkpoint` and its ancestors, those that the policy
+// does not keep.
+void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointView& checkpoint);
+
+// `error`; of a checkpoint that is damaged (DataLoss, NotFound) with the path of the newest older
+// one in its folder that is sound, which is looked for by reading it.
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
+                                         storage::RowStore& store, const std::string& checkpoint);
 
 }  // namespace cairn

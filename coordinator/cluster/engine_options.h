@@ -13,6 +13,7 @@
 #include "core/base/arithmetic.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 
@@ -41,6 +42,14 @@ struct CheckpointPolicy {
   // that no checkpoint needs another. 1: each holds all. Under parameter servers alone, where a ps
   // that was lost writes all of its rows once.
   std::size_t full_every = 1;
+  // Beside the newest `keep_last`, those stay whose number (of "ckpt-00000040": 40) is a multiple
+  // of this. By number and not by step: checkpoints that are saved by time or on request lie at any
+  // step, so that few would be a multiple of anything. 0: none stay.
+  std::size_t keep_every = 0;
+  // How rows lie in the files. Another one than the last checkpoint's makes the next one full.
+  storage::RowEncoding encoding = {};
+  // No other run saves into the folder: for a store that could not tell (Disk::write_new()).
+  bool single_writer = false;
 };
 
 // When a task that may be only busy counts as lost: once `missed_max` heartbeats in a row, one each

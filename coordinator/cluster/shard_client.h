@@ -14,6 +14,7 @@
 #include "core/rows/row_move.h"
 #include "core/rows/shard_version.h"
 #include "rpc/net/connection.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 
@@ -40,6 +41,7 @@ struct ShardMark {
 struct CutBase {
   std::uint64_t mark = 0;  // of the checkpoint that this one may be a delta of; 0: of none
   bool track = false;
+  bool passing = false;
 };
 
 struct SavedFile {
@@ -71,7 +73,8 @@ class ShardClient {
   rpc::Task<void> apply_round(std::uint64_t session, std::uint64_t round,
                               std::vector<AppliedMember> members);
   rpc::Task<ShardMark> mark(std::uint64_t attempt, CutBase base);
-  rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
+  rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder,
+                             storage::ChosenEncoding encoding = {});
   rpc::Task<void> drop_mark(std::uint64_t attempt);
   // `moves`: by name, those of the variables that do not simply take the rows of the checkpoint's
   // variable of their name.

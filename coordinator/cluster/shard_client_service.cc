@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "coordinator/cluster/reply_wire.h"
 #include "coordinator/cluster/shard_client.h"
 #include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
+#include "storage/any_disk.h"
 
 namespace cairn {
 namespace {
@@ -44,10 +44,17 @@ void write_move(wire::RestoreMove::Builder out, const std::string& variable, con
     numbers.set(i, static_cast<std::uint32_t>((*move.numbers)[i]));
 }
 
-// The program may name a folder relative to its own working directory, and a ps has another one.
-std::string at_any_process(const std::string& folder) {
-  return std::filesystem::absolute(folder).lexically_normal().string();
+void write_encoding(wire::RowEncoding::Builder out, const storage::ChosenEncoding& encoding) {
+  out.setRows(static_cast<std::uint8_t>(encoding.rows));
+  out.setSlots(static_cast<std::uint8_t>(encoding.slots));
+  out.setCompression(static_cast<std::uint8_t>(encoding.compression));
+  auto names = out.initVariables(static_cast<unsigned>(encoding.variables.size()));
+  unsigned at = 0;
+  for (const std::string& name : encoding.variables) names.set(at++, name.c_str());
 }
+
+// The program may name a folder relative to its own working directory, and a ps has another one.
+std::string at_any_process(const std::string& folder) { return storage::absolute_place(folder); }
 
 }  // namespace
 
@@ -144,14 +151,17 @@ rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt, CutBase base) {
   request.setAttempt(attempt);
   request.setBase(base.mark);
   request.setTrack(base.track);
+  request.setPassing(base.passing);
   auto response = co_await request.send();
   co_return read_mark(response);
 }
 
-rpc::Task<ShardSaved> ShardClient::save(std::uint64_t attempt, std::string folder) {
+rpc::Task<ShardSaved> ShardClient::save(std::uint64_t attempt, std::string folder,
+                                        storage::ChosenEncoding encoding) {
   auto request = stub_->shard.saveRequest();
   request.setAttempt(attempt);
   request.setFolder(at_any_process(folder).c_str());
+  if (!(encoding == storage::ChosenEncoding{})) write_encoding(request.initEncoding(), encoding);
   auto response = co_await request.send();
   co_return read_saved(response);
 }

@@ -8,6 +8,7 @@
 #include "coordinator/engine/engine.h"
 #include "core/base/log.h"
 #include "rpc/loop/reactor_thread.h"
+#include "storage/any_disk.h"
 #include "storage/row_store.h"
 
 namespace cairn {
@@ -39,8 +40,8 @@ class ThreadHost final : public EngineHost {
         thread_("cairn-engine") {
     try {
       thread_.run([&] {
-        Engine::Parts parts{thread_.reactor(), *network_,      *offload_,
-                            system_disk(),     system_clock(), storage::make_rocks_row_store()};
+        Engine::Parts parts{thread_.reactor(),   *network_,      *offload_,
+                            storage::any_disk(), system_clock(), storage::make_rocks_row_store()};
         auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) {
           mailbox->stay_awake(soon);
         };

@@ -53,6 +53,8 @@ void compare_slots(const ProgramVariable& variable, const SavedVariable& saved,
 
 // As in ", slots of adam (m, v)".
 std::string slots_text(const ProgramVariable& variable, const SavedVariable& saved, bool taken) {
+  if (saved.slots_dropped && (has_slots(variable.rule) || has_slots(saved.rule)))
+    return ", slots begin anew: it was saved without them";
   const bool same = same_slots(variable.rule, saved.rule);
   if (taken && has_slots(saved.rule) && (same || !has_slots(variable.rule)))
     return str(", slots of ", described(saved.rule));
@@ -144,8 +146,8 @@ bool RestorePlan::fits(const VariableSpec& variable) const { return trouble_of(v
 
 bool RestorePlan::as_saved(const VariableSpec& variable) const {
   const auto source = sources_.find(variable.name);
-  return source != sources_.end() && source->second == variable.name && options_.slots &&
-         !options_.rows.contains(variable.name) &&
+  return source != sources_.end() && source->second == variable.name &&
+         takes_slots(saved_.at(source->second)) && !options_.rows.contains(variable.name) &&
          saved_.at(source->second).type == type_of(variable);
 }
 
@@ -161,7 +163,9 @@ std::optional<RowMove> RestorePlan::move_of(const VariableSpec& variable) const 
   const auto source = sources_.find(variable.name);
   if (source == sources_.end()) return std::nullopt;
   if (!fits(variable)) verify({{std::make_shared<const VariableSpec>(variable), {}}});
-  RowMove move{.from = source->second, .slots = options_.slots, .rows = variable.rows()};
+  RowMove move{.from = source->second,
+               .slots = takes_slots(saved_.at(source->second)),
+               .rows = variable.rows()};
   if (const auto numbers = options_.rows.find(variable.name); numbers != options_.rows.end())
     move.numbers = numbers->second;
   return move;
@@ -188,7 +192,7 @@ RestoreDifferences RestorePlan::compare(const std::vector<ProgramVariable>& made
       if (!leaves_out(name)) found.not_saved.push_back(str('"', name, '"'));
     } else if (std::string trouble = trouble_of(*variable->spec); !trouble.empty()) {
       found.other_type.push_back(std::move(trouble));
-    } else if (options_.slots) {
+    } else if (takes_slots(saved_.at(source->second))) {
       compare_slots(*variable, saved_.at(source->second), found);
     }
   }
@@ -240,7 +244,10 @@ std::string RestorePlan::lines(const std::vector<ProgramVariable>& made) const {
 bool RestorePlan::unusual(const std::vector<ProgramVariable>& made) const {
   return chooses() || std::any_of(made.begin(), made.end(), [this](const ProgramVariable& each) {
            const auto source = sources_.find(each.spec->name);
-           return source != sources_.end() && saved_.at(source->second).hashed != each.spec->hashed;
+           if (source == sources_.end()) return false;
+           const SavedVariable& saved = saved_.at(source->second);
+           return saved.hashed != each.spec->hashed ||
+                  (saved.slots_dropped && has_slots(saved.rule));
          });
 }
 

@@ -27,6 +27,8 @@ struct SavedVariable {
   TensorType type;
   UpdateRule rule;
   bool hashed = false;
+  // It was saved without its slots (CheckpointPolicy::encoding): they begin anew.
+  bool slots_dropped = false;
 };
 using SavedVariables = std::map<std::string, SavedVariable>;
 
@@ -100,6 +102,9 @@ class RestorePlan {
   std::set<std::string> chosen_names(std::vector<std::string>& wrong) const;
   std::string target_of(const std::string& saved, std::vector<std::string>& wrong) const;
   std::string row_trouble(const std::string& variable, const RowNumbers& numbers) const;
+  bool takes_slots(const SavedVariable& saved) const {
+    return options_.slots && !saved.slots_dropped;
+  }
   std::string trouble_of(const VariableSpec& variable) const;
   std::string numbers_trouble(const VariableSpec& variable, const SavedVariable& saved,
                               const RowNumbers& numbers) const;

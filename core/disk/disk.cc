@@ -269,6 +269,11 @@ class SystemDisk final : public Disk {
 
 }  // namespace
 
+void Disk::write_new(const std::string& path, std::string_view bytes, SingleWriter) {
+  if (exists(path)) throw AlreadyExistsError(str(path, " is there already"));
+  write_atomically(path, bytes);
+}
+
 Disk& system_disk() {
   static SystemDisk disk;  // no state but a counter of temporary names
   return disk;

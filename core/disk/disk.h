@@ -44,6 +44,13 @@ class Disk {
   // synced. After a crash either the old bytes or the new ones are there, never a mixture. A file
   // that is left beside it ends in ".tmp".
   virtual void write_atomically(const std::string& path, std::string_view bytes) = 0;
+  // Writes a file that must not be there yet, as a whole: of several writers at once one does it.
+  // Where a lock keeps others away already (lock()), that is all there is to it. `single`: the
+  // caller is the only writer, where the store could not tell.
+  //   Errors  AlreadyExists: there is one. Unimplemented: the store cannot tell, and `single` does
+  //           not say that it need not.
+  enum class SingleWriter : bool { kNo, kYes };
+  virtual void write_new(const std::string& path, std::string_view bytes, SingleWriter single);
   virtual bool exists(const std::string& path) const = 0;
   virtual std::uint64_t size(const std::string& path) const = 0;
   // The names in it, without the folder, sorted; empty if there is no such folder.
@@ -66,6 +73,9 @@ class Disk {
     for (const std::string& name : names)
       write_atomically(to + "/" + name, read(from + "/" + name));
   }
+  // Whether files below `path` can have several names. Where they cannot, a file that two need is
+  // named by both, and stays while one of them does.
+  virtual bool has_links(const std::string& /*path*/) const { return true; }
   // Locks the file `path`, which is created if it is missing. `holder` is written into it: another
   // process that finds the lock taken gets that text with its error. On a file system without locks
   // this warns, and returns a lock that excludes no other process.

@@ -1,14 +1,15 @@
 #include "model/saved/model_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <tuple>
 
 #include "core/base/clock.h"
+#include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
+#include "storage/row_encoding.h"
 
 namespace cairn {
 namespace {
@@ -40,17 +41,17 @@ storage::VariableInfo info_without_slots(const storage::Manifest& manifest,
   storage::VariableInfo info = *found;
   info.rule = {};
   info.slots.clear();
+  // Rows are decoded as they are read, and written as they are.
+  info.row_form = storage::RowForm::kExact;
+  info.slot_form = storage::SlotForm::kExact;
   return info;
 }
 
-void drop_slots(storage::StoredRows& rows) {
-  const std::size_t kept = static_cast<std::size_t>(rows.dim) * dtype_bytes(rows.dtype),
-                    whole = rows.row_bytes();
-  for (std::size_t i = 0; kept < whole && i < rows.offsets.size(); ++i)
-    std::memmove(rows.data.data() + i * kept, rows.data.data() + i * whole, kept);
-  rows.data.resize(kept * rows.offsets.size());
-  rows.rule = RuleKind::kAssign;
-  rows.slots = 0;
+// A database that lies beside its checkpoint goes into the model's folder.
+std::string inner_name(const storage::DatabaseInfo& database) {
+  const std::string folder = storage::rows_folder_of(database.name);
+  if (folder.empty()) return database.name;
+  return folder + "." + database.name.substr(database.name.rfind('/') + 1);
 }
 
 // Copies one database of a checkpoint; made at its first record, since it may have none.
@@ -76,7 +77,7 @@ class DatabaseCopy {
       more = range.read(blocks, kReadBytes);
       for (storage::StoredRows& block : blocks) {
         rows += block.rows();
-        drop_slots(block);
+        storage::drop_slots(block);
         put({variable.name, storage::RecordKind::kRows, block.first_row}, block);
       }
     }
@@ -121,7 +122,7 @@ CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
   const std::vector<std::size_t> order = key_order(variables);
   for (const storage::DatabaseInfo& database : source.databases) {
     storage::verify_database_name(database.name);
-    DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + database.name);
+    DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + inner_name(database));
     for (const std::size_t i : order) copied.rows[i] += copy.copy(variables[i]);
     for (storage::DatabaseInfo& each : copy.finish()) made.databases.push_back(std::move(each));
   }

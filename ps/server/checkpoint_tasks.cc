@@ -34,14 +34,16 @@ Batch take_batch(ShardHost& host, std::uint64_t attempt) {
 // The disk's thread works on a SaveJob; the coroutine looks at it only between two pieces of work.
 struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
+  storage::ChosenEncoding encoding;
   SavedDatabase saved;
 
   void begin(storage::RowStore& store, const std::string& folder) { writer = store.create(folder); }
   void write(const Batch& batch) {
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
-      const std::string value =
-          std::visit([&bytes](const auto& any) { return storage::encode(bytes, any); }, record);
+      const storage::BlockForm form = encoding.form_of(key.variable);
+      const std::string value = std::visit(
+          [&bytes, &form](const auto& any) { return storage::encode(bytes, any, form); }, record);
       writer->put(bytes, value);
       saved.bytes += value.size();
       if (const auto* rows = std::get_if<storage::StoredRows>(&record))
@@ -203,7 +205,8 @@ rpc::Task<void> save_elsewhere(ShardHost& host, std::uint64_t attempt,
 }  // namespace
 
 rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host,
-                                                 std::uint64_t attempt, std::string folder) {
+                                                 std::uint64_t attempt, std::string folder,
+                                                 storage::ChosenEncoding encoding) {
   host->shard.begin_save(attempt);
   const DropMark drop{host->shard, attempt};
   if (const auto whole = host->shard.whole_in_delta(attempt); !whole.empty())
@@ -211,7 +214,9 @@ rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host
              ", as their rules change every row, some are on the disk, or nobody noted which did");
   const std::string path = folder + "/" + host->database;
   const auto job = std::make_shared<SaveJob>();
-  const auto runs = std::make_shared<SortedRuns>(host->store, path, host->run_bytes);
+  job->encoding = encoding;
+  const auto runs =
+      std::make_shared<SortedRuns>(host->store, path, host->run_bytes, std::move(encoding));
   const auto saved = std::make_shared<std::vector<SavedDatabase>>();
   Writes writes(*host);
   std::exception_ptr error;

@@ -10,6 +10,7 @@
 #include "core/rows/row_move.h"
 #include "ps/shard/shard.h"
 #include "rpc/loop/task.h"
+#include "storage/row_encoding.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {
@@ -28,7 +29,8 @@ struct SavedDatabase {
 //   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
 //           meanwhile; the store's.
 rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host,
-                                                 std::uint64_t attempt, std::string folder);
+                                                 std::uint64_t attempt, std::string folder,
+                                                 storage::ChosenEncoding encoding = {});
 
 using RowMoves = std::map<std::string, RowMove>;  // by the variable here
 struct RestoredRows {

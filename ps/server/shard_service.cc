@@ -107,8 +107,8 @@ class ShardService final : public wire::Shard::Server {
     return rpc::at_once([&] {
       from_coordinator("Shard.mark");
       const auto params = context.getParams();
-      const MarkResult marked =
-          host_->shard.mark(params.getAttempt(), {params.getBase(), params.getTrack()});
+      const MarkResult marked = host_->shard.mark(
+          params.getAttempt(), {params.getBase(), params.getTrack(), params.getPassing()});
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
       write(results.initApplied(), marked.applied);
@@ -302,8 +302,9 @@ class ShardService final : public wire::Shard::Server {
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
     const std::string folder = read_folder(context.getParams().getFolder());
+    const auto params = context.getParams();
     const std::vector<SavedDatabase> saved =
-        co_await save_shard(host, context.getParams().getAttempt(), folder);
+        co_await save_shard(host, params.getAttempt(), folder, read_encoding(params.getEncoding()));
     auto results = context.initResults();
     auto rows = results.initDatabaseRows(static_cast<unsigned>(saved.size()));
     std::uint64_t all_rows = 0, all_bytes = 0;

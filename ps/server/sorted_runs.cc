@@ -46,7 +46,8 @@ void SortedRuns::add(const storage::TableRecord& table, const storage::StoredRow
   keep(std::move(rows));
 }
 
-void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved) {
+void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer,
+                            SavedDatabase& saved) const {
   std::ranges::sort(of.rows, {}, &Row::number);
   const std::size_t row_bytes = of.layout.row_bytes();
   const std::size_t block =
@@ -63,7 +64,7 @@ void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedD
     }
     const std::string key =
         storage::encode({of.table.variable, storage::RecordKind::kRows, rows.first_row});
-    const std::string value = storage::encode(key, rows);
+    const std::string value = storage::encode(key, rows, encoding_.form_of(of.table.variable));
     writer.put(key, value);
     saved.bytes += value.size();
   }
@@ -89,7 +90,7 @@ void SortedRuns::end_run() {
     for (auto part = first; part != last; ++part) {
       const std::string key = storage::encode(
           {part->table.variable, storage::RecordKind::kTable, part->table.rows.begin});
-      writer->put(key, storage::encode(key, part->table));
+      writer->put(key, storage::encode(key, part->table, encoding_.form_of(part->table.variable)));
     }
     for (auto part = first; part != last; ++part) write_rows(*part, *writer, saved);
     first = last;

@@ -16,6 +16,7 @@
 
 #include "ps/server/checkpoint_tasks.h"
 #include "storage/row_block.h"
+#include "storage/row_encoding.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {
@@ -23,8 +24,12 @@ namespace cairn::ps {
 class SortedRuns {
  public:
   // The databases are `path`-run-0, `path`-run-1, and so on, each of about `run_bytes` of rows.
-  SortedRuns(storage::RowStore& store, std::string path, std::size_t run_bytes)
-      : store_(store), path_(std::move(path)), run_bytes_(run_bytes) {}
+  SortedRuns(storage::RowStore& store, std::string path, std::size_t run_bytes,
+             storage::ChosenEncoding encoding)
+      : store_(store),
+        path_(std::move(path)),
+        run_bytes_(run_bytes),
+        encoding_(std::move(encoding)) {}
 
   // Adds rows of the table. Their numbers are of the whole variable.
   //   Errors  the store's.
@@ -50,11 +55,12 @@ class SortedRuns {
   OfTable& of(const storage::TableRecord& table, const storage::StoredRows& layout);
   void keep(std::vector<std::byte> rows);
   void end_run();
-  static void write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved);
+  void write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved) const;
 
   storage::RowStore& store_;
   const std::string path_;
   const std::size_t run_bytes_;
+  const storage::ChosenEncoding encoding_;
   std::vector<OfTable> tables_;               // of the run
   std::vector<std::vector<std::byte>> kept_;  // what `saved` refers to
   std::size_t bytes_ = 0;                     // of these

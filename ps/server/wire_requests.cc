@@ -200,11 +200,32 @@ std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader
   return moves;
 }
 
+storage::ChosenEncoding read_encoding(wire::RowEncoding::Reader in) {
+  using namespace storage;
+  if (in.getRows() > static_cast<std::uint8_t>(RowForm::kInt8) ||
+      in.getSlots() > static_cast<std::uint8_t>(SlotForm::kDropped) ||
+      in.getCompression() > static_cast<std::uint8_t>(Compression::kZstd))
+    throw InvalidArgumentError(
+        "a save asks for rows in a form that this ps does not know: run one release of Cairn on "
+        "all machines");
+  ChosenEncoding encoding{static_cast<RowForm>(in.getRows()),
+                          static_cast<SlotForm>(in.getSlots()),
+                          static_cast<Compression>(in.getCompression()),
+                          {}};
+  for (const auto name : wire::bounded(in.getVariables(), wire::kListMax, "variables"))
+    encoding.variables.insert(wire::read_name(name));
+  return encoding;
+}
+
 // A ps writes files where a message says. An absolute path without ".." is at least the one that
 // the log and the errors show.
 std::string read_folder(capnp::Text::Reader in) {
   std::string folder = wire::read_name(in);
   const std::filesystem::path path(folder);
+  // A bucket is no place on this machine.
+  if (folder.starts_with("s3://") && folder.find("..") == std::string::npos &&
+      folder.find('\0') == std::string::npos)
+    return folder;
   const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
   if (!path.is_absolute() || climbs || folder.find('\0') != std::string::npos)
     throw InvalidArgumentError(

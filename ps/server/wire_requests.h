@@ -12,6 +12,7 @@
 #include "ps/shard/applied.h"
 #include "ps/shard/requests.h"
 #include "rpc/cairn.capnp.h"
+#include "storage/row_encoding.h"
 
 namespace cairn::rpc {
 class SharedMemory;
@@ -58,6 +59,9 @@ std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader
 // Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
 // two folders. Errors  InvalidArgument: any other path.
 std::string read_folder(capnp::Text::Reader in);
+// How a save holds rows.
+//   Errors  InvalidArgument: a form that this release does not know.
+storage::ChosenEncoding read_encoding(wire::RowEncoding::Reader in);
 void write(wire::Version::Builder out, const ShardVersion& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);
 

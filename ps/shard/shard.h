@@ -86,6 +86,9 @@ struct MarkOptions {
   // all that this one's has to hold. 0: it holds all.
   std::uint64_t base = 0;
   bool track = false;  // which rows change from now on, so that this mark may be a base
+  // This mark is none to go on from: what changed since an earlier one is still noted, so that that
+  // one may be a base afterwards.
+  bool passing = false;
 };
 struct MarkResult {
   ShardVersion version;

@@ -30,8 +30,12 @@ MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   Rows rows = Rows::kAll;
   if (options.base != 0 && options.base == cuts_.tracked_since) rows = Rows::kChanged;
   if (options.base != 0 && options.base == cuts_.tracked_before) rows = Rows::kChangedBefore;
+  if (options.passing) rows = Rows::kAll;
   const bool delta = rows != Rows::kAll;
-  cuts_.tracked_since = options.track ? attempt : 0;
+  const Snapshot::Tracking tracking = options.passing ? Snapshot::Tracking::kGoesOn
+                                      : options.track ? Snapshot::Tracking::kAnew
+                                                      : Snapshot::Tracking::kNone;
+  if (!options.passing) cuts_.tracked_since = options.track ? attempt : 0;
   cuts_.tracked_before = delta ? options.base : 0;
   cuts_.mark = Mark{.attempt = attempt, .result = {version(), applied_.snapshot(), delta}};
   for (const auto& [name, table] : named_) cuts_.mark->tables.push_back(table);
@@ -45,7 +49,7 @@ MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   // No push comes between the first table and the last: the shard's thread is here, and the
   // coordinator holds pushes on all lanes besides.
   for (Table* table : cuts_.mark->tables) {
-    table->freeze(rows, options.track);
+    table->freeze(rows, tracking);
     cuts_.mark->blocks += static_cast<std::uint64_t>(table->frozen_blocks());
   }
   const SaveMemory& memory = options_.save_memory;

@@ -240,8 +240,8 @@ void Table::compact() {
   tier_->compact(kPlacesAtOnce);
 }
 
-void Table::freeze(Snapshot::Rows rows, bool track) {
-  if (tier_ == nullptr) return snapshot_.freeze(rows, track);
+void Table::freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
+  if (tier_ == nullptr) return snapshot_.freeze(rows, tracking);
   cold_ = tier_->freeze();
   snapshot_.freeze_places(tier_->dirty_places());
 }

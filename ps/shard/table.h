@@ -95,7 +95,7 @@ class Table {
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // For a checkpoint: see Snapshot.
-  void freeze(Snapshot::Rows rows, bool track);
+  void freeze(Snapshot::Rows rows, Snapshot::Tracking tracking);
   void thaw();
   // The rows that were elsewhere, in any order. Null: none were.
   storage::ColdCut* frozen_elsewhere() { return cold_.get(); }

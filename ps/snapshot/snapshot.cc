@@ -131,12 +131,12 @@ std::size_t Snapshot::would_copy_all_of(std::int64_t block) const {
 
 // ---- called for the checkpoint's writer ----
 
-void Snapshot::freeze(Rows rows, bool track) {
+void Snapshot::freeze(Rows rows, Tracking tracking) {
   thaw();
   touched_.settle();
   choose_rows_of_delta(rows);
-  changed_.reset();
-  if (track) changed_.emplace(memory_.held());
+  if (tracking != Tracking::kGoesOn) changed_.reset();
+  if (tracking == Tracking::kAnew) changed_.emplace(memory_.held());
   begin_freeze();
 }
 

@@ -71,7 +71,10 @@ class Snapshot {
   // known, because nobody had it tracked or the rows were laid anew, they are all that were ever
   // touched.
   enum class Rows : std::uint8_t { kAll, kChanged, kChangedBefore };
-  void freeze(Rows rows = Rows::kAll, bool track = false);
+  // Which rows change from now on: not tracked, tracked anew, or, while all rows are frozen,
+  // tracked since the same freeze as before.
+  enum class Tracking : std::uint8_t { kNone, kAnew, kGoesOn };
+  void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
   // The same of the rows at these places alone, a bit each; they are taken in the order of places.
   void freeze_places(std::vector<std::uint64_t> places);
   void thaw();

@@ -8,10 +8,12 @@
 #include <set>
 #include <tuple>
 
+#include "coordinator/checkpoint/chosen_encoding.h"
 #include "coordinator/checkpoint/manifest_io.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "storage/moved_rows.h"
@@ -109,29 +111,31 @@ std::vector<VariableId> in_key_order(const LocalStore& store) {
 }
 
 std::uint64_t write_variable(storage::DatabaseWriter& writer, const LocalStore& store,
-                             VariableId id) {
+                             VariableId id, const storage::BlockForm& form) {
   const VariableSpec& spec = store.spec(id);
   const storage::VariableInfo info = info_of(spec, store.rule(id));
   const std::string key =
       storage::encode(storage::RecordKey{spec.name, storage::RecordKind::kTable, 0});
   const storage::TableRecord table{spec.name,  spec.dtype,       spec.shape,       info.rule,
                                    info.slots, {0, spec.rows()}, store.updates(id)};
-  writer.put(key, storage::encode(key, table));
+  writer.put(key, storage::encode(key, table, form));
   RowsOf rows(store, id);
   while (rows.more()) {
     const storage::StoredRows block = rows.take();
     const std::string at =
         storage::encode(storage::RecordKey{spec.name, storage::RecordKind::kRows, block.first_row});
-    writer.put(at, storage::encode(at, block));
+    writer.put(at, storage::encode(at, block, form));
   }
   return rows.count();
 }
 
 storage::DatabaseInfo write_database(const LocalStore& store, const LocalPlace& place,
-                                     const std::string& folder) {
+                                     const std::string& folder,
+                                     const storage::ChosenEncoding& encoding) {
   auto writer = place.store->create(folder + "/" + kDatabase);
   std::uint64_t rows = 0;
-  for (VariableId id : in_key_order(store)) rows += write_variable(*writer, store, id);
+  for (VariableId id : in_key_order(store))
+    rows += write_variable(*writer, store, id, encoding.form_of(store.spec(id).name));
   storage::DatabaseInfo database = storage::group_by_database(writer->finish()).at(0);
   database.rows = rows;
   return database;
@@ -242,7 +246,7 @@ std::vector<ProgramVariable> variables_of(LocalRuntime& runtime) {
 }  // namespace
 
 LocalPlace LocalPlace::of_this_machine() {
-  return {system_disk(), storage::make_rocks_row_store()};
+  return {storage::any_disk(), storage::make_rocks_row_store()};
 }
 
 std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
@@ -266,26 +270,36 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
   manifest.saved_at_us = system_clock().wall_microseconds();
   manifest.seed = store.seed();
   manifest.metadata = metadata;
+  std::vector<const VariableSpec*> specs;
+  for (VariableId id = 0; id < store.size(); ++id) specs.push_back(&store.spec(id));
+  const storage::ChosenEncoding encoding = choose_encoding(policy.encoding, specs);
   for (VariableId id = 0; id < store.size(); ++id)
-    manifest.variables.push_back(info_of(store.spec(id), store.rule(id)));
+    note_encoding(encoding,
+                  manifest.variables.emplace_back(info_of(store.spec(id), store.rule(id))));
+  manifest.compression = encoding.compression;
   const std::string path = checkpoint_path(policy.folder, manifest.checkpoint);
   // The manifest is written last: before it the checkpoint does not exist, so that a failure on the
   // way leaves nothing to be taken for one. Older ones are removed only afterwards.
+  const std::string rows = rows_path(place.disk, path, manifest.session, manifest.checkpoint);
   try {
-    manifest.databases.push_back(write_database(store, place, path));
-    storage::commit(place.disk, path, manifest);
+    name_from(path, rows,
+              manifest.databases.emplace_back(write_database(store, place, rows, encoding)));
+    storage::commit_new(place.disk, path, manifest,
+                        policy.single_writer ? Disk::SingleWriter::kYes : Disk::SingleWriter::kNo);
   } catch (...) {
-    place.disk.remove_tree(path);
+    sweep(place.disk, path, rows, manifest.session);
     throw;
   }
   storage::CheckpointFolder(place.disk, policy.folder)
-      .prune(std::max<std::size_t>(policy.keep_last, 1), {manifest.session, {}});
+      .prune(std::max<std::size_t>(policy.keep_last, 1), {manifest.session, {}}, policy.keep_every);
   return path;
 }
 
-LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
-                           const std::string& checkpoint, const RestoreOptions& options,
-                           const std::function<void(std::vector<PipelinePosition>&)>& choose) {
+namespace {
+
+LocalRestore restore_this(LocalRuntime& runtime, const LocalPlace& place,
+                          const std::string& checkpoint, const RestoreOptions& options,
+                          const std::function<void(std::vector<PipelinePosition>&)>& choose) {
   const storage::Manifest manifest = storage::read_manifest(place.disk, checkpoint);
   const auto plan =
       std::make_shared<const RestorePlan>(saved_variables(manifest), checkpoint, options);
@@ -302,6 +316,20 @@ LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
   const auto made_now = [&runtime] { return variables_of(runtime); };
   return {RestoreStatus(plan, made_now, [source] { source->accept_partial(); }),
           std::move(progress)};
+}
+
+}  // namespace
+
+LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
+                           const std::string& checkpoint, const RestoreOptions& options,
+                           const std::function<void(std::vector<PipelinePosition>&)>& choose) {
+  std::exception_ptr error;
+  try {
+    return restore_this(runtime, place, checkpoint, options, choose);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::rethrow_exception(with_sound_checkpoint(error, place.disk, *place.store, checkpoint));
 }
 
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
 #include "rpc/server/token.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/dealt_iterator.h"
 #include "strategy/base/device_names.h"
@@ -335,7 +336,7 @@ std::optional<RestoreStatus> MultiWorkerMirroredStrategy::restore_newest(
   Outcome own;
   if (is_chief())
     own = outcome_of([&] {
-      const auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
+      const auto newest = storage::CheckpointFolder(storage::any_disk(), folder).latest();
       return newest ? newest->path : "";
     });
   Outcome chiefs = own;

@@ -152,6 +152,19 @@ TEST(CheckpointFolder, PruningCountsWhatTheRunWentOnFromAndNotWhatCameAfterThat)
   EXPECT_THAT(ids_of(folder), ElementsAre(3, 4, 5));
 }
 
+TEST(CheckpointFolder, PruningKeepsEveryNthByItsNumberBesideTheNewest) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  CheckpointFolder folder(disk, "c");
+  for (std::uint64_t id = 1; id <= 9; ++id) {
+    write_of_session(disk, *store, folder, id, 8);
+    folder.prune(2, {.session = 8, .ancestors = {}}, 3);
+  }
+  EXPECT_THAT(ids_of(folder), ElementsAre(3, 6, 8, 9));
+  folder.prune(2, {.session = 8, .ancestors = {}});
+  EXPECT_THAT(ids_of(folder), ElementsAre(8, 9)) << "without the rule they are like others";
+}
+
 TEST(CheckpointFolder, PruningLeavesWhatItCannotRead) {
   MemoryDisk disk;
   const auto store = make_memory_row_store(disk);
@@ -237,6 +250,18 @@ TEST(Verify, AFlippedBitOfTheManifestIsFoundAndNamed) {
 }
 
 // Restoring does not check whole files first: the block itself has to tell.
+TEST(Verify, TheNewestOlderCheckpointThatIsSoundIsFound) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  const CheckpointFolder folder(disk, "c");
+  for (const std::uint64_t id : {1, 2, 3, 4, 5}) write_of_session(disk, *store, folder, id, 8);
+  disk.flip_bit(folder.path(3) + "/ps-0-shard-0/rows", 400);
+  EXPECT_EQ(newest_sound_before(disk, *store, folder.path(5)), folder.path(4));
+  EXPECT_EQ(newest_sound_before(disk, *store, folder.path(4)), folder.path(2));
+  EXPECT_EQ(newest_sound_before(disk, *store, folder.path(1)), "");
+  EXPECT_EQ(newest_sound_before(disk, *store, "c/mine"), "") << "it has no number";
+}
+
 TEST(Rot, InsideABlockIsFoundWhileReading) {
   const TempFolder folder;
   const auto store = make_rocks_row_store();

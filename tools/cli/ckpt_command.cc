@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/cli/run_address.h"
@@ -33,12 +34,11 @@ std::uint64_t bytes_of(const Manifest& manifest) {
   return bytes;
 }
 
-// The databases that a delta has from the checkpoints before it have a dot in their names.
+// Without the databases that a delta has from the checkpoints before it.
 std::uint64_t own_bytes_of(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const auto& database : manifest.databases)
-    if (manifest.base.empty() || database.name.find('.') == std::string::npos)
-      bytes += database.bytes;
+    if (storage::is_own(manifest, database)) bytes += database.bytes;
   return bytes;
 }
 
@@ -61,7 +61,7 @@ void print_json(const Json& json) { std::printf("%s\n", json_text(json, 2).c_str
 int list(const std::string& folder, Form form) {
   Json all = Json::array();
   for (const std::string& path : checkpoints_at(folder)) {
-    const Manifest manifest = storage::read_manifest(system_disk(), path);
+    const Manifest manifest = storage::read_manifest(storage::any_disk(), path);
     if (form == Form::kJson) {
       all.push_back({{"path", path},
                      {"global_step", manifest.global_step},
@@ -83,18 +83,32 @@ int list(const std::string& folder, Form form) {
   return 0;
 }
 
+// ", rows as bf16, slots dropped"; nothing of an exact one.
+std::string form_text(const storage::VariableInfo& variable) {
+  std::string text;
+  if (variable.row_form != storage::RowForm::kExact)
+    text = str(", rows as ", storage::form_name(variable.row_form));
+  if (variable.slot_form == storage::SlotForm::kDropped)
+    text += ", slots dropped";
+  else if (variable.slot_form != storage::SlotForm::kExact)
+    text += str(", slots as ", storage::form_name(variable.slot_form));
+  return text;
+}
+
 void print(const std::string& path, const Manifest& manifest) {
-  std::printf("%s\n  step %lld, saved %s, session %llu%s\n", path.c_str(),
+  std::printf("%s\n  step %lld, saved %s, session %llu%s%s\n", path.c_str(),
               static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
-              static_cast<unsigned long long>(manifest.session), delta_text(manifest).c_str());
+              static_cast<unsigned long long>(manifest.session), delta_text(manifest).c_str(),
+              manifest.compression == storage::Compression::kNone ? "" : ", zstd");
   std::printf("  variables\n");
   for (const auto& variable : manifest.variables) {
     std::string slots;
     for (const auto& slot : variable.slots) slots += (slots.empty() ? ", slots " : ", ") + slot;
-    std::printf("    %-40s %-20s %s%s, %zu part%s%s\n", variable.name.c_str(),
+    std::printf("    %-40s %-20s %s%s, %zu part%s%s%s\n", variable.name.c_str(),
                 TensorType{variable.dtype, variable.shape}.to_string().c_str(),
                 std::string(rule_name(variable.rule)).c_str(), slots.c_str(), variable.parts.size(),
-                variable.parts.size() == 1 ? "" : "s", variable.hashed ? ", hashed" : "");
+                variable.parts.size() == 1 ? "" : "s", variable.hashed ? ", hashed" : "",
+                form_text(variable).c_str());
   }
   std::printf("  databases\n");
   for (const auto& database : manifest.databases)
@@ -110,7 +124,7 @@ void print(const std::string& path, const Manifest& manifest) {
 // JSON shows the manifest as it is stored, so that nothing of it is hidden from a script.
 int show(const std::string& given, Form form) {
   const std::string path = checkpoint_at(given);
-  const Manifest manifest = storage::read_manifest(system_disk(), path);
+  const Manifest manifest = storage::read_manifest(storage::any_disk(), path);
   if (form == Form::kJson)
     print_json({{"path", path}, {"manifest", parse_json(storage::to_text(manifest), path)}});
   else
@@ -123,8 +137,9 @@ int verify(const std::string& given, Form form) {
   auto store = storage::make_rocks_row_store();
   bool clean = true;
   Json all = Json::array();
-  for (const auto& path : checkpoints_at(given)) {
-    const storage::VerifyReport report = storage::verify(system_disk(), *store, path);
+  const std::vector<std::string> paths = checkpoints_at(given);
+  for (const auto& path : paths) {
+    const storage::VerifyReport report = storage::verify(storage::any_disk(), *store, path);
     clean &= report.clean();
     if (form == Form::kJson) {
       all.push_back({{"path", path},
@@ -142,6 +157,11 @@ int verify(const std::string& given, Form form) {
                 static_cast<unsigned long long>(report.rows),
                 static_cast<double>(report.bytes) / 1e6);
     for (const auto& problem : report.problems) std::printf("  %s\n", problem.c_str());
+    // All checkpoints of a folder are looked at, and each says by itself whether it is sound.
+    if (report.clean() || paths.size() > 1) continue;
+    const std::string sound = storage::newest_sound_before(storage::any_disk(), *store, path);
+    std::printf("  %s\n", sound.empty() ? "no older one beside it is sound"
+                                        : ("the newest older one that is sound: " + sound).c_str());
   }
   if (form == Form::kJson) print_json(all);
   return clean ? 0 : 1;

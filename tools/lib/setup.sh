@@ -103,7 +103,7 @@ install_python_tools() {
     return
   fi
   phase python "python: installing $(grep -c == "$wanted") packages" make_python_tools_or_say_so "$wanted" "$tree"
-  [[ -e $tree/requirements.txt ]] || echo "Python's index did not give them (build/logs/python.log): TensorBoard's tests are left out"
+  [[ -e $tree/requirements.txt ]] || echo "Python's index did not give them (build/logs/python.log): the tests against TensorBoard and moto are left out"
 }
 
 # A machine that does not reach the index runs all other tests.

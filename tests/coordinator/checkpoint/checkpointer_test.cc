@@ -119,6 +119,39 @@ TEST_F(Saves, AreFullWhereNoShardKnowsTheBase) {
   EXPECT_THAT(databases_of(manifest(save())), ElementsAre("ps0-0", "ps1-0"));
 }
 
+TEST_F(Saves, ThatPassAreNoPartOfTheChain) {
+  full_every = 3;
+  save();
+  auto passing = checkpointer.save({.folder = "/passing", .lasting = false}, "{}").start();
+  EXPECT_EQ(manifest(wait(passing)).base, "");
+  EXPECT_EQ(manifest(save()).base, "ckpt-00000001");
+}
+
+TEST_F(Saves, AreFullWhereTheBaseHoldsRowsOtherwise) {
+  full_every = 9;
+  save();
+  encoding.compression = storage::Compression::kZstd;
+  EXPECT_EQ(manifest(save()).base, "");
+  EXPECT_EQ(manifest(save()).base, "ckpt-00000002");
+  encoding = {};
+  EXPECT_EQ(manifest(save()).base, "");
+}
+
+TEST_F(Saves, StateHowRowsAreHeldAndOfWhichVariables) {
+  encoding = {.rows = storage::RowForm::kInt8, .variables = {"v*"}};
+  const auto saved = manifest(save());
+  ASSERT_THAT(saved.variables, SizeIs(2));
+  EXPECT_EQ(saved.variables[0].row_form, storage::RowForm::kInt8);
+  EXPECT_EQ(saved.variables[1].row_form, storage::RowForm::kExact) << "nobody asked for w";
+  EXPECT_THAT(fake_ps(0).calls_of("save"), ElementsAre("save 1 as int8, exact: v"));
+}
+
+TEST_F(Saves, WithAPatternThatIsNoneAreRefusedBeforeTheCut) {
+  encoding = {.rows = storage::RowForm::kInt8, .variables = {"v["}};
+  EXPECT_THROW(save(), InvalidArgumentError);
+  EXPECT_THAT(fake_ps(0).calls_of("mark"), IsEmpty());
+}
+
 TEST_F(Saves, AreFullAfterARestoreAndWhereTheBaseIsGone) {
   full_every = 9;
   const std::string full = save();

@@ -11,6 +11,7 @@
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
 #include "rpc/server/server.h"
+#include "storage/row_encoding.h"
 #include "tests/coordinator/cluster/call_script.h"
 #include "tests/coordinator/cluster/fake_lane.h"
 #include "tests/coordinator/cluster/simulated_session.h"
@@ -183,7 +184,14 @@ class FakePs {
       auto file = context.getResults().initFiles(1)[0];
       file.setName(name.c_str());
       file.setBytes(9);
-      return noted(str("save ", params.getAttempt()));
+      std::string as;
+      if (const auto encoding = params.getEncoding(); encoding.getVariables().size() > 0) {
+        const auto rows = static_cast<storage::RowForm>(encoding.getRows());
+        const auto slots = static_cast<storage::SlotForm>(encoding.getSlots());
+        as = str(" as ", storage::form_name(rows), ", ", storage::form_name(slots), ":");
+        for (auto name : encoding.getVariables()) as += str(" ", name.cStr());
+      }
+      return noted(str("save ", params.getAttempt(), as));
     }
     kj::Promise<void> noted(const std::string& call) {
       ps.calls.push_back(call);

@@ -6,6 +6,7 @@
 
 #include "coordinator/checkpoint/checkpointer.h"
 #include "storage/manifest.h"
+#include "storage/row_encoding.h"
 #include "tests/coordinator/engine/part_fixture.h"
 
 namespace cairn {
@@ -31,8 +32,12 @@ struct Checkpoints : PartTest {
   ~Checkpoints() override { stop(); }
 
   std::size_t full_every = 1;
+  storage::RowEncoding encoding;
   kj::Promise<std::string> begin(const std::string& metadata = "{}") {
-    auto saved = checkpointer.save({.folder = "/c", .full_every = full_every}, metadata).start();
+    auto saved =
+        checkpointer
+            .save({.folder = "/c", .full_every = full_every, .encoding = encoding}, metadata)
+            .start();
     settle();
     return saved;
   }

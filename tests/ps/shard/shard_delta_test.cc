@@ -70,6 +70,37 @@ TEST_P(ShardDelta, ADeltaAfterOneThatFailedHoldsTheRowsOfBoth) {
   expect_same(shard, records, GetParam());
 }
 
+// Model::save() takes such a checkpoint of its own, and removes it.
+TEST_P(ShardDelta, APassingMarkHoldsAllRowsAndTakesNothingFromTheNextDelta) {
+  ShardHarness shard(model(GetParam()));
+  train(shard, 1, GetParam());
+  shard.shard.mark(1, {.track = true});
+  auto records = saved(shard, 1);
+  train(shard, 2, GetParam());
+  EXPECT_FALSE(shard.shard.mark(2, {.passing = true}).delta);
+  expect_same(shard, saved(shard, 2), GetParam());
+  train(shard, 3, GetParam());
+  EXPECT_TRUE(shard.shard.mark(3, {.base = 1, .track = true}).delta);
+  const auto changed = saved(shard, 3);
+  records.insert(records.end(), changed.begin(), changed.end());
+  expect_same(shard, records, GetParam());
+}
+
+// The rows that the failed delta held are known no more.
+TEST_P(ShardDelta, APassingMarkAfterADeltaThatFailedMakesTheNextOneFull) {
+  ShardHarness shard(model(GetParam()));
+  train(shard, 1, GetParam());
+  shard.shard.mark(1, {.track = true});
+  saved(shard, 1);
+  train(shard, 2, GetParam());
+  shard.shard.mark(2, {.base = 1, .track = true});
+  shard.shard.drop_mark(2);
+  shard.shard.mark(3, {.passing = true});
+  shard.shard.drop_mark(3);
+  EXPECT_FALSE(shard.shard.mark(4, {.base = 1, .track = true}).delta);
+  expect_same(shard, saved(shard, 4), GetParam());
+}
+
 TEST_P(ShardDelta, OfABaseThatItDoesNotKnowAShardMarksAllRows) {
   ShardHarness shard(model(GetParam()));
   train(shard, 1, GetParam());

@@ -79,7 +79,10 @@ class RandomTable {
   void freeze() {
     const bool delta = base_.has_value() && (kept_ || delta_) && random_.below(3) > 0;
     using Rows = Snapshot::Rows;
-    snapshot_.freeze(!delta ? Rows::kAll : kept_ ? Rows::kChanged : Rows::kChangedBefore, true);
+    snapshot_.freeze(!delta  ? Rows::kAll
+                     : kept_ ? Rows::kChanged
+                             : Rows::kChangedBefore,
+                     Snapshot::Tracking::kAnew);
     frozen_ = all_rows();
     below_ = delta ? *base_ : SavedRows();
     delta_ = delta;

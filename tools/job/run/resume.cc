@@ -9,6 +9,7 @@
 #include "data/feature/printable.h"
 #include "data/file/byte_source.h"
 #include "model/fitted_columns.h"
+#include "storage/any_disk.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"
 #include "tools/job/spec/job_format.h"
@@ -159,7 +160,7 @@ Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t st
 }
 
 Json saved_metadata(const std::string& checkpoint) {
-  return parse_json(storage::read_manifest(system_disk(), checkpoint).metadata,
+  return parse_json(storage::read_manifest(storage::any_disk(), checkpoint).metadata,
                     "the metadata of " + checkpoint);
 }
 

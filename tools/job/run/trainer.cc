@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
+#include "storage/row_encoding.h"
 #include "strategy/base/average_loss.h"
 #include "tools/job/parts/job_warnings.h"
 #include "tools/job/parts/watched_metrics.h"
@@ -180,6 +181,16 @@ TrainingOutcome Trainer::run() {
   return outcome_;
 }
 
+namespace {
+
+storage::RowEncoding encoding_of(const JobCheckpoint& job) {
+  return {storage::parse_row_form(job.rows, "checkpoint.rows"),
+          storage::parse_slot_form(job.slots, "checkpoint.slots"),
+          storage::parse_compression(job.compression, "checkpoint.compression"), job.encode};
+}
+
+}  // namespace
+
 void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
   if (!options_.resume.empty())
@@ -189,6 +200,9 @@ void Trainer::begin() {
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
   policy_.full_every = job_.checkpoint.full_every;
+  policy_.keep_every = job_.checkpoint.keep_every;
+  policy_.encoding = encoding_of(job_.checkpoint);
+  policy_.single_writer = options_.single_writer;
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());

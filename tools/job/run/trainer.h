@@ -30,6 +30,7 @@ struct TrainerOptions {
   std::string resume;  // a checkpoint's folder; empty: start anew
   // A checkpoint's folder, whose rows a run that starts anew begins with; empty: none.
   std::string warm_start = "";
+  bool single_writer = false;  // CheckpointPolicy::single_writer
   bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   // On that folder, where steps run in this process.

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/disk/disk.h"
 #include "model/steps/runner_of.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/job/model/trained_model.h"
@@ -56,8 +57,8 @@ bool Trainer::remove_older() {
   std::string removed;
   try {
     if (!newest.empty() && writes_for_all(runner_.strategy())) {
-      const storage::Manifest manifest = storage::read_manifest(system_disk(), newest);
-      for (const std::string& path : storage::CheckpointFolder(system_disk(), policy_.folder)
+      const storage::Manifest manifest = storage::read_manifest(storage::any_disk(), newest);
+      for (const std::string& path : storage::CheckpointFolder(storage::any_disk(), policy_.folder)
                                          .prune(1, {manifest.session, manifest.ancestors}))
         removed += " " + path;
     }

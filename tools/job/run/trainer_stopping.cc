@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/disk/disk.h"
 #include "model/writers/json_number.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/job/parts/watched_metrics.h"
 #include "tools/job/run/resume.h"
@@ -47,6 +48,7 @@ void Trainer::lower_rates(const Evaluations& evaluated) {
 void Trainer::save_best() {
   CheckpointPolicy policy{options_.checkpoint_folder + "/best"};
   policy.keep_last = 1;
+  policy.single_writer = options_.single_writer;
   try {
     outcome_.best = best_model(runner_.save(policy, metadata()));
   } catch (const Error& error) {
@@ -99,8 +101,9 @@ bool Trainer::lacks_evaluation(std::int64_t every) const {
 void Trainer::find_best(const std::string& checkpoint) {
   if (checkpoint.empty() || !stopping_ || stopping_->best_at() == 0) return;
   BestModel best = best_model(checkpoint);
-  if (!system_disk().exists(checkpoint + "/" + storage::kManifestFile)) {
-    const auto newest = storage::CheckpointFolder(system_disk(), folder_of(checkpoint)).latest();
+  if (!storage::any_disk().exists(checkpoint + "/" + storage::kManifestFile)) {
+    const auto newest =
+        storage::CheckpointFolder(storage::any_disk(), folder_of(checkpoint)).latest();
     if (!newest) {
       line_.say(str("warning: the best model so far, ", checkpoint, ", is gone: the run goes back ",
                     "to a better one alone"));

@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/disk/disk.h"
 #include "model/fitted_columns.h"
+#include "storage/any_disk.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"
 #include "tools/job/run/resume.h"
@@ -182,7 +183,7 @@ FittedFeatures features_for_warm_start(const Job& job, const FittedFeatures& fit
 
 RestoreOptions warm_start_options(const Job& job, const FittedFeatures& features,
                                   const std::string& checkpoint) {
-  const storage::Manifest manifest = storage::read_manifest(system_disk(), checkpoint);
+  const storage::Manifest manifest = storage::read_manifest(storage::any_disk(), checkpoint);
   const Json metadata = parse_json(manifest.metadata, "the metadata of " + checkpoint);
   const JobWarmStart& start = job.warm_start;
   RestoreOptions options{.new_data = true,

@@ -218,7 +218,12 @@ Job parse_job(const std::string& text, const std::string& path) {
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);
   checkpoint.read("keep_last", job.checkpoint.keep_last);
+  checkpoint.read("keep_every", job.checkpoint.keep_every);
   checkpoint.read("full_every", job.checkpoint.full_every);
+  checkpoint.read("rows", job.checkpoint.rows);
+  checkpoint.read("slots", job.checkpoint.slots);
+  checkpoint.read("compression", job.checkpoint.compression);
+  checkpoint.read("encode", job.checkpoint.encode);
   job.checkpoint.every = read_every(checkpoint, job.checkpoint.every);
   checkpoint.refuse_unknown();
   job.warm_start = read_warm_start(root.table("warm_start"), path);

@@ -120,7 +120,11 @@ struct JobCheckpoint {
   std::string folder;  // empty: RUN_DIR/checkpoints
   Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
+  std::size_t keep_every = 0;
   std::size_t full_every = 1;  // 1: each holds all rows; more: the others are deltas
+  // How rows lie in the files: CheckpointPolicy::encoding.
+  std::string rows = "exact", slots = "exact", compression = "none";
+  std::vector<std::string> encode;
 };
 
 // [warm_start]: a checkpoint, which may be of another job, whose rows a new run begins with

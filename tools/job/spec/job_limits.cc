@@ -82,6 +82,12 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("checkpoint.keep_last",
                static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
                1, kMany);
+  limits.whole("checkpoint.keep_every",
+               static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_every, kMany)),
+               0, kMany);
+  limits.name("checkpoint.rows", job.checkpoint.rows, {"exact", "bf16", "int8"});
+  limits.name("checkpoint.slots", job.checkpoint.slots, {"exact", "bf16", "dropped"});
+  limits.name("checkpoint.compression", job.checkpoint.compression, {"none", "zstd"});
   limits.whole("checkpoint.full_every",
                static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.full_every, kMany)),
                1, kMany);

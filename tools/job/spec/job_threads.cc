@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/processors.h"
 #include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/manifest.h"
 
 namespace cairn::tools {
@@ -15,7 +16,7 @@ namespace {
 // position is named after its dataset and its pipeline, "train/3".
 int pipelines_of(const std::string& checkpoint) {
   std::map<std::string, int> counts;
-  for (const auto& position : storage::read_manifest(system_disk(), checkpoint).datasets)
+  for (const auto& position : storage::read_manifest(storage::any_disk(), checkpoint).datasets)
     ++counts[position.pipeline.substr(0, position.pipeline.rfind('/'))];
   int most = 0;
   for (const auto& [name, count] : counts) most = std::max(most, count);

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::tools {
@@ -12,6 +14,8 @@ namespace {
 // Compared as files and not as text: the same folder may be named by another path, or through a
 // link.
 bool lies_in(const std::string& checkpoint, const std::string& folder) {
+  const std::string place = storage::absolute_place(checkpoint);
+  if (place.starts_with("s3://")) return folder_of(place) == storage::absolute_place(folder);
   std::error_code none;
   auto at = std::filesystem::absolute(checkpoint).lexically_normal();
   if (!at.has_filename()) at = at.parent_path();  // it was given with a slash at its end

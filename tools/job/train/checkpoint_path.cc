@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/launch/run_folder.h"
@@ -11,11 +12,11 @@ namespace {
 
 // A user may name any of the three; the more particular meaning comes first.
 std::vector<std::string> look_for_checkpoints(const std::string& path) {
-  if (system_disk().exists(path + "/" + storage::kManifestFile)) return {path};
+  if (storage::any_disk().exists(path + "/" + storage::kManifestFile)) return {path};
   std::vector<std::string> found;
   for (const std::string& folder : {path, path + "/checkpoints"})
     if (found.empty())
-      for (const auto& entry : storage::CheckpointFolder(system_disk(), folder).list())
+      for (const auto& entry : storage::CheckpointFolder(storage::any_disk(), folder).list())
         found.push_back(entry.path);
   return found;
 }

@@ -7,6 +7,7 @@
 #include "core/kernels/chosen_devices.h"
 #include "model/steps/local_steps.h"
 #include "rpc/server/token.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
 #include "strategy/in_sync/central_storage_strategy.h"
@@ -146,7 +147,7 @@ TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
                                  const std::string& folder, bool chief, ProgressLine& line) {
   TrainRequest own = request;
   if (started_again())
-    if (const auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
+    if (const auto newest = storage::CheckpointFolder(storage::any_disk(), folder).latest();
         newest && newest->path != request.resume) {
       own.resume = newest->path;
       own.new_data = own.partial = false;

@@ -105,7 +105,11 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--dir", request.dir, "Folder of this run");
   app.add_flag("--overwrite", request.overwrite,
                "Replace a --report that is none of ours; save beside checkpoints of another run");
-  app.add_option("--checkpoints", request.checkpoints, "Folder of the checkpoints");
+  app.add_option("--checkpoints", request.checkpoints,
+                 "Folder of the checkpoints, or s3://BUCKET/PREFIX");
+  app.add_flag(
+      "--store-single-writer", request.single_writer,
+      "No other run saves into that bucket: save there though it has no conditional writes");
   CLI::Option* resume = app.add_option(
       "--resume", request.resume,
       "Go on from a checkpoint: its folder, a folder of them, a run's, or \"latest\"");

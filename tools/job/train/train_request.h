@@ -50,9 +50,10 @@ struct TrainRequest {
   std::string warm_start;
   // a report or checkpoints that are no business of this run may be there
   bool overwrite = false;
-  bool partial = false;    // variables that the checkpoint does not match begin anew
-  bool new_data = false;   // go on from the checkpoint with data that it has not seen
-  bool take_over = false;  // of a cluster at which another coordinator is at work
+  bool single_writer = false;  // CheckpointPolicy::single_writer
+  bool partial = false;        // variables that the checkpoint does not match begin anew
+  bool new_data = false;       // go on from the checkpoint with data that it has not seen
+  bool take_over = false;      // of a cluster at which another coordinator is at work
   std::vector<std::string> kills;
   std::optional<double> stuck_after_seconds;
   // of a given cluster; empty: as the environment has them

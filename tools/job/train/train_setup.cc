@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "tools/job/parts/job_lists.h"
 #include "tools/job/parts/job_warnings.h"
 #include "tools/job/parts/label_texts.h"
@@ -46,7 +47,7 @@ std::string find_resume(const TrainRequest& request, const Job& job, const std::
     const std::string found =
         newest ? latest_checkpoint()
                : checkpoint_at(request.resume == "latest" ? folder : request.resume);
-    return std::filesystem::absolute(found).lexically_normal().string();
+    return storage::absolute_place(found);
   } catch (const NotFoundError& error) {
     throw NotFoundError(str("--resume: ", error.what()));
   }
@@ -57,9 +58,7 @@ namespace {
 std::string find_warm_start(const Job& job) {
   if (job.warm_start.from.empty()) return "";
   try {
-    return std::filesystem::absolute(checkpoint_at(job.warm_start.from))
-        .lexically_normal()
-        .string();
+    return storage::absolute_place(checkpoint_at(job.warm_start.from));
   } catch (const NotFoundError& error) {
     throw NotFoundError(str("warm_start.from: ", error.what()));
   }
@@ -115,7 +114,7 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job,
                        : !job.checkpoint.folder.empty() ? job.checkpoint.folder
                                                         : run_dir + "/checkpoints";
   // every process must find it under this name
-  return std::filesystem::absolute(folder).lexically_normal().string();
+  return storage::absolute_place(folder);
 }
 
 std::string model_folder(const std::string& run_dir) {
@@ -130,7 +129,8 @@ std::string own_checkpoints(const std::string& run_dir) {
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line, Trial trial) {
   if (trial == Trial::kYes)
-    try_folder(system_disk(), folder, "checkpoints", "name another folder with --checkpoints");
+    try_folder(storage::any_disk(), folder, "checkpoints",
+               "name another folder with --checkpoints");
   if (trial == Trial::kYes && !request.report.empty())
     try_file(system_disk(), request.report, "report", "name another file with --report");
   TrainerOptions options;
@@ -138,6 +138,7 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   options.resume = find_resume(request, job, folder);
   if (options.resume.empty()) options.warm_start = find_warm_start(job);
   options.partial = request.partial;
+  options.single_writer = request.single_writer;
   options.new_data = request.new_data;
   if (!options.resume.empty() && !options.new_data)
     options.data_began = SavedJob(options.resume).data_began();
@@ -195,7 +196,7 @@ FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& op
 // Before anything is done: a run that may not save is not begun.
 std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  const TrainerOptions& trainer, Duration patience) {
-  return claim_checkpoint_folder(system_disk(), trainer.checkpoint_folder, trainer.resume,
+  return claim_checkpoint_folder(storage::any_disk(), trainer.checkpoint_folder, trainer.resume,
                                  overwrite_of(request), patience);
 }
 
