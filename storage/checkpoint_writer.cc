@@ -42,8 +42,8 @@ std::vector<RowRange> CheckpointWriter::begin(const VariableInfo& variable, std:
   current_ = 0;
   const std::int64_t rows = row_count(variable);
   const auto count = static_cast<std::int64_t>(databases_.size());
-  const std::vector<RowRange> cut = split_rows(rows, std::max<std::int64_t>(
-                                                         std::min(rows, count), 1));
+  const std::vector<RowRange> cut =
+      split_rows(rows, std::max<std::int64_t>(std::min(rows, count), 1));
   std::vector<RowRange> parts;
   for (std::size_t i = 0; i < databases_.size(); ++i) {
     Database& database = *databases_[i];
@@ -55,9 +55,9 @@ std::vector<RowRange> CheckpointWriter::begin(const VariableInfo& variable, std:
     if (i >= cut.size()) continue;
     parts.push_back(cut[i]);
     const std::string key = encode(RecordKey{variable.name, RecordKind::kTable, cut[i].begin});
-    database.writer->put(key, encode(key, TableRecord{variable.name, variable.dtype, variable.shape,
-                                                      variable.rule, variable.slots, cut[i],
-                                                      updates}));
+    database.writer->put(
+        key, encode(key, TableRecord{variable.name, variable.dtype, variable.shape, variable.rule,
+                                     variable.slots, cut[i], updates}));
   }
   return parts;
 }

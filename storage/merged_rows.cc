@@ -45,10 +45,10 @@ MergedRows::MergedRows(const std::vector<DatabaseReader*>& databases, VariableIn
       overlap = overlap || table.blocks_overlap;
     }
     if (overlap)
-      throw UnimplementedError(
-          str("the blocks of variable \"", variable_.name, "\" in ", reader->file(),
-              " overlap: an earlier release saved them in the order in which they were made. Resume "
-              "the run and let it save once, and use that checkpoint"));
+      throw UnimplementedError(str(
+          "the blocks of variable \"", variable_.name, "\" in ", reader->file(),
+          " overlap: an earlier release saved them in the order in which they were made. Resume "
+          "the run and let it save once, and use that checkpoint"));
     load(sources_.back());
   }
 }
@@ -67,10 +67,10 @@ void MergedRows::fit(Source& source) {
                             form_.bytes(), " of ", dtype_name(form_.dtype)));
   std::vector<float> slots;
   for (const SlotSpec& slot : rule_slots(variable_.rule))
-    slots.insert(slots.end(),
-                 static_cast<std::size_t>(
-                     slot_width(variable_.rule.kind, variable_.shape.row_elements())),
-                 slot.initial_value);
+    slots.insert(
+        slots.end(),
+        static_cast<std::size_t>(slot_width(variable_.rule.kind, variable_.shape.row_elements())),
+        slot.initial_value);
   std::vector<std::byte> data(form_.bytes() * block.offsets.size());
   for (std::size_t i = 0; i < block.offsets.size(); ++i) {
     std::byte* row = data.data() + i * form_.bytes();
@@ -92,8 +92,7 @@ void MergedRows::load(Source& source) {
                               " begins before the end of the one before it"));
     source.at = 0;
     source.row = source.block.first_row;
-    source.last =
-        source.block.first_row + static_cast<std::int64_t>(source.block.offsets.back());
+    source.last = source.block.first_row + static_cast<std::int64_t>(source.block.offsets.back());
     if (source.row < range_.begin)
       advance(source, run_length(source, range_.begin, source.block.offsets.size()));
     if (source.done || source.row >= range_.end) break;
@@ -125,8 +124,8 @@ void MergedRows::take(Source& source, std::size_t rows, RowBatch& out) {
   const std::size_t first = out.rows.size();
   out.rows.resize(first + rows);
   for (std::size_t i = 0; i < rows; ++i)
-    out.rows[first + i] = source.block.first_row +
-                          static_cast<std::int64_t>(source.block.offsets[source.at + i]);
+    out.rows[first + i] =
+        source.block.first_row + static_cast<std::int64_t>(source.block.offsets[source.at + i]);
   const std::byte* from = source.block.data.data() + source.at * form_.bytes();
   out.data.insert(out.data.end(), from, from + rows * form_.bytes());
 }
@@ -153,8 +152,7 @@ bool MergedRows::next(RowBatch& out) {
     for (Source& source : sources_)
       if (&source != lowest && !source.done && source.row == row) advance(source, 1);
     // Where another database held the row too, its next one may be the very next.
-    const std::size_t rows =
-        bound <= row ? 1 : run_length(*lowest, bound, most - out.rows.size());
+    const std::size_t rows = bound <= row ? 1 : run_length(*lowest, bound, most - out.rows.size());
     take(*lowest, rows, out);
     advance(*lowest, rows);
   }

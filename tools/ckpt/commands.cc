@@ -68,8 +68,8 @@ template <int (*kRun)(const std::string&, Form)>
 void add_plain(CLI::App& parent, const std::string& name, const std::string& what,
                const std::string& path_is, int& status) {
   Subcommand<PathRequest> made(
-      parent, name, what, [](const PathRequest& request) { return kRun(request.path, request.form); },
-      status);
+      parent, name, what,
+      [](const PathRequest& request) { return kRun(request.path, request.form); }, status);
   add_path(made.command(), "path", made.request().path, path_is);
 }
 
@@ -80,23 +80,31 @@ void add_readers(CLI::App& ckpt, int& status) {
   add_plain<verify>(ckpt, "verify", "Read every byte and compare it with the manifest", kAll,
                     status);
 
-  Subcommand<GetRequest> one(ckpt, "get", "Print rows with their slots; exit status 1 if one of them "
-                             "was never touched", get, status);
+  Subcommand<GetRequest> one(ckpt, "get",
+                             "Print rows with their slots; exit status 1 if one of them "
+                             "was never touched",
+                             get, status);
   add_path(one.command(), "path", one.request().path, kOne);
   one.command().get_option("path")->required();
   one.command().add_option("variable", one.request().variable, "Its name")->required();
-  one.command().add_option("rows", one.request().rows, "Rows, or ids of a hashed variable")
+  one.command()
+      .add_option("rows", one.request().rows, "Rows, or ids of a hashed variable")
       ->required();
 
-  Subcommand<StatsRequest> all(ckpt, "stats", "Bounds, means and histograms of variables and slots; "
-                               "exit status 1 if there is a NaN or Inf", stats, status);
+  Subcommand<StatsRequest> all(ckpt, "stats",
+                               "Bounds, means and histograms of variables and slots; "
+                               "exit status 1 if there is a NaN or Inf",
+                               stats, status);
   add_path(all.command(), "path", all.request().path = "checkpoints", kOne);
-  all.command().add_option("variables", all.request().variables, "Their names; all if there is none");
+  all.command().add_option("variables", all.request().variables,
+                           "Their names; all if there is none");
   all.command().add_flag("--histogram", all.request().histogram,
                          "Counts by sign and power of two as well (always with --json)");
 
-  Subcommand<DiffRequest> two(ckpt, "diff", "Compare two checkpoints row by row; exit status 1 if "
-                              "they differ", diff, status);
+  Subcommand<DiffRequest> two(ckpt, "diff",
+                              "Compare two checkpoints row by row; exit status 1 if "
+                              "they differ",
+                              diff, status);
   add_path(two.command(), "a", two.request().a, kOne);
   add_path(two.command(), "b", two.request().b, kOne);
   two.command().get_option("a")->required();
@@ -110,8 +118,10 @@ void add_writers(CLI::App& ckpt, int& status) {
                                  reshard, status);
   add_path(cut.command(), "path", cut.request().path, kOne);
   cut.command().get_option("path")->required();
-  cut.command().add_option("--shards", cut.request().shards, "Databases")->required()->check(
-      CLI::Range(1, 1024));
+  cut.command()
+      .add_option("--shards", cut.request().shards, "Databases")
+      ->required()
+      ->check(CLI::Range(1, 1024));
   add_path(cut.command(), "--out", cut.request().out, kOut);
 
   Subcommand<RewriteRequest> one(ckpt, "merge", "Write all rows anew, in one database", reshard,
@@ -123,8 +133,10 @@ void add_writers(CLI::App& ckpt, int& status) {
   add_plain<consolidate>(ckpt, "consolidate", "Make a delta a full checkpoint, in its place", kOne,
                          status);
 
-  Subcommand<CopyRequest> there(ckpt, "copy", "Copy checkpoints to another folder; begun again, it "
-                                "goes on", copy, status);
+  Subcommand<CopyRequest> there(ckpt, "copy",
+                                "Copy checkpoints to another folder; begun again, it "
+                                "goes on",
+                                copy, status);
   add_path(there.command(), "source", there.request().source, kAll);
   add_path(there.command(), "target", there.request().target, "A folder of checkpoints");
   there.command().get_option("source")->required();
@@ -132,8 +144,10 @@ void add_writers(CLI::App& ckpt, int& status) {
 }
 
 void add_keepers(CLI::App& ckpt, int& status) {
-  Subcommand<PruneRequest> old(ckpt, "prune", "Remove old checkpoints, but none that a running "
-                               "training needs", prune, status);
+  Subcommand<PruneRequest> old(ckpt, "prune",
+                               "Remove old checkpoints, but none that a running "
+                               "training needs",
+                               prune, status);
   add_path(old.command(), "folder", old.request().folder, "A folder of checkpoints, or a run's");
   old.command().get_option("folder")->required();
   old.command().add_option("--keep-last", old.request().keep_last, "Keep the newest N");

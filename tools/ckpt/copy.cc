@@ -58,7 +58,7 @@ class Copy {
   }
 
  private:
-  // What a copy that was killed has left beside.
+  // A copy that was killed may have left files beside.
   void remove_unlisted(const storage::DatabaseInfo& database) {
     std::set<std::string> listed;
     for (const auto& file : database.files) listed.insert(file.name);

@@ -72,8 +72,8 @@ void compare_row(const RowForm& form, std::int64_t row, const std::byte* a, cons
     for (std::int64_t j = field.begin; j < field.begin + field.width; ++j) {
       const std::size_t at = static_cast<std::size_t>(j) * width;
       if (std::memcmp(a + at, b + at, width) == 0) continue;
-      const double found = distance(element_value(form.dtype, a + at),
-                                    element_value(form.dtype, b + at));
+      const double found =
+          distance(element_value(form.dtype, a + at), element_value(form.dtype, b + at));
       Greatest& greatest = diff.fields[i];
       if (greatest.row < 0 || found > greatest.difference) greatest = {found, row};
     }
@@ -147,11 +147,10 @@ Json to_json(const std::string& name, const RowForm& form, const RowsDiff& diff)
 
 void print(const std::string& name, const RowForm& form, const RowsDiff& diff) {
   if (diff.same()) return;
-  std::printf("%s: %llu rows differ, %llu equal, %llu only in A, %llu only in B\n", name.c_str(),
-              static_cast<unsigned long long>(diff.differ),
-              static_cast<unsigned long long>(diff.equal),
-              static_cast<unsigned long long>(diff.only_a),
-              static_cast<unsigned long long>(diff.only_b));
+  std::printf(
+      "%s: %llu rows differ, %llu equal, %llu only in A, %llu only in B\n", name.c_str(),
+      static_cast<unsigned long long>(diff.differ), static_cast<unsigned long long>(diff.equal),
+      static_cast<unsigned long long>(diff.only_a), static_cast<unsigned long long>(diff.only_b));
   for (std::size_t i = 0; i < form.fields.size(); ++i)
     if (diff.fields[i].row >= 0)
       std::printf("  %-14s greatest difference %g, row %lld\n",
@@ -159,7 +158,7 @@ void print(const std::string& name, const RowForm& form, const RowsDiff& diff) {
                   static_cast<long long>(diff.fields[i].row));
 }
 
-// What the comparison has found so far, as JSON or printed at once.
+// The findings so far, as JSON or printed at once.
 struct Findings {
   Form form;
   bool same = true;

@@ -124,9 +124,7 @@ void FieldStats::add_slowly(double value) {
   ++buckets_[0][bucket_of(static_cast<float>(value))];
 }
 
-double FieldStats::mean() const {
-  return finite() == 0 ? 0 : sum_ / static_cast<double>(finite());
-}
+double FieldStats::mean() const { return finite() == 0 ? 0 : sum_ / static_cast<double>(finite()); }
 
 double FieldStats::rms() const {
   return finite() == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(finite()));

@@ -32,7 +32,7 @@ class FieldStats {
   std::uint64_t infinities() const { return infinities_; }
   std::uint64_t zeros() const { return zeros_; }
   std::uint64_t finite() const { return count_ - nans_ - infinities_; }
-  // Of finite values; 0 if there are none.
+  // These are of finite values; 0 if there are none.
   double min() const { return finite() == 0 ? 0 : min_; }
   double max() const { return finite() == 0 ? 0 : max_; }
   double mean() const;

@@ -36,8 +36,9 @@ NewCheckpoint::NewCheckpoint(const std::string& source, const std::string& out) 
     const auto newest = beside.latest();
     if (newest.has_value() && last_name(newest->path) != last_name(source))
       throw FailedPreconditionError(
-          str(source, " is not the newest checkpoint of its folder, and what is made of it would be: "
-                      "a run that is resumed there would go back. Name a place with --out"));
+          str(source,
+              " is not the newest checkpoint of its folder, and what is made of it would be: "
+              "a run that is resumed there would go back. Name a place with --out"));
     id_ = beside.next_id();
     path_ = beside.path(id_);
   }

@@ -34,10 +34,9 @@ const storage::VariableInfo& OpenedCheckpoint::variable(const std::string& name)
     names.push_back(variable.name);
   }
   const std::string nearest = nearest_name(name, names);
-  throw InvalidArgumentError(
-      str("the checkpoint ", path_, " has no variable \"", name, "\"",
-          nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"),
-          nearest.empty() ? ": `cairn ckpt show` lists them" : ""));
+  throw InvalidArgumentError(str("the checkpoint ", path_, " has no variable \"", name, "\"",
+                                 nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"),
+                                 nearest.empty() ? ": `cairn ckpt show` lists them" : ""));
 }
 
 storage::MergedRows OpenedCheckpoint::rows(const storage::VariableInfo& variable) const {

@@ -30,11 +30,11 @@ VariableStats measure_rows(const OpenedCheckpoint& checkpoint,
   while (rows.next(batch)) {
     found.rows += batch.rows.size();
     for (std::size_t i = 0; i < form.fields.size(); ++i)
-      found.fields[i].add(
-          form.dtype,
-          batch.data.data() +
-              static_cast<std::size_t>(form.fields[i].begin) * dtype_bytes(form.dtype),
-          batch.rows.size(), form.bytes(), static_cast<std::size_t>(form.fields[i].width));
+      found.fields[i].add(form.dtype,
+                          batch.data.data() + static_cast<std::size_t>(form.fields[i].begin) *
+                                                  dtype_bytes(form.dtype),
+                          batch.rows.size(), form.bytes(),
+                          static_cast<std::size_t>(form.fields[i].width));
     progress.add(batch.data.size());
   }
   return found;
@@ -44,11 +44,9 @@ Json to_json(const FieldStats& stats) {
   Json histogram = Json::array();
   for (const auto& bucket : stats.histogram())
     histogram.push_back({{"low", bucket.low}, {"high", bucket.high}, {"count", bucket.count}});
-  return {{"values", stats.count()}, {"min", stats.min()},
-          {"max", stats.max()},      {"mean", stats.mean()},
-          {"rms", stats.rms()},      {"zeros", stats.zeros()},
-          {"nan", stats.nans()},     {"inf", stats.infinities()},
-          {"histogram", histogram}};
+  return {{"values", stats.count()}, {"min", stats.min()},        {"max", stats.max()},
+          {"mean", stats.mean()},    {"rms", stats.rms()},        {"zeros", stats.zeros()},
+          {"nan", stats.nans()},     {"inf", stats.infinities()}, {"histogram", histogram}};
 }
 
 Json to_json(const storage::VariableInfo& variable, const VariableStats& found) {

@@ -90,11 +90,11 @@ bool is_checkpoint(const std::string& path) {
 }
 
 void raise_removed(const std::string& path, const Error& error) {
-  throw NotFoundError(
-      str("the checkpoint ", path,
-          " was removed while it was read: a training keeps its newest ones alone (keep_last). Take "
-          "a newer one, which `cairn ckpt ls` lists. What met its end: ",
-          error.what()));
+  throw NotFoundError(str(
+      "the checkpoint ", path,
+      " was removed while it was read: a training keeps its newest ones alone (keep_last). Take "
+      "a newer one, which `cairn ckpt ls` lists. What met its end: ",
+      error.what()));
 }
 
 }  // namespace cairn::tools::ckpt
