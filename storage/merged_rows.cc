@@ -139,7 +139,7 @@ bool MergedRows::next(RowBatch& out) {
     std::int64_t bound = range_.end;
     for (Source& source : sources_) {
       if (source.done) continue;
-      // Of equal rows the later database's counts.
+      // Among equal rows the later database's counts.
       if (lowest == nullptr || source.row <= lowest->row) {
         if (lowest != nullptr) bound = std::min(bound, lowest->row);
         lowest = &source;

@@ -1,6 +1,6 @@
 // MergedRows: the rows of one variable of a checkpoint in ascending order, whichever of its
-// databases hold them. This is what the tools read a checkpoint by; a restore, which wants parts and
-// not the order, reads by RangeRead alone.
+// databases hold them. The tools read a checkpoint by it; a restore, which wants parts and no order,
+// reads by RangeRead alone.
 //   Thread  one at a time; calls block on the disk.
 //   Cost  one block of each database in memory, whatever the checkpoint's size.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace cairn::storage {
 
-// What a row of a variable consists of, in elements of its dtype.
+// How a row of a variable is made up, in elements of its dtype.
 struct RowForm {
   // The parameters, whose name is empty, or one slot of the rule.
   struct Field {
