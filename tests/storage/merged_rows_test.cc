@@ -125,9 +125,12 @@ TEST(MergedRows, RowsOfAnotherFormThanTheManifestSaysAreRefusedWithTheirFile) {
   VariableInfo variable = merged_variable();
   variable.name = "a";
   variable.shape = Shape{1000, 5};
-  EXPECT_THAT([&] { MergedRows({reader.get()}, variable, {0, 1000}); },
-              testing::ThrowsMessage<DataLossError>(testing::AllOf(HasSubstr("db/rows"),
-                                                                   HasSubstr("\"a\" at row 0"))));
+  EXPECT_THAT(
+      [&] {
+        MergedRows({reader.get()}, variable, {0, 1000});
+      },
+      testing::ThrowsMessage<DataLossError>(
+          testing::AllOf(HasSubstr("db/rows"), HasSubstr("\"a\" at row 0"))));
 }
 
 TEST(MergedRows, OverlappingBlocksOfAnEarlierReleaseAreRefusedWithTheCure) {
@@ -140,8 +143,11 @@ TEST(MergedRows, OverlappingBlocksOfAnEarlierReleaseAreRefusedWithTheCure) {
   writer->put(key, encode(key, table));
   writer->finish();
   const auto reader = store->open("db");
-  EXPECT_THAT([&] { MergedRows({reader.get()}, merged_variable(), {0, 1000}); },
-              testing::ThrowsMessage<UnimplementedError>(HasSubstr("let it save once")));
+  EXPECT_THAT(
+      [&] {
+        MergedRows({reader.get()}, merged_variable(), {0, 1000});
+      },
+      testing::ThrowsMessage<UnimplementedError>(HasSubstr("let it save once")));
 }
 
 TEST(CheckpointWriter, CutsRowsIntoAPartForEachDatabaseAndRefusesThoseOutOfOrder) {

@@ -143,6 +143,40 @@ void add_writers(CLI::App& ckpt, int& status) {
   there.command().get_option("target")->required();
 }
 
+void add_formats(CLI::App& ckpt, int& status) {
+  Subcommand<ExportRequest> out(ckpt, "export",
+                                "Write variables and slots as arrays, for other "
+                                "programs",
+                                export_arrays, status);
+  add_path(out.command(), "path", out.request().path, kOne);
+  out.command().get_option("path")->required();
+  out.command()
+      .add_option("file", out.request().file, "A file that ends in .safetensors or .npz")
+      ->required();
+  out.command().add_option("--variables", out.request().variables, "Their names; all without it");
+  out.command().add_flag("--no-slots", out.request().no_slots, "Parameters alone");
+  out.command()
+      .add_option(
+          "--untouched", out.request().untouched,
+          "Rows that were never touched, and so are not in the checkpoint: an error, zeros, "
+          "or leave them out and write keys")
+      ->check(CLI::IsMember({"error", "zeros", "keys"}))
+      ->capture_default_str();
+  out.command().add_option("--shard-bytes", out.request().shard_bytes,
+                           "Several files of about so many bytes, with an index");
+
+  Subcommand<ImportRequest> in(ckpt, "import", "Make a checkpoint of a file of arrays",
+                               import_arrays, status);
+  in.command()
+      .add_option("file", in.request().file,
+                  "A file that ends in .safetensors or .npz, or the index of several")
+      ->required();
+  add_path(in.command(), "--out", in.request().out, "The folder of the new checkpoint");
+  in.command().get_option("--out")->required();
+  in.command().add_option("--rows", in.request().rows,
+                          "NAME=N: a hashed variable's ids are below N");
+}
+
 void add_keepers(CLI::App& ckpt, int& status) {
   Subcommand<PruneRequest> old(ckpt, "prune",
                                "Remove old checkpoints, but none that a running "
@@ -170,6 +204,7 @@ void add_keepers(CLI::App& ckpt, int& status) {
 void add_commands(CLI::App& ckpt, int& status) {
   add_readers(ckpt, status);
   add_writers(ckpt, status);
+  add_formats(ckpt, status);
   add_keepers(ckpt, status);
 }
 

@@ -87,4 +87,21 @@ struct CopyRequest {
 };
 int copy(const CopyRequest& request);
 
+struct ExportRequest {
+  std::string path, file;
+  std::vector<std::string> variables;  // empty: all
+  bool no_slots = false;
+  std::string untouched = "error";  // or "zeros", "keys": for rows that the checkpoint lacks
+  std::uint64_t shard_bytes = 0;    // 0: one file
+  Form form = Form::kText;
+};
+int export_arrays(const ExportRequest& request);
+
+struct ImportRequest {
+  std::string file, out;
+  std::vector<std::string> rows;  // "NAME=N": how many ids a hashed variable may have
+  Form form = Form::kText;
+};
+int import_arrays(const ImportRequest& request);
+
 }  // namespace cairn::tools::ckpt

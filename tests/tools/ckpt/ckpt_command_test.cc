@@ -16,8 +16,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kSubcommands[] = {"ls",    "show",        "verify", "get",  "stats", "diff",
-                                        "merge", "consolidate", "prune",  "copy", "watch", "reshard"};
+constexpr const char* kSubcommands[] = {"ls",    "show", "verify", "get",
+                                        "stats", "diff", "merge",  "consolidate",
+                                        "prune", "copy", "watch",  "reshard"};
 
 TEST_F(CkptTest, EverySubcommandHasHelpAndRefusesAnUnknownFlagWithTwo) {
   for (const char* name : kSubcommands) {
@@ -77,12 +78,13 @@ TEST_F(CkptTest, StatsEndsWithOneWhereSomethingIsNotFiniteAndCountsIt) {
 
 TEST_F(CkptTest, DiffFindsRowsThatDifferAndThoseOfOneSideAndTheGreatestDifference) {
   const std::string a = make();
-  const std::string b = make({.id = 2,
-                              .ids = {3, 71, 1'000'000'007},
-                              .change = [](const std::string& name, std::int64_t row, float* values) {
-                                if (name == "dense/kernel" && row == 17) values[2] += 0.5f;
-                                if (name == "dense/kernel" && row == 30) values[5] -= 2;
-                              }});
+  const std::string b =
+      make({.id = 2,
+            .ids = {3, 71, 1'000'000'007},
+            .change = [](const std::string& name, std::int64_t row, float* values) {
+              if (name == "dense/kernel" && row == 17) values[2] += 0.5f;
+              if (name == "dense/kernel" && row == 30) values[5] -= 2;
+            }});
   EXPECT_EQ(ckpt({"diff", a, b, "--json"}), 1);
   const Json dense = json()["variables"][0], hashed = json()["variables"][1];
   EXPECT_EQ(dense["differ"], 2);
@@ -180,7 +182,8 @@ TEST_F(CkptTest, CopyGoesOnWhereItStoppedAndSharesWhatDeltasShare) {
 TEST_F(CkptTest, CopyDoesNotCommitACheckpointOfWhichAFileIsDamaged) {
   const std::string source = make();
   const std::string current = source + "/ps-1-shard-0/CURRENT";
-  folder_.write("checkpoints/ckpt-00000001/ps-1-shard-0/CURRENT", "x" + system_disk().read(current));
+  folder_.write("checkpoints/ckpt-00000001/ps-1-shard-0/CURRENT",
+                "x" + system_disk().read(current));
   EXPECT_EQ(ckpt({"copy", source, file("there")}), 1);
   EXPECT_THAT(output(), AllOf(HasSubstr(current), HasSubstr("is damaged")));
   EXPECT_FALSE(system_disk().exists(file("there/ckpt-00000001/MANIFEST.json")));
@@ -230,10 +233,8 @@ TEST_F(CkptTest, PruneKeepsTheNewestOfEachSessionAndTheOriginOfARunningTraining)
   const std::int64_t later = system_clock().wall_microseconds() + 10'000'000;
   const std::string old = make({.id = 1}), origin = make({.id = 2}), other = make({.id = 3}),
                     middle = make({.id = 4, .session = 6, .ancestors = {{5, 2}}}),
-                    newest = make({.id = 5,
-                                   .session = 6,
-                                   .ancestors = {{5, 2}},
-                                   .saved_at_us = later});
+                    newest =
+                        make({.id = 5, .session = 6, .ancestors = {{5, 2}}, .saved_at_us = later});
   EXPECT_EQ(ckpt({"prune", file("checkpoints"), "--keep-last", "1"}), 0) << output();
   EXPECT_THAT(output(), HasSubstr("what the running training was resumed from"));
   EXPECT_FALSE(is_there(old) || is_there(middle));
