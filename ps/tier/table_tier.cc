@@ -37,6 +37,7 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
   if (all_here()) return;
   const Places found = memory_.find(rows);
   fit();
+  look_for(rows, found.absent, elsewhere);
   const Moment now = *shared_.now;
   std::size_t absent = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -46,15 +47,23 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
     }
     if (absent < found.absent.size() && found.absent[absent] == i) {
       ++absent;
-      bool may_be = false;
-      index_.find(hash_of(rows[i]), [&](ColdIndex::Place) { may_be = true; });
-      if (may_be) elsewhere.push_back(rows[i]);
       continue;
     }
     Moment& used = used_[static_cast<std::size_t>(found.at[i])];
     // Once for each request, however often it is asked.
     if (counts && used != now) lfu_->use(static_cast<TinyLfu::Slot>(found.at[i]), hash_of(rows[i]));
     used = now;
+  }
+}
+
+// Those of `rows` that have these indices are not in memory.
+void TableTier::look_for(std::span<const std::int64_t> rows, std::span<const std::size_t> absent,
+                         std::vector<std::int64_t>& elsewhere) const {
+  for (std::size_t i = 0; i < absent.size(); ++i) {
+    if (i + kUsesAhead < absent.size()) index_.prefetch(hash_of(rows[absent[i + kUsesAhead]]));
+    bool may_be = false;
+    index_.find(hash_of(rows[absent[i]]), [&](ColdIndex::Place) { may_be = true; });
+    if (may_be) elsewhere.push_back(rows[absent[i]]);
   }
 }
 

@@ -127,6 +127,8 @@ class TableTier {
  private:
   static constexpr storage::Place kNone = storage::kNoPlace;
   std::uint64_t hash_at(std::int64_t place) const;
+  void look_for(std::span<const std::int64_t> rows, std::span<const std::size_t> absent,
+                std::vector<std::int64_t>& elsewhere) const;
   void fit();
   void enter(std::int64_t place);
   void track();

@@ -19,8 +19,9 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 // A run's folder has its checkpoints in one of its own, which may be yet to come.
 std::vector<storage::CheckpointEntry> list_at(const std::string& path) {
   auto found = storage::CheckpointFolder(storage::any_disk(), path).list();
-  return found.empty() ? storage::CheckpointFolder(storage::any_disk(), path + "/checkpoints").list()
-                       : found;
+  return found.empty()
+             ? storage::CheckpointFolder(storage::any_disk(), path + "/checkpoints").list()
+             : found;
 }
 
 // One line each, as JSON too, and flushed: a script reads them as they come.

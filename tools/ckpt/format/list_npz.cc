@@ -46,7 +46,8 @@ Directory find_directory(const ByteSource& source) {
     if (!wide.starts_with("PK\x06\x06")) throw DataLossError("its 64-bit end record is missing");
     found = {number(wide, 48, 8), number(wide, 40, 8), number(wide, 32, 8)};
   }
-  if (found.size > kListMax) throw DataLossError(str("its list would be of ", found.size, " bytes"));
+  if (found.size > kListMax)
+    throw DataLossError(str("its list would be of ", found.size, " bytes"));
   return found;
 }
 
