@@ -1,6 +1,5 @@
 // cairn-ps: holds its share of the variables, and gives and takes their rows.
 #include <malloc.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/memory_limit.h"
 #include "ps/server/ps_server.h"
+#include "ps/server/row_log_folder.h"
 #include "ps/server/save_memory.h"
 #include "rpc/server/server_main.h"
 
@@ -18,8 +18,10 @@ using cairn::rpc::RunningServer;
 class Running final : public RunningServer {
  public:
   Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
-          const cairn::ps::PsServerOptions& options)
-      : store_(cairn::storage::make_rocks_row_store()),
+          const cairn::ps::PsServerOptions& options,
+          std::unique_ptr<cairn::ps::RowLogFolder> row_log)
+      : row_log_(std::move(row_log)),
+        store_(cairn::storage::make_rocks_row_store()),
         offload_(cairn::make_thread_offload(2 * options.shards)),
         server_(reactor, network, *offload_, *store_, options) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
@@ -31,6 +33,7 @@ class Running final : public RunningServer {
   std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
 
  private:
+  std::unique_ptr<cairn::ps::RowLogFolder> row_log_;
   std::unique_ptr<cairn::storage::RowStore> store_;
   std::unique_ptr<cairn::Offload> offload_;
   cairn::ps::PsServer server_;
@@ -48,7 +51,12 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   if (options.memory_limit > 0 && own.row_log.empty())
     throw cairn::InvalidArgumentError(
         "--memory-limit wants --row-log FOLDER, on a local disk, for the rows that do not fit");
-  options.row_log_folder = cairn::str(own.row_log, "/ps-", flags.index, "-", ::getpid());
+  std::unique_ptr<cairn::ps::RowLogFolder> row_log;
+  if (options.memory_limit > 0) {
+    row_log =
+        std::make_unique<cairn::ps::RowLogFolder>(own.row_log, cairn::str("ps-", flags.index));
+    options.row_log_folder = row_log->path();
+  }
   options.index = flags.index;
   options.listen = flags.listen;
   options.cluster = flags.cluster_id;
@@ -57,7 +65,7 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   options.shards = flags.threads;
   options.shards_why = flags.threads_why;
   cairn::log_info("--shards ", options.shards, ": ", options.shards_why);
-  return std::make_unique<Running>(reactor, network, options);
+  return std::make_unique<Running>(reactor, network, options, std::move(row_log));
 }
 
 // The check of an option, as CLI11 wants it: it says what is wrong with the text.
