@@ -49,6 +49,10 @@ void SortedRuns::add(const storage::TableRecord& table, const storage::StoredRow
 void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer,
                             SavedDatabase& saved) const {
   std::ranges::sort(of.rows, {}, &Row::number);
+  // A checkpoint that nobody could read is not written.
+  const auto twice = std::ranges::adjacent_find(of.rows, {}, &Row::number);
+  CAIRN_CHECK(twice == of.rows.end(), "row ", twice->number, " of '", of.table.variable,
+              "' is in the checkpoint twice");
   const std::size_t row_bytes = of.layout.row_bytes();
   const std::size_t block =
       std::max<std::size_t>(1, storage::kBlockBytes / std::max<std::size_t>(row_bytes, 1));
