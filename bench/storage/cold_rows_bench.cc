@@ -1,9 +1,13 @@
 // A table that is larger than the memory of its ps: steps on ids of a power law while all rows are
 // in memory, and while most lie on the disk.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -72,17 +76,22 @@ class ColdJob {
   }
   // Examples a second.
   double train(double seconds) {
-    const auto begin = Stopwatch::now();
-    std::int64_t steps = 0;
-    while (seconds_since(begin) < seconds) {
-      for (int i = 0; i < kAtOnce; ++i, ++steps) {
-        shift_ = std::fmod(shift_ + 0.618034f, 1.0f);
-        cluster_.coordinator().schedule(step_, {Tensor::scalar(shift_), ids_});
-      }
-      join();
-    }
-    examples_ += steps * kColdBatch;
-    return static_cast<double>(steps * kColdBatch) / seconds_since(begin);
+    return train_while([seconds](double passed) { return passed < seconds; });
+  }
+  // The same while a checkpoint is written, and how long that took.
+  std::pair<double, double> train_beside_a_save() {
+    const TemporaryFolder folder;
+    std::atomic<bool> saved = false;
+    double seconds = 0;
+    std::thread saving([&] {
+      const auto begin = Stopwatch::now();
+      cluster_.coordinator().save({.folder = folder.path(), .keep_last = 1});
+      seconds = seconds_since(begin);
+      saved = true;
+    });
+    const double rate = train_while([&](double) { return !saved; });
+    saving.join();
+    return {rate, seconds};
   }
   std::int64_t examples() const { return examples_; }  // trained on
   double ps_megabytes() const {
@@ -90,6 +99,17 @@ class ColdJob {
     for (const auto& [name, pid] : cluster_.processes())
       if (name.starts_with("ps"))
         most = std::max(most, static_cast<double>(private_memory_bytes(pid)) / kColdMega);
+    return most;
+  }
+  double ps_megabytes_at_most() const {
+    double most = 0;
+    for (const auto& [name, pid] : cluster_.processes()) {
+      if (!name.starts_with("ps")) continue;
+      std::ifstream status(str("/proc/", pid, "/status"));
+      for (std::string word; status >> word;)
+        if (double kilobytes = 0; word == "VmHWM:" && status >> kilobytes)
+          most = std::max(most, kilobytes * 1024 / kColdMega);
+    }
     return most;
   }
   // The sum of a counter over all shards, once the status has been polled anew.
@@ -104,6 +124,21 @@ class ColdJob {
 
  private:
   static constexpr int kAtOnce = 32;
+
+  template <typename GoesOn>
+  double train_while(GoesOn goes_on) {
+    const auto begin = Stopwatch::now();
+    std::int64_t steps = 0;
+    while (goes_on(seconds_since(begin))) {
+      for (int i = 0; i < kAtOnce; ++i, ++steps) {
+        shift_ = std::fmod(shift_ + 0.618034f, 1.0f);
+        cluster_.coordinator().schedule(step_, {Tensor::scalar(shift_), ids_});
+      }
+      join();
+    }
+    examples_ += steps * kColdBatch;
+    return static_cast<double>(steps * kColdBatch) / seconds_since(begin);
+  }
 
   void learn(const Array& ids) { adagrad_.minimize(mean(square(table_(ids) - 1.0f))); }
   void join() { cluster_.coordinator().join(); }
@@ -139,7 +174,11 @@ void bench_cold_rows(const Options& options, Limits&, Report& report) {
     report.figure("cold rows: " + what + ", examples/s", rate);
     report.figure("cold rows: " + what + ", rows read from the disk, of those pulled", misses);
     report.figure("cold rows: " + what + ", rows on the disk alone", job.counted("rows_on_disk"));
+    const auto [beside, save_seconds] = job.train_beside_a_save();
+    report.figure("cold rows: " + what + ", examples/s beside a save, of before", beside / rate);
+    report.figure("cold rows: " + what + ", the save, s", save_seconds);
     report.figure("cold rows: " + what + ", ps, MB", job.ps_megabytes());
+    report.figure("cold rows: " + what + ", ps at its top, MB", job.ps_megabytes_at_most());
     return rate;
   };
   if (options.only_limited) {
