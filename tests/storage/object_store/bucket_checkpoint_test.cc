@@ -41,10 +41,9 @@ TEST(RowsFolder, NamesAreRecognisedAndNoOthersLeadOutOfACheckpoint) {
   EXPECT_EQ(name, "rows-1f00000000000007-00000003");
   EXPECT_EQ(rows_folder_of("../" + name + "/ps-0-shard-0"), name);
   EXPECT_NO_THROW(verify_database_name("../" + name + "/ps-0-shard-0"));
-  for (const std::string& bad : std::vector<std::string>
-       {"../" + name + "/../x", "../" + name + "/", "../" + name, "../rows-1/ps",
-        "../../rows-1f00000000000007-00000003/ps", "../ckpt-00000001/ps",
-        "../" + name + "/a/b"})
+  for (const std::string& bad : std::vector<std::string>{
+           "../" + name + "/../x", "../" + name + "/", "../" + name, "../rows-1/ps",
+           "../../rows-1f00000000000007-00000003/ps", "../ckpt-00000001/ps", "../" + name + "/a/b"})
     EXPECT_THROW(verify_database_name(bad), InvalidArgumentError) << bad;
 }
 
@@ -108,9 +107,8 @@ TEST_F(Bucket, ADatabaseIsReadWhereItLiesAndLeavesNothingOnThisMachine) {
 TEST_F(Bucket, AnObjectThatWasChangedIsFoundAndNamed) {
   const Manifest manifest = save(1, 7);
   const auto& files = manifest.databases.at(0).files;
-  const FileInfo& file = *std::find_if(files.begin(), files.end(), [](const FileInfo& each) {
-    return each.name.ends_with(".sst");
-  });
+  const FileInfo& file = *std::find_if(
+      files.begin(), files.end(), [](const FileInfo& each) { return each.name.ends_with(".sst"); });
   std::string bytes = any_disk().read(path(1) + "/" + file.name);
   bytes[bytes.size() / 2] ^= 1;
   any_disk().write_atomically(path(1) + "/" + file.name, bytes);
@@ -181,7 +179,7 @@ TEST_F(Bucket, AStoreWithoutConditionalWritesIsRefusedUnlessThisRunIsTheOnlyOne)
 TEST_F(Bucket, PruningKeepsRowsThatAKeptDeltaNamesAndNoOthersOfTheRun) {
   const Manifest full = save(1, 7), delta = save(2, 7, &full);
   save(3, 7);
-  save(4, 8);                                                             // another run's
+  save(4, 8);                                                              // another run's
   write_database(*store, folder + "/" + rows_folder_name(7, 99) + "/ps");  // a save that failed
   write_database(*store, folder + "/" + rows_folder_name(8, 99) + "/ps");  // another's, under way
   CheckpointFolder checkpoints(any_disk(), folder);
@@ -227,7 +225,7 @@ TEST_F(Bucket, RowsStayWhereTheStoreDoesNotSayWhetherACheckpointIsMadeOfThem) {
   save(1, 7);
   there.set_faults([](const SeenRequest& request) {
     return request.target.find("MANIFEST.json") == std::string::npos ? Fault::kNone
-                                                                      : Fault::kNotImplemented;
+                                                                     : Fault::kNotImplemented;
   });
   sweep(any_disk(), path(1), folder + "/" + rows_folder_name(7, 1), 7);
   there.set_faults(nullptr);

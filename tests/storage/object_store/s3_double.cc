@@ -53,9 +53,12 @@ std::map<std::string, std::string> query_of(std::string_view target) {
 std::string xml_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else out.push_back(c);
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else
+      out.push_back(c);
   }
   return out;
 }
@@ -128,8 +131,7 @@ struct S3Double::State {
     request.conditional = parser.get().count(http::field::if_none_match) > 0;
     const Fault fault = note(request);
     if (fault == Fault::kCutInside) {
-      while (!error && !parser.is_done() &&
-             parser.get().body().size() < request.body_bytes / 2)
+      while (!error && !parser.is_done() && parser.get().body().size() < request.body_bytes / 2)
         http::read_some(socket, buffer, parser, error);
       return false;
     }
@@ -140,7 +142,7 @@ struct S3Double::State {
       socket.read_some(asio::buffer(&byte, 1), error);  // until the client hangs up
       return false;
     }
-    Answer made = fault == Fault::kSlowDown          ? failure(503, "SlowDown")
+    Answer made = fault == Fault::kSlowDown         ? failure(503, "SlowDown")
                   : fault == Fault::kNotImplemented ? failure(501, "NotImplemented")
                                                     : carry_out(parser.get());
     if (fault == Fault::kCutBeforeAnswer) return false;
@@ -242,9 +244,9 @@ struct S3Double::State {
       const std::size_t slash =
           query["delimiter"].empty() ? std::string::npos : key.find('/', query["prefix"].size());
       if (listed++ == *page)
-        return answer(200, body + str("<IsTruncated>true</IsTruncated><NextContinuationToken>",
-                                      xml_escaped(std::prev(at)->first),
-                                      "</NextContinuationToken>"));
+        return answer(200,
+                      body + str("<IsTruncated>true</IsTruncated><NextContinuationToken>",
+                                 xml_escaped(std::prev(at)->first), "</NextContinuationToken>"));
       if (slash == std::string::npos)
         body += str("<Contents><Key>", xml_escaped(key), "</Key><Size>", at->second.size(),
                     "</Size></Contents>");

@@ -17,12 +17,12 @@ namespace cairn::storage {
 // What becomes of one request.
 enum class Fault : std::uint8_t {
   kNone,
-  kCutInside,         // the connection ends when half of the request's body is read, or at once
-  kCutBeforeAnswer,   // it is carried out, and the connection ends
-  kCutInsideAnswer,   // it is carried out, and half of the answer comes
-  kSlowDown,          // 503
-  kNotImplemented,    // 501
-  kNoAnswer,          // the connection stays, and nothing comes until the client gives up
+  kCutInside,        // the connection ends when half of the request's body is read, or at once
+  kCutBeforeAnswer,  // it is carried out, and the connection ends
+  kCutInsideAnswer,  // it is carried out, and half of the answer comes
+  kSlowDown,         // 503
+  kNotImplemented,   // 501
+  kNoAnswer,         // the connection stays, and nothing comes until the client gives up
 };
 
 struct SeenRequest {

@@ -126,8 +126,7 @@ TEST_F(S3Store, OfTwoPutsIfAbsentAtOnceOneSucceeds) {
     std::atomic<int> made{0}, refused{0};
     const auto put = [&](const std::string& bytes) {
       try {
-        make_s3_store(there.options())
-            ->put(str("key ", round), bytes, ObjectStore::PutIf::kAbsent);
+        make_s3_store(there.options())->put(str("key ", round), bytes, ObjectStore::PutIf::kAbsent);
         ++made;
       } catch (const AlreadyExistsError&) {
         ++refused;
@@ -156,10 +155,9 @@ TEST_F(S3Store, AStoreWithoutConditionalWritesSaysSo) {
   there.set_faults([](const SeenRequest& request) {
     return request.conditional ? Fault::kNotImplemented : Fault::kNone;
   });
-  EXPECT_THAT(error_of<UnimplementedError>([&] {
-                store->put("key", "x", ObjectStore::PutIf::kAbsent);
-              }),
-              HasSubstr("501"));
+  EXPECT_THAT(
+      error_of<UnimplementedError>([&] { store->put("key", "x", ObjectStore::PutIf::kAbsent); }),
+      HasSubstr("501"));
 }
 
 TEST_F(S3Store, ALargeFileGoesInPartsAndIsThereWhenAllAre) {
@@ -175,13 +173,12 @@ TEST_F(S3Store, ALargeFileGoesInPartsAndIsThereWhenAllAre) {
 TEST_F(S3Store, AnUploadWhoseConnectionsAreCutSendsAgainWhatWasCutAndNoMore) {
   const TempFolder folder;
   const std::string bytes = noise(kFileBytes), path = file_of(folder, bytes);
-  for (const Fault fault : {Fault::kCutInside, Fault::kCutBeforeAnswer, Fault::kCutInsideAnswer,
-                            Fault::kSlowDown})
+  for (const Fault fault :
+       {Fault::kCutInside, Fault::kCutBeforeAnswer, Fault::kCutInsideAnswer, Fault::kSlowDown})
     for (std::size_t cut = 0; cut < 6; ++cut) {
       there.forget();
       std::size_t request = 0;
-      there.set_faults(
-          [&](const SeenRequest&) { return request++ == cut ? fault : Fault::kNone; });
+      there.set_faults([&](const SeenRequest&) { return request++ == cut ? fault : Fault::kNone; });
       const std::string key = str("large ", static_cast<int>(fault), ' ', cut);
       store->put_file(key, path);
       EXPECT_TRUE(there.objects().at("bucket/" + key) == bytes) << key;
@@ -194,13 +191,13 @@ TEST_F(S3Store, AnUploadWhoseConnectionsAreCutSendsAgainWhatWasCutAndNoMore) {
 }
 
 TEST_F(S3Store, AnyRequestThatIsCutOnceEndsWell) {
-  for (const Fault fault : {Fault::kCutInside, Fault::kCutBeforeAnswer, Fault::kCutInsideAnswer,
-                            Fault::kSlowDown}) {
+  for (const Fault fault :
+       {Fault::kCutInside, Fault::kCutBeforeAnswer, Fault::kCutInsideAnswer, Fault::kSlowDown}) {
     there.set_faults([&, odd = false](const SeenRequest& request) mutable {
       odd = !odd;
       // Of an answer without a body half is nothing of it.
       return odd && !(fault == Fault::kCutInsideAnswer && request.method == "HEAD") ? fault
-                                                                                   : Fault::kNone;
+                                                                                    : Fault::kNone;
     });
     store->put("a/key", noise(5000));
     EXPECT_TRUE(store->get("a/key", 100, 4000) == noise(5000).substr(100, 4000));
@@ -223,7 +220,7 @@ TEST_F(S3Store, AnUploadThatFailsLeavesNoParts) {
   const TempFolder folder;
   there.set_faults([](const SeenRequest& request) {
     return request.target.find("partNumber=2") != std::string::npos ? Fault::kSlowDown
-                                                                     : Fault::kNone;
+                                                                    : Fault::kNone;
   });
   const std::string path = file_of(folder, noise(kFileBytes));
   EXPECT_THROW(store->put_file("large", path), UnknownError);
