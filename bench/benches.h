@@ -19,6 +19,7 @@ void bench_dense(const Options& options, Limits& limits, Report& report);
 void bench_growth(const Options& options, Limits& limits, Report& report);
 void bench_memory(const Options& options, Limits& limits, Report& report);
 void bench_storage(const Options& options, Limits& limits, Report& report);
+void bench_cold_rows(const Options& options, Limits& limits, Report& report);
 void bench_ps_step(const Options& options, Limits& limits, Report& report);
 
 // How many pieces of work fill a window: `run(count)` is called with growing counts, which also

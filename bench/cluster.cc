@@ -31,6 +31,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice)
   wanted.shards = options.shards;
   wanted.lanes = choice.hybrid ? 1 : options.lanes;
   wanted.transport = choice.transport;
+  wanted.memory_limit = choice.memory_limit;
   wanted.dir = folder_.path() + "/run";
   servers_ = std::make_unique<tools::LocalCluster>(wanted);
   servers_->start();

@@ -28,7 +28,8 @@ struct ClusterChoice {
   std::string transport = "auto";
   std::uint32_t depth = 2;
   std::shared_ptr<const Partitioner> partitioner = nullptr;
-  bool hybrid = false;  // under HybridStrategy, where a worker has one lane
+  std::string memory_limit = "none";  // of the ps
+  bool hybrid = false;                // under HybridStrategy, where a worker has one lane
 };
 
 // Real cairn-ps and cairn-worker processes of this machine, connected to.

@@ -5,7 +5,9 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/memory_limit.h"
 #include "ps/server/ps_server.h"
+#include "ps/server/row_log_folder.h"
 #include "ps/server/save_memory.h"
 #include "rpc/server/server_main.h"
 
@@ -16,8 +18,10 @@ using cairn::rpc::RunningServer;
 class Running final : public RunningServer {
  public:
   Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
-          const cairn::ps::PsServerOptions& options)
-      : store_(cairn::storage::make_rocks_row_store()),
+          const cairn::ps::PsServerOptions& options,
+          std::unique_ptr<cairn::ps::RowLogFolder> row_log)
+      : row_log_(std::move(row_log)),
+        store_(cairn::storage::make_rocks_row_store()),
         offload_(cairn::make_thread_offload(2 * options.shards)),
         server_(reactor, network, *offload_, *store_, options) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
@@ -29,16 +33,30 @@ class Running final : public RunningServer {
   std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
 
  private:
+  std::unique_ptr<cairn::ps::RowLogFolder> row_log_;
   std::unique_ptr<cairn::storage::RowStore> store_;
   std::unique_ptr<cairn::Offload> offload_;
   cairn::ps::PsServer server_;
 };
 
+struct Flags {
+  std::string save_memory = "25%", memory_limit = "none", row_log;
+};
+
 std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
-                                     const cairn::rpc::ServerFlags& flags,
-                                     const std::string& save_memory) {
+                                     const cairn::rpc::ServerFlags& flags, const Flags& own) {
   cairn::ps::PsServerOptions options;
-  options.shard.save_memory = cairn::ps::parse_save_memory(save_memory);
+  options.shard.save_memory = cairn::ps::parse_save_memory(own.save_memory);
+  options.memory_limit = cairn::parse_memory_limit(own.memory_limit);
+  if (options.memory_limit > 0 && own.row_log.empty())
+    throw cairn::InvalidArgumentError(
+        "--memory-limit wants --row-log FOLDER, on a local disk, for the rows that do not fit");
+  std::unique_ptr<cairn::ps::RowLogFolder> row_log;
+  if (options.memory_limit > 0) {
+    row_log =
+        std::make_unique<cairn::ps::RowLogFolder>(own.row_log, cairn::str("ps-", flags.index));
+    options.row_log_folder = row_log->path();
+  }
   options.index = flags.index;
   options.listen = flags.listen;
   options.cluster = flags.cluster_id;
@@ -47,24 +65,38 @@ std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::N
   options.shards = flags.threads;
   options.shards_why = flags.threads_why;
   cairn::log_info("--shards ", options.shards, ": ", options.shards_why);
-  return std::make_unique<Running>(reactor, network, options);
+  return std::make_unique<Running>(reactor, network, options, std::move(row_log));
 }
 
-std::string wrong_save_memory(const std::string& text) {
-  try {
-    cairn::ps::parse_save_memory(text);
-    return "";
-  } catch (const cairn::InvalidArgumentError& error) {
-    return error.what();
-  }
+// The check of an option, as CLI11 wants it: it says what is wrong with the text.
+template <typename Parse>
+auto refused_by(Parse parse) {
+  return [parse](const std::string& text) -> std::string {
+    try {
+      parse(text);
+      return "";
+    } catch (const cairn::InvalidArgumentError& error) {
+      return error.what();
+    }
+  };
 }
 
-void add_flags(CLI::App& app, std::string& save_memory) {
-  app.add_option("--save-memory", save_memory,
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--memory-limit", flags.memory_limit,
+                 "Memory for all that this ps takes, as \"8 GB\" or a share of the machine's, as "
+                 "50%: rows of hashed variables (embeddings of ids without a vocabulary) that do "
+                 "not fit lie on a disk, those in use in memory; \"none\": all are in memory")
+      ->check(refused_by(cairn::parse_memory_limit), "", "")
+      ->capture_default_str();
+  app.add_option(
+      "--row-log", flags.row_log,
+      "With --memory-limit: the folder, on a local disk, for rows that do not fit; what is written "
+      "there goes with the process");
+  app.add_option("--save-memory", flags.save_memory,
                  "Memory for rows that change while a checkpoint is written, copied aside until "
                  "they are: a share of the rows' bytes, as 25%, or bytes, as \"2 GB\"; at this "
                  "bound, updates of rows that are still to be written wait")
-      ->check(wrong_save_memory, "", "")
+      ->check(refused_by(cairn::ps::parse_save_memory), "", "")
       ->capture_default_str();
 }
 
@@ -86,10 +118,10 @@ int main(int argc, char** argv) {
   program.threads_flag = "--shards";
   program.threads_help = "Threads that share the rows, one shard each: a number, or auto (default)";
   program.threads_auto = true;
-  std::string save_memory = "25%";
-  program.add_flags = [&save_memory](CLI::App& app) { add_flags(app, save_memory); };
-  program.start = [&save_memory](auto& reactor, auto& network, const auto& flags) {
-    return start(reactor, network, flags, save_memory);
+  Flags own;
+  program.add_flags = [&own](CLI::App& app) { add_flags(app, own); };
+  program.start = [&own](auto& reactor, auto& network, const auto& flags) {
+    return start(reactor, network, flags, own);
   };
   return cairn::rpc::server_main(argc, argv, program);
 }

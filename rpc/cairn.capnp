@@ -187,8 +187,9 @@ interface Shard {
   # A `passing` mark leaves what is noted as it is, so that the mark that it was noted since may still be a base.
   mark @5 (attempt :UInt64, base :UInt64, track :Bool, passing :Bool) -> (version :Version, applied :AppliedSet, delta :Bool);
   # Writes the frozen state to a database of this shard's in the checkpoint's `folder`, then drops the mark.
-  # `encoding`: absent: exact.
-  save @6 (attempt :UInt64, folder :Text, encoding :RowEncoding) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
+  # `encoding`: absent: exact. `databaseRows`: of each database, in the order in which `files` names them.
+  save @6 (attempt :UInt64, folder :Text, encoding :RowEncoding)
+      -> (files :List(FileInfo), rows :UInt64, bytes :UInt64, databaseRows :List(UInt64));
   dropMark @7 (attempt :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the

@@ -35,6 +35,8 @@ struct SimulatedClusterOptions {
   std::size_t piece_bytes_max = worker::ShardLinkOptions().piece_bytes_max;
   Duration disk_delay_max{0};   // of each piece of work on a process's disk threads
   std::size_t save_memory = 0;  // of a ps, in bytes; 0: its default
+  // So many rows of a hashed table are in memory on a shard, and the others elsewhere. 0: all.
+  std::int64_t rows_in_memory = 0;
   std::size_t save_batch_bytes = ps::kSaveBatchBytes;
 };
 
@@ -79,6 +81,10 @@ class SimulatedCluster {
     options.shard.observer = options_.observer;
     options.shard.save_memory.bytes = options_.save_memory;
     options.save_batch_bytes = options_.save_batch_bytes;
+    if (options_.rows_in_memory > 0) {
+      options.shard.tiering.memory_bytes = 1;
+      options.shard.tiering.rows_min = options_.rows_in_memory;
+    }
     at(ps_offload_, i) = make_offload();
     at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)),
                                                 *at(ps_offload_, i), *store_, options);

@@ -22,7 +22,8 @@ struct Outcome {
 Outcome replay(const Trace& trace, std::size_t ids, std::uint32_t slots, double window_share) {
   constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
   TinyLfu cache(slots, window_share);
-  std::vector<std::uint32_t> slot_of(ids, kAbsent), id_of(slots);
+  std::vector<std::uint32_t> slot_of(ids, kAbsent), id_of(slots + 1), free;
+  for (std::uint32_t slot = slots + 1; slot-- > 0;) free.push_back(slot);
   std::size_t hits = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (const std::uint32_t id : trace) {
@@ -32,10 +33,16 @@ Outcome replay(const Trace& trace, std::size_t ids, std::uint32_t slots, double 
       cache.use(slot_of[id], hash);
       continue;
     }
-    const auto entered = cache.enter(hash);
-    if (entered->evicted) slot_of[id_of[entered->slot]] = kAbsent;
-    id_of[entered->slot] = id;
-    slot_of[id] = entered->slot;
+    const std::uint32_t slot = free.back();
+    free.pop_back();
+    cache.enter(slot, hash);
+    id_of[slot] = id;
+    slot_of[id] = slot;
+    if (!free.empty()) continue;
+    const std::uint32_t leaves = *cache.choose();
+    cache.remove(leaves);
+    slot_of[id_of[leaves]] = kAbsent;
+    free.push_back(leaves);
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

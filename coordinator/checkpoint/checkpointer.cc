@@ -202,11 +202,11 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
     std::vector<storage::DatabaseInfo> below;
     if (!base.path.empty()) below = link_databases(*disk, base.path, name);
     for (const auto& database : below) restored->databases.push_back(database.name);
-    for (const ShardSaved& shard : cut->saved) {
-      storage::DatabaseInfo database = database_of(shard);
-      name_from(name, cut->rows, database);
-      restored->databases.push_back(database.name);
-    }
+    for (const ShardSaved& shard : cut->saved)
+      for (storage::DatabaseInfo& database : databases_of(shard)) {
+        name_from(name, cut->rows, database);
+        restored->databases.push_back(database.name);
+      }
     write_manifest(*disk, name, *restored, *cut, policy, metadata, wall, below,
                    base.path.substr(base.path.rfind('/') + 1));
     remove_older(*disk, policy, *restored);

@@ -99,7 +99,8 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
     note_encoding(cut.encoding, manifest.variables.emplace_back(to_manifest(variable)));
   manifest.compression = cut.encoding.compression;
   for (const ShardSaved& shard : cut.saved)
-    name_from(path, cut.rows, manifest.databases.emplace_back(database_of(shard)));
+    for (storage::DatabaseInfo& database : databases_of(shard))
+      name_from(path, cut.rows, manifest.databases.emplace_back(std::move(database)));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
   // The manifest makes the checkpoint exist, atomically and after all its files.
@@ -153,14 +154,15 @@ std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string&
   return databases;
 }
 
-storage::DatabaseInfo database_of(const ShardSaved& shard) {
+std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard) {
   std::vector<storage::FileInfo> files;
   for (const SavedFile& file : shard.files) files.push_back({file.name, file.bytes, file.checksum});
   auto databases = storage::group_by_database(files);
-  if (databases.size() != 1)
-    throw InternalError(str("a shard saved its rows into ", databases.size(), " databases"));
-  databases[0].rows = shard.rows;
-  return databases[0];
+  if (databases.size() != shard.database_rows.size())
+    throw InternalError(str("a shard saved ", shard.database_rows.size(),
+                            " databases, and files of ", databases.size()));
+  for (std::size_t i = 0; i < databases.size(); ++i) databases[i].rows = shard.database_rows[i];
+  return databases;
 }
 
 SavedVariables saved_variables(const storage::Manifest& manifest) {

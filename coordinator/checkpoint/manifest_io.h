@@ -43,8 +43,8 @@ std::string rows_path(const Disk& disk, const std::string& path, std::uint64_t s
 void name_from(const std::string& path, const std::string& rows, storage::DatabaseInfo& database);
 // After a save that has failed: removes what it has left, if no checkpoint is made of it.
 void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session);
-// The one database that a shard wrote.
-storage::DatabaseInfo database_of(const ShardSaved& shard);
+// The databases that a shard wrote.
+std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard);
 SavedVariables saved_variables(const storage::Manifest& manifest);
 // Reads the checkpoint at `path` and plans a restore of it with these options.
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.

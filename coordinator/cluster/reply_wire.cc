@@ -89,6 +89,9 @@ ShardSaved read_saved(wire::Shard::SaveResults::Reader in) {
     saved.files.push_back({wire::read_name(file.getName()), file.getBytes(), file.getChecksum()});
   saved.rows = in.getRows();
   saved.bytes = in.getBytes();
+  for (const std::uint64_t rows :
+       wire::bounded(in.getDatabaseRows(), kReplyListMax, "databaseRows"))
+    saved.database_rows.push_back(rows);
   return saved;
 }
 

@@ -51,6 +51,7 @@ struct SavedFile {
 struct ShardSaved {
   std::vector<SavedFile> files;
   std::uint64_t rows = 0, bytes = 0;
+  std::vector<std::uint64_t> database_rows;  // in the order in which the files name databases
 };
 
 class ShardClient {

@@ -29,6 +29,10 @@ class Arena {
   //   Thread  any, while nobody else uses the arena.
   void take_pages();
 
+  // The bytes from `from` on are of no use at present: pages that hold no others go to the system,
+  // and are zero when they are touched again.
+  void give_back(std::size_t from);
+
   // Moves [at, at + bytes) to other pages. A reader that was lent the old ones, such as a socket,
   // goes on reading there what it was lent.
   // Cost  that of two copies, and of small pages from then on. Needs memory of its own pages, see

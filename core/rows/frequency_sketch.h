@@ -27,6 +27,9 @@ class FrequencySketch {
   void add(std::uint64_t hash);
   // Uses of late, 0 to kMost; rarely more than there were.
   std::uint32_t count(std::uint64_t hash) const;
+  void prefetch(std::uint64_t hash) const {
+    __builtin_prefetch(&blocks_[hash & (blocks_.size() - 1)]);
+  }
   std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
 
  private:

@@ -68,10 +68,28 @@ void IdIndex::Entries::add(std::uint64_t hash, std::int64_t place) {
       static_cast<std::uint32_t>(tag(hash) << place_bits | static_cast<std::uint64_t>(place + 1));
 }
 
+// Those that follow come one nearer to their homes, up to the next free entry, as if it had never
+// been there (Knuth's Algorithm R).
+template <typename HashOf>
+void IdIndex::Entries::erase(std::uint64_t hash, std::int64_t erased, HashOf hash_of_place) {
+  std::uint64_t hole = home(hash);
+  while (place(data()[hole]) != erased) hole = next(hole);
+  for (std::uint64_t at = next(hole); data()[at] != 0; at = next(at)) {
+    const std::uint64_t from = home(hash_of_place(place(data()[at])));
+    // Whether its home lies behind the hole, seen from there.
+    const bool stays = hole < at ? hole < from && from <= at : hole < from || from <= at;
+    if (stays) continue;
+    data()[hole] = data()[at];
+    hole = at;
+  }
+  data()[hole] = 0;
+}
+
 // ---- ids ----
 
 std::size_t IdIndex::bytes() const {
   return static_cast<std::size_t>(size_) * sizeof(std::int64_t) +
+         free_.capacity() * sizeof(std::uint32_t) +
          (entries_.capacity + before_.capacity) * sizeof(std::uint32_t);
 }
 
@@ -111,21 +129,67 @@ void IdIndex::reserve(std::int64_t ids) {
 // The next ones are asked for already, as their homes lie anywhere.
 void IdIndex::move_some() {
   for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_)
-    entries_.add(hash_of(*id_at(moved_)), moved_);
+    if (*id_at(moved_) != kFree) entries_.add(hash_of(*id_at(moved_)), moved_);
   for (std::int64_t place = moved_; place < std::min(moved_ + kMovedAnId, to_move_); ++place)
     entries_.prefetch(hash_of(*id_at(place)));
   if (moved_ == to_move_ && before_.capacity > 0) before_ = Entries();
 }
 
 std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
+  if (used_ < size_) {
+    const std::int64_t place = take_free();
+    *id_to_change(place) = id;
+    entries_of(place).add(hash, place);
+    ++used_;
+    return place;
+  }
   make_room();
   const std::size_t needed = static_cast<std::size_t>(size_ + 1) * sizeof(std::int64_t);
   if (needed > ids_.bytes()) ids_.grow(std::max(needed, ids_.bytes() + ids_.bytes() / 2));
-  reinterpret_cast<std::int64_t*>(ids_.data())[size_] = id;
-  entries_.add(hash, size_);
+  *id_to_change(size_) = id;
+  entries_of(size_).add(hash, size_);
   ++size_;
+  ++used_;
   move_some();
   return size_ - 1;
+}
+
+std::int64_t IdIndex::take_free() {
+  for (;;) {
+    const std::int64_t place = free_.back();
+    free_.pop_back();
+    if (place < size_ && *id_at(place) == kFree) return place;
+  }
+}
+
+// Entries of places that have moved to the larger table stay in the smaller one, where they are of
+// no use. They may be of another id by now, and stand anywhere: no look-up ends at them.
+void IdIndex::erase(std::int64_t place) {
+  free_.push_back(static_cast<std::uint32_t>(place));
+  take_out(place);
+  --used_;
+}
+
+void IdIndex::take_out(std::int64_t place) {
+  const std::uint64_t hash = hash_of(*id_at(place));
+  entries_of(place).erase(hash, place,
+                          [this](std::int64_t other) { return hash_of(*id_at(other)); });
+  *id_to_change(place) = kFree;
+}
+
+std::int64_t IdIndex::drop_last() {
+  CAIRN_CHECK(used_ < size_, "no place is free");
+  const std::int64_t last = size_ - 1, id = *id_at(last);
+  if (id == kFree) {
+    --size_;
+    return kAbsent;
+  }
+  take_out(last);
+  --size_;
+  const std::int64_t place = take_free();
+  *id_to_change(place) = id;
+  entries_of(place).add(hash_of(id), place);
+  return place;
 }
 
 // Three stages, each kAhead look-ups behind the one before it: ask for the entry, read the entry

@@ -60,19 +60,36 @@ Places RowMemory::places_of(std::span<const std::int64_t> rows) {
   return {rows, places_, absent_, std::nullopt};
 }
 
-Places RowMemory::make(const Places& found) {
-  if (found.absent.empty()) return found;
+// An index that finds no memory keeps the rows that came before: they need their values too. Places
+// that were let go of are taken first, and lie anywhere.
+template <typename Initialize>
+void RowMemory::add_absent(std::span<const std::int64_t> rows, Initialize initialize) {
   const std::int64_t before = held();
-  reserve(before + static_cast<std::int64_t>(found.absent.size()));
-  // An index that finds no memory keeps the rows that came before: they need their values too.
+  std::vector<std::size_t> were_absent;
+  if (used() < before) {
+    index_->find(rows, places_.data());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (places_[i] == IdIndex::kAbsent) were_absent.push_back(i);
+  }
   std::exception_ptr failure;
   try {
-    index_->find_or_add(found.rows, places_.data());
+    index_->find_or_add(rows, places_.data());
   } catch (const Error&) {
     failure = std::current_exception();
+    index_->find(rows, places_.data());
   }
-  initialize(before, held());
+  for (const std::size_t i : were_absent)
+    if (places_[i] >= 0 && places_[i] < before)
+      initialize(places_[i], places_[i] + 1, failure != nullptr);
+  initialize(before, held(), failure != nullptr);
   if (failure) std::rethrow_exception(failure);
+}
+
+Places RowMemory::make(const Places& found) {
+  if (found.absent.empty()) return found;
+  reserve(held() + static_cast<std::int64_t>(found.absent.size()));
+  add_absent(found.rows,
+             [this](std::int64_t begin, std::int64_t end, bool) { initialize(begin, end); });
   return places_of(found.rows);
 }
 
@@ -81,6 +98,17 @@ void RowMemory::reserve(std::int64_t rows) {
   const std::size_t wanted = layout_.bytes(rows);
   if (wanted > arena_->bytes())
     arena_->grow(std::max(wanted, arena_->bytes() + arena_->bytes() / 2));
+}
+
+std::int64_t RowMemory::drop_last_place() {
+  const std::int64_t last = held() - 1, to = index_->drop_last();
+  if (to != IdIndex::kAbsent) {
+    // A row and its slots lie apart where slots lie in planes.
+    std::memcpy(parameters(to), parameters(last), layout_.row_bytes());
+    for (std::uint32_t k = 0; k < layout_.slots; ++k)
+      std::memcpy(slot(to, k), slot(last, k), layout_.slot_bytes());
+  }
+  return to;
 }
 
 // ---- do it ----
@@ -220,16 +248,12 @@ void RowMemory::expect(std::int64_t rows) {
 // Initial values would be overwritten at once, and drawing them takes longer than all else.
 Places RowMemory::places_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots) {
   if (!hashed()) return find(rows);
-  const std::int64_t before = held();
-  reserve(before + static_cast<std::int64_t>(rows.size()));
+  reserve(held() + static_cast<std::int64_t>(rows.size()));
   places_.resize(rows.size());
-  try {
-    index_->find_or_add(rows, places_.data());
-  } catch (const Error&) {
-    initialize(before, held());  // those that came before it stay
-    throw;
-  }
-  initialize_slots(before, held(), slots);
+  // Without memory for all, those that came before stay, and nobody is going to restore them.
+  add_absent(rows, [&](std::int64_t begin, std::int64_t end, bool failed) {
+    failed ? initialize(begin, end) : initialize_slots(begin, end, slots);
+  });
   return places_of(rows);
 }
 

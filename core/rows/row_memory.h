@@ -4,7 +4,8 @@
 //   Numbers  Rows are numbered from the part's begin ("local"). Where a row lies is its place. Of a
 //            dense variable each row has the place of its number; a hashed variable's rows get
 //            theirs in the order of their first updates, found through an index (IdIndex). One that
-//            was never updated has none, and reads as its initial value.
+//            was never updated has none, and reads as its initial value. A row of a hashed variable
+//            may be let go of, and the next that comes has its place.
 //   Two steps  Reading and updating are two steps each: find() says where the rows are, and which
 //            of them are not here; read() or update() does it. A caller whose rows may be elsewhere
 //            gets them between the two.
@@ -50,7 +51,8 @@ class RowMemory {
   RowRange range() const { return range_; }
   std::int64_t rows() const { return range_.size(); }
   bool hashed() const { return index_.has_value(); }
-  std::int64_t held() const { return hashed() ? index_->size() : rows(); }  // rows in memory
+  std::int64_t held() const { return hashed() ? index_->size() : rows(); }  // places in memory
+  std::int64_t used() const { return hashed() ? index_->used() : rows(); }  // that have a row
   const UpdateRule& rule() const { return rule_; }  // the one that has slots; an assignment if none
   const RowLayout& layout() const { return layout_; }
   // How many updates by optimizers there were: the `t` of Adam.
@@ -65,6 +67,15 @@ class RowMemory {
   // Gives those that are absent a place each, at their initial values.
   // Errors  ResourceExhausted: not enough memory; some of the rows may have been made.
   Places make(const Places& found);
+
+  // The row at this place of a hashed variable goes, wherever its values are then. The caller's
+  // Places are good no longer.
+  void let_go(std::int64_t place) { index_->erase(place); }
+  // The last place goes, where there is one without a row. If it has a row, that moves to another
+  // place, which is returned, otherwise IdIndex::kAbsent. Memory of places that went stays until
+  // give_back().
+  std::int64_t drop_last_place();
+  void give_back() { arena_->give_back(layout_.bytes(held())); }
 
   // ---- do it ----
   // Copies the rows to `out`, packed, in the order in which they were asked for. Those that are
@@ -91,6 +102,7 @@ class RowMemory {
   void reset(RowRange rows) { initialize(rows.begin, rows.end); }
 
   // ---- saving, restoring, lending ----
+  // IdIndex::kFree where there is none.
   std::int64_t row_at(std::int64_t place) const {
     return hashed() ? index_->ids()[static_cast<std::size_t>(place)] : place;
   }
@@ -130,6 +142,10 @@ class RowMemory {
   void reserve(std::int64_t rows);
   void initialize(std::int64_t begin, std::int64_t end);
   void initialize_slots(std::int64_t begin, std::int64_t end, std::uint32_t first = 0);
+  // Adds those of `rows` that are absent to the index and calls `initialize(begin, end, failed)` for
+  // the places that they get, also if there is no memory for all of them.
+  template <typename Initialize>
+  void add_absent(std::span<const std::int64_t> rows, Initialize initialize);
   RuleInputs count(const UpdateRule& rule, float learning_rate, bool continues);
 
   std::shared_ptr<const VariableSpec> spec_;

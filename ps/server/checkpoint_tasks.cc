@@ -4,6 +4,7 @@
 
 #include "core/base/log.h"
 #include "ps/server/shard_service.h"
+#include "ps/server/sorted_runs.h"
 #include "rpc/loop/on_offload.h"
 
 namespace cairn::ps {
@@ -12,6 +13,8 @@ namespace {
 // Batches that wait for the disk's thread or are with it: enough that it need not wait for this
 // loop's next turn.
 constexpr std::size_t kBatchesAhead = 3;
+// So many rows on a disk are read at a time: some requests of a megabyte.
+constexpr std::size_t kRowsARead = 16 << 10;
 
 using Batch = std::vector<Shard::FrozenRecord>;
 
@@ -33,15 +36,9 @@ struct SaveJob {
   std::unique_ptr<storage::DatabaseWriter> writer;
   storage::ChosenEncoding encoding;
   SavedDatabase saved;
-  bool sound = false;
 
-  void begin(storage::RowStore& store, const std::string& folder) {
-    writer = store.create(folder);
-    sound = true;
-  }
-  // After a failure nothing is written any more: the folder is about to be removed.
+  void begin(storage::RowStore& store, const std::string& folder) { writer = store.create(folder); }
   void write(const Batch& batch) {
-    if (!std::exchange(sound, false)) return;
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
       const storage::BlockForm form = encoding.form_of(key.variable);
@@ -52,7 +49,6 @@ struct SaveJob {
       if (const auto* rows = std::get_if<storage::StoredRows>(&record))
         saved.rows += static_cast<std::uint64_t>(rows->rows());
     }
-    sound = true;
   }
 };
 
@@ -102,59 +98,150 @@ class PagesAhead {
   kj::Promise<void> taking_ = kj::READY_NOW;  // ends with it: what it would call is `this`
 };
 
+// The work of a save that the disk's thread has still to do: so much that it need not wait for
+// this loop's next turn, and no more.
+class Writes {
+ public:
+  explicit Writes(ShardHost& host) : host_(host) {}
+
+  // After a failure nothing is done any more: the folder is about to be removed.
+  void begin(std::function<void()> work) {
+    auto unless_failed = [failed = failed_, work = std::move(work)] {
+      if (std::exchange(*failed, true)) return;
+      work();
+      *failed = false;
+    };
+    under_way_.push_back(
+        rpc::on_offload(host_.reactor, host_.offload, host_.lane, std::move(unless_failed)));
+  }
+  // Waits until one more may begin.  Errors  what one of them ended with.
+  rpc::Task<void> have_room() { return wait(kBatchesAhead - 1); }
+  // Waits for all of them, also after an error: the caller may remove the folder then.
+  rpc::Task<void> end() { return wait(0); }
+
+ private:
+  rpc::Task<void> wait(std::size_t most) {
+    while (under_way_.size() > most) {
+      kj::Promise<void> first = kj::mv(under_way_.front());
+      under_way_.pop_front();
+      try {
+        co_await kj::mv(first);
+      } catch (...) {
+        if (!error_) error_ = std::current_exception();
+      }
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  ShardHost& host_;
+  std::deque<kj::Promise<void>> under_way_;
+  std::exception_ptr error_;
+  // The disk's thread alone looks at it.
+  std::shared_ptr<bool> failed_ = std::make_shared<bool>(false);
+};
+
+// The tables, and the rows of those that are all in memory, in the order of their keys.
+rpc::Task<void> save_ordered(ShardHost& host, std::uint64_t attempt, std::shared_ptr<SaveJob> job,
+                             Writes& writes) {
+  PagesAhead pages(host, attempt);
+  for (;;) {
+    if (!host.shard.next_prepared(attempt)) {
+      host.shard.prepare_next(attempt);
+      co_await host.reactor.yield();
+      continue;
+    }
+    co_await writes.have_room();
+    const auto batch = std::make_shared<const Batch>(take_batch(host, attempt));
+    if (batch->empty()) co_return;
+    writes.begin([job, batch] { job->write(*batch); });
+    pages.look();
+    co_await host.reactor.yield();  // pulls and pushes that came meanwhile
+  }
+}
+
+// The rows of the others that were in memory.
+rpc::Task<void> save_unordered(ShardHost& host, std::uint64_t attempt,
+                               std::shared_ptr<SortedRuns> runs, Writes& writes) {
+  using Rows = std::vector<Shard::UnorderedRows>;
+  PagesAhead pages(host, attempt);
+  for (;;) {
+    co_await writes.have_room();
+    const auto batch = std::make_shared<Rows>();
+    for (std::size_t bytes = 0; bytes < host.save_batch_bytes;) {
+      std::optional<Shard::UnorderedRows> rows = host.shard.next_unordered(attempt);
+      if (!rows.has_value()) break;
+      bytes += rows->rows.data.size();
+      batch->push_back(std::move(*rows));
+    }
+    if (batch->empty()) co_return;
+    writes.begin([runs, batch] {
+      for (Shard::UnorderedRows& rows : *batch) runs->add(rows.table, std::move(rows.rows));
+    });
+    pages.look();
+    co_await host.reactor.yield();
+  }
+}
+
+// And those that were on the disk.
+rpc::Task<void> save_elsewhere(ShardHost& host, std::uint64_t attempt,
+                               std::shared_ptr<SortedRuns> runs, Writes& writes) {
+  using Rows = std::shared_ptr<Shard::RowsElsewhere>;
+  for (;;) {
+    co_await writes.have_room();
+    auto pair = kj::newPromiseAndFulfiller<Rows>();
+    const auto read = std::make_shared<kj::Own<kj::PromiseFulfiller<Rows>>>(kj::mv(pair.fulfiller));
+    auto done = [read](Shard::RowsElsewhere rows) {
+      (*read)->fulfill(std::make_shared<Shard::RowsElsewhere>(std::move(rows)));
+    };
+    if (!host.shard.next_elsewhere(attempt, kRowsARead, std::move(done))) co_return;
+    const Rows rows = co_await kj::mv(pair.promise);
+    if (rows->read.error) std::rethrow_exception(rows->read.error);
+    writes.begin([runs, rows] {
+      runs->add(rows->table, rows->layout, rows->read.keys, std::move(rows->read.rows));
+    });
+  }
+}
+
 }  // namespace
 
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
-                                    std::string folder, storage::ChosenEncoding encoding) {
+rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host,
+                                                 std::uint64_t attempt, std::string folder,
+                                                 storage::ChosenEncoding encoding) {
   host->shard.begin_save(attempt);
   const DropMark drop{host->shard, attempt};
   if (const auto whole = host->shard.whole_in_delta(attempt); !whole.empty())
     log_info(host->database, ": a delta with all rows of ", whole,
-             ", as their rules change every row, or nobody noted which did");
+             ", as their rules change every row, some are on the disk, or nobody noted which did");
+  const std::string path = folder + "/" + host->database;
   const auto job = std::make_shared<SaveJob>();
-  job->encoding = std::move(encoding);
-  auto create = [job, &store = host->store, path = folder + "/" + host->database] {
-    job->begin(store, path);
-  };
-  PagesAhead pages(*host, attempt);
-  std::deque<kj::Promise<void>> writes;
-  writes.push_back(rpc::on_offload(host->reactor, host->offload, host->lane, std::move(create)));
-  // Batches are gathered while the disk's thread writes those before. After an error what is under
-  // way is waited for: the caller may remove the folder then.
+  job->encoding = encoding;
+  const auto runs =
+      std::make_shared<SortedRuns>(host->store, path, host->run_bytes, std::move(encoding));
+  const auto saved = std::make_shared<std::vector<SavedDatabase>>();
+  Writes writes(*host);
   std::exception_ptr error;
-  for (bool more = true; more || !writes.empty();) {
-    if (!more || writes.size() == kBatchesAhead) {
-      try {
-        co_await kj::mv(writes.front());
-      } catch (...) {
-        if (!error) error = std::current_exception();
-      }
-      writes.pop_front();
-      more = more && !error;
-      continue;
-    }
-    if (!host->shard.next_prepared(attempt)) {
-      host->shard.prepare_next(attempt);
-      co_await host->reactor.yield();
-      continue;
-    }
-    std::shared_ptr<const Batch> batch;
-    try {
-      batch = std::make_shared<const Batch>(take_batch(*host, attempt));
-    } catch (...) {
-      error = std::current_exception();
-    }
-    more = batch != nullptr && !batch->empty();
-    if (!more) continue;
-    auto write = [job, batch] { job->write(*batch); };
-    writes.push_back(rpc::on_offload(host->reactor, host->offload, host->lane, std::move(write)));
-    pages.look();
-    co_await host->reactor.yield();  // pulls and pushes that came meanwhile
+  try {
+    writes.begin([job, &store = host->store, path] { job->begin(store, path); });
+    co_await save_ordered(*host, attempt, job, writes);
+    writes.begin([job, saved] {
+      job->saved.files = job->writer->finish();
+      saved->push_back(std::move(job->saved));
+    });
+    co_await save_unordered(*host, attempt, runs, writes);
+    co_await save_elsewhere(*host, attempt, runs, writes);
+    writes.begin([runs, saved] {
+      for (SavedDatabase& run : runs->finish()) saved->push_back(std::move(run));
+    });
+  } catch (...) {
+    error = std::current_exception();
+  }
+  try {
+    co_await writes.end();
+  } catch (...) {
+    if (!error) error = std::current_exception();
   }
   if (error) std::rethrow_exception(error);
-  auto finish = [job] { job->saved.files = job->writer->finish(); };
-  co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(finish));
-  co_return std::move(job->saved);
+  co_return std::move(*saved);
 }
 
 }  // namespace cairn::ps

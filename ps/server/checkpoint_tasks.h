@@ -22,13 +22,15 @@ struct SavedDatabase {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
 };
-// Writes the state that was marked in `attempt` to the database folder/<host->database>, while
-// pulls and pushes go on between the batches, and drops the mark, whatever happens. At most three
-// batches of about 1 MB are in memory.
+// Writes the state that was marked in `attempt` to the database folder/<host->database>, and rows
+// of tables that have some on a disk to others beside it (SortedRuns), while pulls and pushes go on
+// between the batches. Drops the mark, whatever happens. At most three batches of about 1 MB are in
+// memory, and one run.
 //   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
 //           meanwhile; the store's.
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
-                                    std::string folder, storage::ChosenEncoding encoding = {});
+rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host,
+                                                 std::uint64_t attempt, std::string folder,
+                                                 storage::ChosenEncoding encoding = {});
 
 using RowMoves = std::map<std::string, RowMove>;  // by the variable here
 struct RestoredRows {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "ps/server/cold_disk.h"
+#include "ps/server/memory_shares.h"
 #include "ps/server/ps_status.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/reactor_thread.h"
@@ -25,6 +27,7 @@ struct PsServer::Impl {
        storage::RowStore& store, PsServerOptions wanted)
       : reactor(control_reactor), options(std::move(wanted)) {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
+    if (options.memory_limit > 0) verify_memory_limit(options);
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation.number;
     if (std::size_t& bytes = options.shard.save_memory.bytes; bytes > 0)
@@ -60,8 +63,23 @@ struct PsServer::Impl {
     }
     // In a simulation all shards share the one loop. Otherwise each has a thread of its own: it
     // alone touches the shard's rows, and no lock is needed for them.
-    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, options.shards + i,
-                                            store, str("ps-", options.index, "-shard-", i));
+    ShardOptions shard = options.shard;
+    std::shared_ptr<ColdDisk> disk;
+    // A simulation has a bound without a limit, as its machine is small.
+    const bool bounded = options.memory_limit > 0 || shard.tiering.memory_bytes > 0;
+    if (bounded) {
+      disk = std::make_shared<ColdDisk>(*own, offload, str(options.row_log_folder, "/shard-", i));
+      if (options.memory_limit > 0) shard.tiering.memory_bytes = memory_for_rows(options);
+      shard.tiering.make_store = disk->make_store();
+    }
+    auto host = std::make_shared<ShardHost>(*own, shard, offload, i, options.shards + i, store,
+                                            str("ps-", options.index, "-shard-", i));
+    if (disk != nullptr) {
+      host->run_bytes = run_bytes(shard.tiering.memory_bytes);
+      disk->went_on = [weak = std::weak_ptr(host)] {
+        if (const auto alive = weak.lock()) alive->store_went_on();
+      };
+    }
     host->save_batch_bytes = options.save_batch_bytes;
     // A shard learns of a new session on its own thread and posts it to the control's loop. The
     // pointer is weak: a post that arrives after stop() does nothing.

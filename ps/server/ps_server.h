@@ -32,6 +32,10 @@ struct PsServerOptions {
   ProcessIncarnation incarnation;  // none: drawn at random
   // Its incarnation is the server's, and its SaveMemory::bytes are split over the shards.
   ShardOptions shard;
+  // For all that the process takes: rows of hashed tables for which it is too small lie in
+  // `row_log_folder`, which is made and goes with the process. 0: no bound, and all are in memory.
+  std::size_t memory_limit = 0;
+  std::string row_log_folder;
   rpc::ConnectionOptions connection;
   std::size_t save_batch_bytes = kSaveBatchBytes;
 };

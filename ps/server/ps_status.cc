@@ -42,6 +42,11 @@ Json shard_json(const ShardCounters& shard) {
           {"saved_bytes", get(shard.save.bytes)},
           {"copied_bytes", get(shard.save.copied_bytes)},
           {"copied_bytes_max", get(shard.save.copied_bytes_max)},
+          {"rows_on_disk", get(shard.tier.rows_elsewhere)},
+          {"disk_bytes", get(shard.tier.disk_bytes)},
+          {"fetched_rows", get(shard.tier.fetched_rows)},
+          {"evicted_rows", get(shard.tier.evicted_rows)},
+          {"written_rows", get(shard.tier.written_rows)},
           {"restored_rows", get(shard.restored_rows)}};
 }
 

@@ -173,6 +173,10 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
     // While the shard places this batch, the disk's thread reads the next one.
     if (!ready->last) reading = read(next);
     restored.bytes += place_rows(host->shard, reader->wanted(), *ready);
+    while (host->shard.is_crowded()) {
+      co_await host->store_to_go_on();
+      host->shard.verify_restore(number);
+    }
   } while (!ready->last);
   restored.read_bytes = reader->read_bytes();
   restored.report = host->shard.end_restore(applied);

@@ -204,18 +204,27 @@ class ShardService final : public wire::Shard::Server {
     return kj::mv(pair.promise);
   }
 
+  // Rows that a pull has waited for stay as long as this is held.
+  struct Hold {
+    ~Hold() { host->shard.answered(wait); }
+    std::shared_ptr<ShardHost> host;
+    std::uint64_t wait;
+  };
   // Memory that is attached to an answer must be sent at once, so the pull is answered here and not
-  // in its turn. Rows may have gone again since that turn, so the loop asks once more.
+  // in its turn. Rows stay from then on; only a restore may have moved them since.
   rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
     const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
     // `shared_` keeps the ids only until the next request of this connection.
     pull.request.ids = ids;
-    while (host_->shard.must_wait(pull.request)) {
-      kj::Promise<PushResult> rows = await_rows(host_, host_->shard.wait(pull.request));
+    for (ShardIncarnation seen; seen != host_->shard.version().incarnation;) {
+      seen = host_->shard.version().incarnation;
+      const Hold hold{host_, host_->shard.wait(pull.request)};
+      kj::Promise<PushResult> rows = await_rows(host_, hold.wait);
       co_await kj::mv(rows);
+      if (seen != host_->shard.version().incarnation) continue;
+      connection_.verify_reading();
+      answer_pull(context, pull);
     }
-    connection_.verify_reading();
-    answer_pull(context, pull);
   }
 
   static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
@@ -294,16 +303,25 @@ class ShardService final : public wire::Shard::Server {
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
     const std::string folder = read_folder(context.getParams().getFolder());
     const auto params = context.getParams();
-    const SavedDatabase saved =
+    const std::vector<SavedDatabase> saved =
         co_await save_shard(host, params.getAttempt(), folder, read_encoding(params.getEncoding()));
     auto results = context.initResults();
-    results.setRows(saved.rows);
-    results.setBytes(saved.bytes);
-    auto files = results.initFiles(static_cast<unsigned>(saved.files.size()));
-    for (unsigned i = 0; i < files.size(); ++i) {
-      files[i].setName(saved.files[i].name);
-      files[i].setBytes(saved.files[i].bytes);
-      files[i].setChecksum(saved.files[i].checksum);
+    auto rows = results.initDatabaseRows(static_cast<unsigned>(saved.size()));
+    std::uint64_t all_rows = 0, all_bytes = 0;
+    std::vector<storage::FileInfo> files;
+    for (unsigned i = 0; i < rows.size(); ++i) {
+      rows.set(i, saved[i].rows);
+      all_rows += saved[i].rows;
+      all_bytes += saved[i].bytes;
+      files.insert(files.end(), saved[i].files.begin(), saved[i].files.end());
+    }
+    results.setRows(all_rows);
+    results.setBytes(all_bytes);
+    auto out = results.initFiles(static_cast<unsigned>(files.size()));
+    for (unsigned i = 0; i < out.size(); ++i) {
+      out[i].setName(files[i].name);
+      out[i].setBytes(files[i].bytes);
+      out[i].setChecksum(files[i].checksum);
     }
   }
 
@@ -333,6 +351,17 @@ class ShardService final : public wire::Shard::Server {
 };
 
 }  // namespace
+
+kj::Promise<void> ShardHost::store_to_go_on() {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  waiting_for_store.push_back(kj::mv(pair.fulfiller));
+  return kj::mv(pair.promise);
+}
+
+void ShardHost::store_went_on() {
+  shard.store_went_on();
+  for (auto& waiting : std::exchange(waiting_for_store, {})) waiting->fulfill();
+}
 
 wire::Shard::Client serve_shard(std::shared_ptr<ShardHost> host, rpc::Connection& connection) {
   return kj::heap<ShardService>(std::move(host), connection);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/offload.h"
 #include "ps/shard/shard.h"
@@ -37,7 +38,12 @@ struct ShardHost {
   storage::RowStore& store;
   std::string database;  // the name of this shard's database in a checkpoint: "ps-0-shard-1"
   std::size_t save_batch_bytes = std::size_t{1} << 20;  // see PsServerOptions
-  std::uint64_t connections = 0;                        // so far
+  std::size_t run_bytes = std::size_t{64} << 20;        // of rows, see SortedRuns
+  // Rows have to leave memory for the disk before others come: resolves when the disk has gone on.
+  kj::Promise<void> store_to_go_on();
+  void store_went_on();
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_for_store;
+  std::uint64_t connections = 0;  // so far
   // the number of the one that configured the shard last; 0: none has
   std::uint64_t in_charge = 0;
   std::function<void(std::uint64_t session)> on_session;  // called for each new session

@@ -26,6 +26,12 @@ struct ShardCounters {
     Number blocks{0}, taken_blocks{0}, bytes{0}, copied_bytes{0}, copied_bytes_max{0};
   };
   Save save;
+  // Rows of tables that may have some on a disk: how many are there alone, the bytes of its files,
+  // and how many were read from it, left memory, and were written for that, in all.
+  struct Tier {
+    Number rows_elsewhere{0}, disk_bytes{0}, fetched_rows{0}, evicted_rows{0}, written_rows{0};
+  };
+  Tier tier;
   Number waiting{0};        // requests that wait, for rows or for room to copy them aside
   Number restored_rows{0};  // by the last restore, so far
 

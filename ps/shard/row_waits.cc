@@ -50,7 +50,7 @@ bool RowWaits::must_wait(Access access, std::span<const WantedRows> wanted) {
     if (claimed_.meet(one)) return true;
     if (source_ == nullptr) continue;
     elsewhere_.clear();
-    source_->find_elsewhere(one, elsewhere_);
+    source_->find_elsewhere(one, access, elsewhere_);
     if (!elsewhere_.empty()) return true;
   }
   return access == Access::kUpdate && !calls_.may_change(wanted);
@@ -69,13 +69,14 @@ RowWaits::Number RowWaits::wait(const StepContext& step, Access access,
   waiter.access = access;
   waiter.turn = std::move(turn);
   waiter.bytes = bytes;
+  if (source_ != nullptr) waiter.since = source_->moment();
   bytes_ += bytes;
   for (const WantedRows& one : wanted) {
     waiter.claims.push_back({one.table, one.all, {one.rows.begin(), one.rows.end()}});
     if (access == Access::kUpdate) claimed_.add(waiter.claims.back().wanted());
   }
   // At once, also where an earlier update is still to come: its rows are fetched meanwhile.
-  all_here(waiter);
+  fetch_all(waiter);
   return number;
 }
 
@@ -140,15 +141,31 @@ void RowWaits::give_turns() {
     for (auto at = waiting_.begin(); at != waiting_.end();) {
       const Number number = at->first;
       Waiter& waiter = at->second;
-      if (may_go(waiter, ahead) && all_here(waiter))
+      if (all_here(waiter) && may_go(waiter, ahead)) {
+        if (source_ != nullptr && waiter.access == Access::kRead)
+          unanswered_[number] = waiter.since;
         finish(take(number), nullptr);
-      else if (waiter.access == Access::kUpdate && std::next(at) != waiting_.end())
+      } else if (waiter.access == Access::kUpdate && std::next(at) != waiting_.end()) {
         for (const Claim& claim : waiter.claims) ahead.add(claim.wanted());
+      }
       at = waiting_.upper_bound(number);
     }
   }
   giving_turns_ = false;
+  settle();
 }
+
+// The one that waits longest is the first. Moments go round, and are compared by their distance.
+void RowWaits::settle() {
+  if (source_ == nullptr || giving_turns_) return;
+  const RowSource::Moment now = source_->moment();
+  RowSource::Moment longest = 0;
+  if (!waiting_.empty()) longest = now - waiting_.begin()->second.since;
+  for (const auto& [number, since] : unanswered_) longest = std::max(longest, now - since);
+  source_->settle(now - longest);
+}
+
+void RowWaits::answered(Number number) { unanswered_.erase(number); }
 
 bool RowWaits::may_go(const Waiter& waiter, const RowClaims& ahead) const {
   std::vector<WantedRows> wanted;
@@ -161,22 +178,22 @@ bool RowWaits::may_go(const Waiter& waiter, const RowClaims& ahead) const {
 
 // ---- fetching ----
 
-// False: some of its rows are being fetched. Rows may have gone again since they were fetched.
-bool RowWaits::all_here(Waiter& waiter) {
-  if (source_ == nullptr) return true;
-  for (const Fetch fetch : waiter.fetches)
-    if (fetches_.count(fetch) != 0) return false;
-  bool here = true;
+// A row that is here now, or comes, stays until its turn: see RowSource::settle().
+bool RowWaits::all_here(const Waiter& waiter) const {
+  return std::none_of(waiter.fetches.begin(), waiter.fetches.end(),
+                      [this](Fetch fetch) { return fetches_.count(fetch) != 0; });
+}
+
+void RowWaits::fetch_all(Waiter& waiter) {
+  if (source_ == nullptr) return;
   for (const Claim& claim : waiter.claims) {
     elsewhere_.clear();
-    source_->find_elsewhere(claim.wanted(), elsewhere_);
+    source_->find_elsewhere(claim.wanted(), waiter.access, elsewhere_);
     if (elsewhere_.empty()) continue;
-    here = false;
     std::sort(elsewhere_.begin(), elsewhere_.end());
     elsewhere_.erase(std::unique(elsewhere_.begin(), elsewhere_.end()), elsewhere_.end());
     fetch(waiter, *claim.table, std::vector<std::int64_t>(elsewhere_));
   }
-  return here;
 }
 
 // A row that is being fetched is not asked for again: put into the table a second time, it would
@@ -230,7 +247,7 @@ void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& row
   give_turns();
 }
 
-void RowWaits::reset(const Table& table) {
+void RowWaits::reset(Table& table) {
   if (source_ == nullptr) return;
   std::erase_if(fetches_, [&](const auto& entry) { return entry.second.table == &table; });
   std::erase_if(fetching_, [&](const auto& entry) { return entry.first.first == &table; });

@@ -67,7 +67,7 @@ class RowClaims {
 class RowWaits {
  public:
   using Number = std::uint64_t;  // of a request that waits; never 0
-  enum class Access : std::uint8_t { kRead, kUpdate };
+  using Access = ps::Access;
   // Carries a push out.
   using Turn = std::function<PushResult()>;
   // Its owner does this for it.
@@ -97,13 +97,17 @@ class RowWaits {
   void on_end(Number number, WaitEnd end);
   // The request is dropped, without a word. Nothing if it does not wait any more.
   void give_up(Number number);
+  // A read that had its turn has been answered, or is not going to be. Until then its rows stay.
+  void answered(Number number);
   // Ends the waits of those for which `verdict` has an error.
   void refuse(const std::function<std::exception_ptr(const StepContext&)>& verdict);
   // To those whose wait is over.
   void give_turns();
   // The table begins anew, or goes: what is still being fetched of it is not put into it.
   //   Needs  no request waits for rows of it.
-  void reset(const Table& table);
+  void reset(Table& table);
+  // A request was carried out: rows that no other one needs may leave. give_turns() does it too.
+  void settle();
 
   std::size_t size() const { return waiting_.size(); }
 
@@ -121,6 +125,7 @@ class RowWaits {
     std::vector<Claim> claims;
     std::size_t bytes = 0;
     std::set<Fetch> fetches;  // that it waits for, or waited for
+    RowSource::Moment since = 0;
     Turn turn;
     WaitEnd end;
   };
@@ -129,7 +134,8 @@ class RowWaits {
     std::vector<std::int64_t> rows;
   };
 
-  bool all_here(Waiter& waiter);
+  void fetch_all(Waiter& waiter);
+  bool all_here(const Waiter& waiter) const;
   void fetch(Waiter& waiter, Table& table, const std::vector<std::int64_t>& elsewhere);
   void fetched(Fetch number, const std::vector<storage::StoredRows>& rows,
                std::exception_ptr error);
@@ -142,6 +148,7 @@ class RowWaits {
   Calls calls_;
   std::map<Number, Waiter> waiting_;  // in the order in which they came
   Number last_ = 0;
+  std::map<Number, RowSource::Moment> unanswered_;  // reads that had their turn
   std::size_t bytes_ = 0;
   RowClaims claimed_;  // by all updates that wait
   std::map<Fetch, UnderWay> fetches_;

@@ -30,8 +30,10 @@ Shard::Shard(const Clock& clock, ShardOptions options)
     : clock_(clock),
       options_(options),
       incarnation_(options.incarnation),
+      tiers_(options.tiering.memory_bytes > 0 ? std::make_unique<TieredRows>(options.tiering)
+                                              : nullptr),
       staging_(options.staging, counters_.staged_bytes),
-      waits_(options.row_source, options.waits,
+      waits_(tiers_ != nullptr ? tiers_.get() : options.row_source, options.waits,
              {[this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); },
               [this](std::span<const WantedRows> wanted) { return has_room_to_change(wanted); }}),
       rounds_(options.staging.bytes_max, counters_.staged_bytes) {
@@ -52,9 +54,10 @@ ShardVersion Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
       if (existing(configuration, config, part) == nullptr)
-        made.emplace_back(key(config.variable, part.index),
-                          std::make_unique<Table>(config.spec, config.rule, part.rows,
-                                                  configuration.seed, cuts_.copies));
+        made.emplace_back(
+            key(config.variable, part.index),
+            std::make_unique<Table>(config.spec, config.rule, part.rows, configuration.seed,
+                                    cuts_.copies, tiers_ != nullptr ? tiers_->shared() : nullptr));
   if (configuration.session != session_) start_session(configuration);
   layout_version_ = configuration.layout_version;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
@@ -150,10 +153,14 @@ void Shard::name_tables() {
 // belong to this one.
 void Shard::count_tables() {
   std::uint64_t rows = 0, bytes = 0;
+  std::size_t untiered = 0;
   for (const auto& [key, table] : tables_) {
-    rows += static_cast<std::uint64_t>(table->held());
+    rows += static_cast<std::uint64_t>(table->used());
     bytes += table->memory_bytes();
+    if (table->tier() == nullptr) untiered += table->memory_bytes();
   }
+  if (tiers_ != nullptr) tiers_->set_other_bytes(untiered);
+  count_tiers();
   ShardCounters::set(counters_.session, session_);
   ShardCounters::set(counters_.layout_version, layout_version_);
   ShardCounters::set(counters_.tables, tables_.size());

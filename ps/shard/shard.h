@@ -36,6 +36,7 @@
 #include "ps/shard/row_waits.h"
 #include "ps/shard/staging.h"
 #include "ps/shard/table.h"
+#include "ps/shard/tiered_rows.h"
 #include "ps/shard/verified_pull.h"
 #include "ps/shard/verified_state.h"
 
@@ -74,6 +75,7 @@ struct ShardOptions {
   StagingOptions staging;
   // Where rows are that are not in memory; outlives the shard. Null: all of them are.
   RowSource* row_source = nullptr;
+  TieringOptions tiering;  // instead of it
   RowWaitsOptions waits;
   SaveMemory save_memory;
   PushObserver* observer = nullptr;
@@ -145,10 +147,10 @@ class Shard {
   // the members, and applies the sum as one push: each rule sees one update of each table. Then the
   // members count as applied, and shares of this round and earlier ones go. A member that has
   // pushed nothing has no rows here. Again: nothing is done. Like a push it may have to wait.
-  //   Errors  Unavailable: not open. FailedPrecondition: another session, or rows that are
-  //           elsewhere. Aborted: shares of the members are gone, with a process or a restore; run
-  //           all of them again, as another round. InvalidArgument: members that update a variable
-  //           differently, or of whom some are applied and others not.
+  //   Errors  Unavailable: not open. FailedPrecondition: another session. Aborted: shares of the
+  //           members are gone, with a process or a restore; run all of them again, as another
+  //           round. InvalidArgument: members that update a variable differently, or of whom some
+  //           are applied and others not.
   //   Cost    a pass over all shares; memory for their sum.
   PushResult apply_round(const RoundRequest& request);
 
@@ -161,6 +163,12 @@ class Shard {
   void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
   // Drops the request, because its caller has gone: nothing of it is done.
   void give_up(std::uint64_t wait);
+  // After a pull's wait has ended its rows stay until this, if no restore comes.
+  void answered(std::uint64_t wait) { waits_.answered(wait); }
+  // The store of rows that are elsewhere has written or read: what waited for that goes on.
+  void store_went_on();
+  // Rows have to leave memory before others may be restored: when store_went_on().
+  bool is_crowded() const;
   // For people: what requests of now would wait for.
   std::string waits_for() const;
 
@@ -189,6 +197,22 @@ class Shard {
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
+  // If a table may have rows elsewhere, next_frozen() has its table record alone. Its rows come in
+  // any order: first those that were in memory, a block at a time and nothing at the end, and then
+  // those that were elsewhere, up to `most` at a time, which are read meanwhile: `done` is called
+  // once, later. False: that was all.
+  struct UnorderedRows {
+    storage::TableRecord table;
+    storage::StoredRows rows;
+  };
+  std::optional<UnorderedRows> next_unordered(std::uint64_t attempt);
+  struct RowsElsewhere {
+    storage::TableRecord table;
+    storage::StoredRows layout;  // of each of them
+    storage::ReadRows read;      // by local row number, or what went wrong
+  };
+  using ElsewhereDone = std::function<void(RowsElsewhere)>;
+  bool next_elsewhere(std::uint64_t attempt, std::size_t most, ElsewhereDone done);
   // The names of the variables of which a delta holds all rows, since a rule changes them all, or
   // they are new.
   std::string whole_in_delta(std::uint64_t attempt) const;
@@ -258,6 +282,7 @@ class Shard {
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, RowEncoding encoding);
   void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
+  void want(const PullRequest& request);
   bool rows_must_wait(const PullRequest& request);
   bool rows_must_wait(const Plan& plan);
   PushResult wait(const PushRequest& request, std::span<const PushPiece> pieces);
@@ -269,6 +294,9 @@ class Shard {
   static std::size_t room_for_copies(std::span<const WantedRows> wanted, RowsOf rows_of);
   void put_fetched(Table& table, const storage::StoredRows& rows);
   void refuse_waiting();
+  void settle();
+  void count_tiers();
+  void verify_being_saved(std::uint64_t attempt) const;
   void verify_slice(const PushRequest& request) const;
   bool applied_before(const PushRequest& request);
   PushResult apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces);
@@ -313,6 +341,9 @@ class Shard {
     bool saving = false;
     std::size_t table = 0;  // the next record is of this one:
     bool rows = false;      // its rows, or its table record
+    // The table whose rows are next of next_unordered() and next_elsewhere(); rows of it so far.
+    std::size_t unordered = 0, elsewhere = 0;
+    std::uint64_t taken_elsewhere = 0;
     // Blocks in all, those of tables that are done, and how many records were taken.
     std::uint64_t blocks = 0, passed = 0, taken = 0;
   };
@@ -322,7 +353,8 @@ class Shard {
     // The mark since which changed rows are tracked, and the one that it was a delta of; 0: none.
     std::uint64_t tracked_since = 0, tracked_before = 0;
   };
-  Cuts cuts_;  // before the tables, which give their copies back
+  Cuts cuts_;                          // before the tables, which give their copies back
+  std::unique_ptr<TieredRows> tiers_;  // before them, too
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
   // the same, by variable and first row
   std::map<std::pair<std::string, std::int64_t>, Table*> named_;

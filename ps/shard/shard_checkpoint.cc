@@ -141,10 +141,7 @@ void Shard::begin_save(std::uint64_t attempt) {
 // All records of one variable come together: its tables' records first, then its rows, as their
 // keys are ordered.
 std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
-  if (!cuts_.mark.has_value() || cuts_.mark->attempt != attempt || !cuts_.mark->saving)
-    // The writer waits for the disk between two records, and in that time the coordinator may have
-    // given the cut up.
-    throw CancelledError(str("the mark of cut ", attempt, " was dropped while it was saved"));
+  verify_being_saved(attempt);
   Mark& mark = *cuts_.mark;
   while (mark.table < mark.tables.size()) {
     Table& table = *mark.tables[mark.table];
@@ -166,12 +163,15 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       }
       return record;
     }
-    std::optional<storage::StoredRows> rows = table.take_frozen();
-    note_taken(table, rows.has_value() ? rows->data.size() : 0);
+    std::optional<storage::StoredRows> rows;
+    if (table.tier() == nullptr) {
+      rows = table.take_frozen();
+      note_taken(table, rows.has_value() ? rows->data.size() : 0);
+    }
     if (rows.has_value())
       return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
     mark.rows = next_is_same();
-    mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
+    if (table.tier() == nullptr) mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
     ++mark.table;
   }
   return std::nullopt;
@@ -267,6 +267,7 @@ void Shard::put_restored(Table& table, const storage::StoredRows& rows) {
                                                                       : Table::Slots::kTake;
   restore_.rows += static_cast<std::uint64_t>(table.put(rows, slots));
   ShardCounters::set(counters_.restored_rows, restore_.rows);  // how far it is, for `status`
+  if (table.tier() != nullptr) settle();
 }
 
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
@@ -288,6 +289,7 @@ void Shard::expect(std::uint64_t bytes, const std::string& variable, std::int64_
   const auto at = named_.find({variable, part});
   if (at == named_.end() || restore_.chosen.count(at->second) == 0) return;
   Table& table = *at->second;
+  if (table.tier() != nullptr) return;  // not all of them are going to be in memory
   const auto rows = bytes / std::max<std::size_t>(1, table.saved_row_bytes());
   table.expect(table.held() + static_cast<std::int64_t>(rows));
 }

@@ -127,13 +127,7 @@ PushResult Shard::apply_round(const RoundRequest& request) {
   if (verify_round(request)) return repeated(request);
   RoundSum sum;
   const Plan plan = sum_up(request, sum);
-  if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan)) {
-    if (!waits_.always_here())
-      throw FailedPreconditionError(str("round ", request.round,
-                                        " updates rows that are not in this shard's memory: rounds "
-                                        "need all rows there; use asynchronous updates"));
-    return wait(request);
-  }
+  if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan)) return wait(request);
   return finish_round(request, plan);
 }
 
@@ -177,6 +171,7 @@ PushResult Shard::finish_round(const RoundRequest& request, const Plan& plan) {
   rounds_.end(request.round);
   if (options_.observer != nullptr) options_.observer->applied_round(request, true);
   if (cuts_.mark.has_value()) count_copies();
+  settle();
   return {version(), 0, false};
 }
 

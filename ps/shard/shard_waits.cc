@@ -7,16 +7,19 @@ namespace cairn::ps {
 
 // ---- pull ----
 
-bool Shard::rows_must_wait(const PullRequest& request) {
+void Shard::want(const PullRequest& request) {
   work_.wanted.clear();
   for (const VerifiedRead& read : pull(request).reads())
     work_.wanted.push_back({read.table, read.ids, read.whole});
+}
+
+bool Shard::rows_must_wait(const PullRequest& request) {
+  want(request);
   return waits_.must_wait(RowWaits::Access::kRead, work_.wanted);
 }
 
-// Asked once more for the sake of `work_.wanted`, which the next request overwrites.
 std::uint64_t Shard::wait(const PullRequest& request) {
-  rows_must_wait(request);
+  want(request);
   return waits_.wait(request.step, RowWaits::Access::kRead, work_.wanted, 0, {});
 }
 
@@ -38,6 +41,7 @@ bool Shard::rows_must_wait(const Plan& plan) {
 // or when the save ends. A request may want more than the whole pool: it has its turn when so much
 // is written that the rest fits.
 bool Shard::has_room_to_change(std::span<const WantedRows> wanted) {
+  if (is_crowded()) return false;
   if (!cuts_.mark.has_value()) return true;
   // Rows are looked at one by one only if so many might not fit.
   const auto at_most = [](const WantedRows& one) {
@@ -147,6 +151,7 @@ void Shard::give_up(std::uint64_t wait) {
 }
 
 std::string Shard::waits_for() const {
+  if (is_crowded()) return "rows to leave memory, which others need";
   if (!cuts_.mark.has_value()) return "rows that are being fetched, or pushes of the same rows";
   return str(
       "room to copy rows aside, of which ", cuts_.copies.taken(), " of ", cuts_.copies.limit(),

@@ -4,8 +4,22 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/graph/custom_rule.h"
 
 namespace cairn::ps {
+
+Table::Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
+             std::uint64_t seed, CopyPool& pool, const TableTier::Shared* tier)
+    : memory_(std::move(spec), rule, range, seed),
+      pool_(pool),
+      tier_(tier != nullptr && memory_.hashed()
+                ? std::make_unique<TableTier>(memory_, *tier,
+                                              str(memory_.spec().name, " rows ", range.begin))
+                : nullptr),
+      snapshot_(memory_, pool,
+                tier_ == nullptr ? Snapshot::Order::kRows : Snapshot::Order::kPlaces) {
+  if (tier_ != nullptr && is_table_rule(rule.kind)) tier_->pin();
+}
 
 // Computed in floating point, which does not wrap: a shape from the wire may ask for more bytes
 // than 64 bits count. A hashed table begins empty, and its growth is checked at each push.
@@ -26,8 +40,19 @@ void Table::set_rule(const UpdateRule& rule) {
   // writer still wants are copied aside first, in the old layout. Loans go on reading the old
   // memory, which is not written to any more.
   const bool moves = !same_slots(rule, memory_.rule());
+  if (tier_ != nullptr && tier_->rows_elsewhere() > 0 && (moves || is_table_rule(rule.kind)))
+    throw FailedPreconditionError(
+        str("variable '", spec().name, "' has ", tier_->rows_elsewhere(),
+            " rows on the disk of this ps, ",
+            is_table_rule(rule.kind)
+                ? str("and ", rule_name(rule), " changes every row: use ", rule_name(rule),
+                      " by rows (lazy), or a ps without --memory-limit")
+                : str("written without the slots of ", rule_name(rule),
+                      ": give the variable its optimizer before rows are made, or restore a "
+                      "checkpoint")));
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
+  if (tier_ != nullptr && is_table_rule(rule.kind)) tier_->pin();
   if (!moves) return;
   snapshot_.laid_anew();
   lending_.forget();
@@ -38,6 +63,12 @@ void Table::set_rule(const UpdateRule& rule) {
 void Table::before_write(std::span<const std::int64_t> places) {
   lending_.before_write(*memory_.arena(), places);
   snapshot_.before_write(places);
+}
+
+// Also its record on the disk is not what the row is, from now on.
+void Table::before_change(std::span<const std::int64_t> places) {
+  before_write(places);
+  if (tier_ != nullptr) tier_->change(places);
 }
 
 void Table::before_write_all() {
@@ -79,9 +110,10 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
   const Places places = made(rows);
   if (is_table_rule(rule.kind)) {
     before_write_all();
+    if (tier_ != nullptr) tier_->change_all();
     snapshot_.all_change();
   } else {
-    before_write(places.at);
+    before_change(places.at);
   }
   // Such a rule changes rows that are not named, too: none of them is at its initial value any
   // more, and a checkpoint has to hold them all.
@@ -102,6 +134,7 @@ void Table::update_all(const UpdateRule& rule, float learning_rate, const std::b
 // known only at the end.
 void Table::begin_restore() {
   memory_.set_updates(0);
+  if (tier_ != nullptr) tier_->reset();
   if (hashed()) {
     if (held() == 0) return;
     CAIRN_CHECK(!snapshot_.frozen(), "'", spec().name, "' is frozen");
@@ -158,12 +191,64 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   // Slots that do not come with the rows must be initial ones, and not those of before.
   if (slots < layout.slots) end_restore();
   const Places places = made_to_restore(here, slots);
-  before_write(places.at);
+  before_change(places.at);
   snapshot_.touch(places);
   const std::size_t row_bytes = stored.row_bytes();
   const auto skipped = static_cast<std::size_t>(begin - stored.offsets.begin());
   memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);
   return static_cast<std::int64_t>(here.size());
+}
+
+// ---- rows that are elsewhere ----
+
+// Rows that lie at places of other rows that have left come as any rows do; only that they are as
+// their records say is the tier's to know.
+void Table::bring(const TableTier::Fetched& fetched) {
+  storage::StoredRows rows = saved_layout();
+  for (const std::int64_t row : fetched.rows)
+    rows.offsets.push_back(static_cast<std::uint64_t>(row));
+  rows.first_row = range().begin;
+  rows.data = fetched.saved;
+  put(rows);
+  if (!fetched.initial.empty()) made(fetched.initial);
+  tier_->came(fetched);
+}
+
+std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
+  const TableTier::Leaving leaving = tier_->choose(std::min(most, tier_->store_room()), before);
+  if (leaving.empty()) return 0;
+  const Places places{{}, leaving.places, {}, {}};
+  if (snapshot_.copies_on_write() &&
+      snapshot_.room_for(snapshot_.rows_to_copy(places)) > pool_.room()) {
+    tier_->stay(leaving);
+    return 0;
+  }
+  before_write(leaving.places);
+  try {
+    tier_->leave(leaving);
+  } catch (const Error&) {
+    tier_->stay(leaving);
+    throw;
+  }
+  return leaving.places.size();
+}
+
+void Table::compact() {
+  constexpr std::int64_t kPlacesAtOnce = 4096;
+  if (snapshot_.frozen()) return;
+  lending_.before_write_all(*memory_.arena());
+  tier_->compact(kPlacesAtOnce);
+}
+
+void Table::freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
+  if (tier_ == nullptr) return snapshot_.freeze(rows, tracking);
+  cold_ = tier_->freeze();
+  snapshot_.freeze_places(tier_->dirty_places());
+}
+
+void Table::thaw() {
+  snapshot_.thaw();
+  cold_.reset();
 }
 
 }  // namespace cairn::ps

@@ -1,6 +1,6 @@
 // Table: one part of one variable on a shard: its rows in memory, what a checkpoint has frozen of
-// them, and what is lent of them. It keeps the three in step: before rows change, the snapshot and
-// the loans save what they still need.
+// them, what is lent of them, and which of them are on a disk. It keeps these in step: before rows
+// change, or leave, the snapshot and the loans save what they still need.
 //
 //   Rows are numbered from the part's begin ("local"): see RowMemory. Callers have verified rule,
 //   row numbers and sizes: see shard.h.
@@ -15,17 +15,18 @@
 #include "core/rows/row_memory.h"
 #include "ps/shard/lending.h"
 #include "ps/snapshot/snapshot.h"
+#include "ps/tier/table_tier.h"
 
 namespace cairn::ps {
 
 class Table {
  public:
   // Rows `range` of the variable, at their initial values. `pool`, for rows that are copied aside
-  // for a checkpoint, outlives the table.
+  // for a checkpoint, outlives the table, and so does `tier`, if there is one: then rows of a
+  // hashed table may be elsewhere, unless it has a rule that changes all of them at once.
   // Errors  ResourceExhausted: not enough memory.
   Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
-        std::uint64_t seed, CopyPool& pool)
-      : memory_(std::move(spec), rule, range, seed), snapshot_(memory_, pool) {}
+        std::uint64_t seed, CopyPool& pool, const TableTier::Shared* tier = nullptr);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
@@ -36,7 +37,8 @@ class Table {
   RowRange range() const { return memory_.range(); }
   std::int64_t rows() const { return memory_.rows(); }
   bool hashed() const { return memory_.hashed(); }
-  std::int64_t held() const { return memory_.held(); }  // rows in memory
+  std::int64_t held() const { return memory_.held(); }  // places in memory
+  std::int64_t used() const { return memory_.used(); }  // of these, that have a row
   const UpdateRule& rule() const { return memory_.rule(); }
   // of a row's parameters, as they travel
   std::size_t row_bytes() const { return memory_.layout().row_bytes(); }
@@ -49,7 +51,24 @@ class Table {
   std::size_t memory_bytes() const { return memory_.bytes(); }
   std::size_t place_bytes() const { return memory_.place_bytes(); }
 
+  // Null: all rows are always here.
+  TableTier* tier() { return tier_.get(); }
+  const TableTier* tier() const { return tier_.get(); }
+  // Rows that were fetched come into the table.
+  // Errors  ResourceExhausted: not enough memory.
+  void bring(const TableTier::Fetched& fetched);
+  // Up to `most` rows leave, none that was used at `before` or later. Returns how many: fewer if
+  // the store, or the pool for copies, has no room for more.
+  // Errors  the store's: nothing has changed.
+  std::size_t evict(std::size_t most, TableTier::Moment before);
+
+  // After rows have left: places that the table may not have any more go. Not while a checkpoint
+  // wants rows from where they lie.
+  void compact();
+
   // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule().
+  // Errors  FailedPrecondition also: the rule changes every row, or has other slots, and some rows
+  //         are elsewhere.
   void set_rule(const UpdateRule& rule);
 
   // Copies rows to `out`, packed, in the order of `rows`, prefetching ahead.
@@ -76,13 +95,15 @@ class Table {
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // For a checkpoint: see Snapshot.
-  void freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
-    snapshot_.freeze(rows, tracking);
-  }
-  void thaw() { snapshot_.thaw(); }
+  void freeze(Snapshot::Rows rows, Snapshot::Tracking tracking);
+  void thaw();
+  // The rows that were elsewhere, in any order. Null: none were.
+  storage::ColdCut* frozen_elsewhere() { return cold_.get(); }
+  // Rows of no number and no value, as the others of the table are saved.
+  storage::StoredRows saved_layout() const { return snapshot_.saved_layout(); }
   storage::TableRecord frozen_record() const { return snapshot_.record(); }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
-  bool frozen_whole() const { return snapshot_.holds_all(); }
+  bool frozen_whole() const { return tier_ != nullptr || snapshot_.holds_all(); }
   std::int64_t frozen_taken() const { return snapshot_.taken(); }
   std::optional<storage::StoredRows> take_frozen() { return snapshot_.take(); }
   bool frozen_prepared() const { return snapshot_.prepared(); }
@@ -119,7 +140,12 @@ class Table {
   void before_write(std::span<const std::int64_t> places);
   void before_write_all();
 
+  void before_change(std::span<const std::int64_t> places);
+
   RowMemory memory_;
+  CopyPool& pool_;
+  std::unique_ptr<TableTier> tier_;
+  std::unique_ptr<storage::ColdCut> cold_;  // of what is frozen
   Snapshot snapshot_;
   Lending lending_;
   std::optional<TouchedRows> stale_;  // touched before the restore that is under way

@@ -7,8 +7,11 @@
 
 namespace cairn::ps {
 
-Snapshot::Snapshot(const RowMemory& memory, CopyPool& pool)
-    : memory_(memory), written_(memory, pool) {
+Snapshot::Snapshot(const RowMemory& memory, CopyPool& pool, Order order)
+    : memory_(memory),
+      places_change_(order == Order::kPlaces),
+      by_row_(memory.hashed() && !places_change_),
+      written_(memory, pool, places_change_) {
   if (!memory_.hashed()) touched_ = TouchedRows(memory_.rows());
   grew();
 }
@@ -116,7 +119,7 @@ std::size_t Snapshot::would_copy_all_of(std::int64_t block) const {
   const std::int64_t begin = block * written_.block_rows();
   const std::int64_t end = std::min(frozen_held_, begin + written_.block_rows());
   std::size_t rows = 0;
-  if (memory_.hashed() || written_.block_rows() < 64 || (end & 63) != 0 || begin < next_row_) {
+  if (by_row_ || written_.block_rows() < 64 || (end & 63) != 0 || begin < next_row_) {
     for (std::int64_t place = begin; place < end; ++place) rows += would_copy(place) ? 1 : 0;
     return rows;
   }
@@ -134,14 +137,23 @@ void Snapshot::freeze(Rows rows, Tracking tracking) {
   choose_rows_of_delta(rows);
   if (tracking != Tracking::kGoesOn) changed_.reset();
   if (tracking == Tracking::kAnew) changed_.emplace(memory_.held());
+  begin_freeze();
+}
+
+void Snapshot::freeze_places(std::vector<std::uint64_t> places) {
+  thaw();
+  delta_ = std::move(places);
+  begin_freeze();
+}
+
+void Snapshot::begin_freeze() {
   written_.begin();
   frozen_ = true;
   frozen_blocks_ = written_.blocks();
   copies_on_write_ = frozen_blocks_ > 0;
   frozen_held_ = memory_.held();
   next_ = next_row_ = 0;
-  if (memory_.hashed())
-    order_.begin(frozen_held_, greatest_row_, delta_.has_value() ? &*delta_ : nullptr);
+  if (by_row_) order_.begin(frozen_held_, greatest_row_, delta_.has_value() ? &*delta_ : nullptr);
   const VariableSpec& spec = memory_.spec();
   record_ = {spec.name, spec.dtype,      spec.shape,       memory_.rule(),
              {},        memory_.range(), memory_.updates()};
@@ -177,7 +189,7 @@ const storage::TableRecord& Snapshot::record() const {
 
 void Snapshot::prepare() {
   constexpr std::int64_t kSlice = 1 << 19;
-  if (memory_.hashed()) order_.prepare(memory_.rows_held(), kSlice);
+  if (by_row_) order_.prepare(memory_.rows_held(), kSlice);
 }
 
 std::optional<storage::StoredRows> Snapshot::take() {
@@ -194,7 +206,7 @@ std::optional<storage::StoredRows> Snapshot::take() {
   if (!places_.empty()) rows = stored_rows();
   if (next_ == end_of_places())
     next_row_ = INT64_MAX;
-  else if (!memory_.hashed())
+  else if (!by_row_)
     next_row_ = next_;
   else
     next_row_ = memory_.row_at(places_.back()) + 1;
@@ -207,7 +219,7 @@ std::optional<storage::StoredRows> Snapshot::take() {
 void Snapshot::choose_places() {
   const std::int64_t most = written_.block_rows();
   places_.clear();
-  if (memory_.hashed()) {
+  if (by_row_) {
     while (!order_.prepared()) prepare();
     const std::int64_t end = std::min(order_.size(), next_ + most);
     for (const std::uint32_t place : order_.sorted(memory_.rows_held(), next_, end))
@@ -223,18 +235,31 @@ void Snapshot::choose_places() {
   }
 }
 
+storage::StoredRows Snapshot::saved_layout() const {
+  const RowLayout& layout = memory_.layout();
+  return {.dtype = memory_.spec().dtype,
+          .rule = memory_.rule().kind,
+          .slots = layout.slots,
+          .dim = layout.dim};
+}
+
+// Another row may lie there by now.
+std::int64_t Snapshot::row_to_store(std::int64_t place) const {
+  return places_change_ && written_.written(place) ? written_.row_of_copy(place)
+                                                   : memory_.row_at(place);
+}
+
 // Rows `places_` as they were, whose copies go.
 storage::StoredRows Snapshot::stored_rows() {
   const RowLayout& layout = memory_.layout();
-  storage::StoredRows out{.dtype = memory_.spec().dtype,
-                          .rule = memory_.rule().kind,
-                          .slots = layout.slots,
-                          .dim = layout.dim};
-  const std::int64_t first = memory_.row_at(places_.front());
+  storage::StoredRows out = saved_layout();
+  if (places_change_)
+    std::ranges::sort(places_, {}, [this](std::int64_t place) { return row_to_store(place); });
+  const std::int64_t first = row_to_store(places_.front());
   out.first_row = memory_.range().begin + first;
   out.offsets.reserve(places_.size());
   for (const std::int64_t place : places_)
-    out.offsets.push_back(static_cast<std::uint64_t>(memory_.row_at(place) - first));
+    out.offsets.push_back(static_cast<std::uint64_t>(row_to_store(place) - first));
   const std::size_t row_bytes = layout.saved_row_bytes();
   out.data.resize(places_.size() * row_bytes);
   std::size_t unsaved = 0;  // as they lie, up to the one that is looked at

@@ -3,8 +3,8 @@
 //
 //   Freezing takes constant time. From then on a row is copied aside before its first write
 //   (written_rows.h), unless the checkpoint's writer has taken it already: rows are taken in the
-//   order of their numbers, so that this is one comparison. By rows and not by blocks, because some
-//   steps of random rows meet every block of a table, and few of its rows.
+//   order of their numbers, or of their places, so that this is one comparison. By rows and not by
+//   blocks, because some steps of random rows meet every block of a table, and few of its rows.
 //   It also knows which rows were ever touched: the others are a function of the seed, and no
 //   checkpoint holds them. Once asked to, it tracks which rows changed since a freeze, so that a
 //   later one may hold those alone: a delta.
@@ -30,8 +30,11 @@ class Snapshot {
  public:
   static constexpr double kBytesARow = WrittenRows::kBytesARow;
 
+  // In which order rows are taken. By places is for a hashed table whose places go from one row to
+  // another: a row is copied aside before it leaves its place, too, and its number with it.
+  enum class Order : std::uint8_t { kRows, kPlaces };
   // `memory` holds the table's rows; it and `pool` outlive the snapshot.
-  Snapshot(const RowMemory& memory, CopyPool& pool);
+  Snapshot(const RowMemory& memory, CopyPool& pool, Order order = Order::kRows);
 
   // ---- called by the table ----
   // Before the rows at these places change, or all rows do.
@@ -72,6 +75,8 @@ class Snapshot {
   // tracked since the same freeze as before.
   enum class Tracking : std::uint8_t { kNone, kAnew, kGoesOn };
   void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
+  // The same of the rows at these places alone, a bit each; they are taken in the order of places.
+  void freeze_places(std::vector<std::uint64_t> places);
   void thaw();
   bool frozen() const { return frozen_; }
   // The table's record as of the freeze.
@@ -82,8 +87,9 @@ class Snapshot {
     return next_row_ == INT64_MAX ? frozen_blocks_ : written_.block_of(next_);
   }
   // The next rows of the frozen state, at most a block of them; nothing at the end. Rows ascend,
-  // also from one block to the next. Copies of what was taken are let go.
+  // also from one block to the next, unless places do. Copies of what was taken are let go.
   std::optional<storage::StoredRows> take();
+  storage::StoredRows saved_layout() const;  // without rows
   // A hashed table's rows have to be put in order before the first is taken: prepare() does it in
   // slices of some milliseconds, and take() does what is left.
   bool prepared() const { return order_.prepared(); }
@@ -99,30 +105,32 @@ class Snapshot {
   void copy_aside(std::int64_t place);
   // Whether the writer has still to take it.
   bool to_take(std::int64_t place) const {
-    return place < frozen_held_ && memory_.row_at(place) >= next_row_;
+    return place < frozen_held_ && (by_row_ ? memory_.row_at(place) >= next_row_ : place >= next_);
   }
   bool would_copy(std::int64_t place) const;
   std::size_t would_copy_all_of(std::int64_t block) const;
-  std::int64_t first_block_to_take() const {
-    return memory_.hashed() ? 0 : written_.block_of(next_);
-  }
+  std::int64_t first_block_to_take() const { return by_row_ ? 0 : written_.block_of(next_); }
   // Whether the checkpoint holds it. Exact for a row that was not written since the freeze.
   bool held(std::int64_t place) const {
     return delta_.has_value()
                ? ((*delta_)[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0
                : memory_.hashed() || touched_.has(place);
   }
-  // The same of 64 rows, `place` the first of them; not of a hashed table.
+  // The same of 64 rows, `place` the first of them; not where rows are taken by order_.
   std::uint64_t held_word(std::int64_t place) const {
     return delta_.has_value() ? (*delta_)[static_cast<std::size_t>(place) >> 6]
                               : touched_.word_of(place);
   }
   void choose_rows_of_delta(Rows rows);
-  std::int64_t end_of_places() const { return memory_.hashed() ? order_.size() : frozen_held_; }
+  std::int64_t end_of_places() const { return by_row_ ? order_.size() : frozen_held_; }
   void choose_places();
   storage::StoredRows stored_rows();
+  void begin_freeze();
+  std::int64_t row_to_store(std::int64_t place) const;
 
   const RowMemory& memory_;
+  const bool places_change_;
+  const bool by_row_;    // rows are taken by order_; otherwise by place
   TouchedRows touched_;  // of a dense table
   WrittenRows written_;  // since the freeze
   // hashed: the greatest row number of the first `seen_` places

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <span>
 
 #include "storage/row_block.h"
@@ -19,7 +20,7 @@ void WrittenRows::lay() {
   marked_in_.clear();
   marks_.clear();
   lists_.clear();
-  copies_.emplace(pool_, row_bytes);
+  copies_.emplace(pool_, row_bytes + (numbers_ ? sizeof(std::int64_t) : 0));
   grow();
 }
 
@@ -44,15 +45,24 @@ void WrittenRows::write(std::int64_t place, Copy copy) {
   if (copy == Copy::kYes) {
     lists_[at] = copies_->add(static_cast<std::uint32_t>(place & 63), lists_[at]);
     memory_.save(std::span(&place, 1), copies_->row(lists_[at]));
+    const std::int64_t row = memory_.row_at(place);
+    if (numbers_)
+      std::memcpy(copies_->row(lists_[at]) + memory_.layout().saved_row_bytes(), &row, sizeof row);
   }
   marks_[at] |= bit_of(place);
 }
 
-bool WrittenRows::has_copy(std::int64_t place) const {
+RowCopies::Slot WrittenRows::copy_of(std::int64_t place) const {
   RowCopies::Slot slot = lists_[word_of(place)];
   while (slot != RowCopies::kNone && copies_->place(slot) != (place & 63))
     slot = copies_->next(slot);
-  return slot != RowCopies::kNone;
+  return slot;
+}
+
+std::int64_t WrittenRows::row_of_copy(std::int64_t place) const {
+  std::int64_t row = 0;
+  std::memcpy(&row, copies_->row(copy_of(place)) + memory_.layout().saved_row_bytes(), sizeof row);
+  return row;
 }
 
 bool WrittenRows::take_copy(std::int64_t place, std::byte* to) {

@@ -21,7 +21,11 @@ class WrittenRows {
   static constexpr double kBytesARow = 0.1875;  // bits and lists
 
   // `memory` holds the rows; it and `pool` outlive this.
-  WrittenRows(const RowMemory& memory, CopyPool& pool) : memory_(memory), pool_(pool) { lay(); }
+  // `numbers`: a copy has the number of its row, too.
+  WrittenRows(const RowMemory& memory, CopyPool& pool, bool numbers)
+      : memory_(memory), pool_(pool), numbers_(numbers) {
+    lay();
+  }
 
   // By the rows' size, whose blocks are a checkpoint's. Nothing is written then, nor copied.
   void lay();
@@ -39,7 +43,9 @@ class WrittenRows {
   std::uint64_t word(std::int64_t place) const {
     return marked(block_of(place)) ? marks_[word_of(place)] : 0;
   }
-  bool has_copy(std::int64_t place) const;
+  bool has_copy(std::int64_t place) const { return copy_of(place) != RowCopies::kNone; }
+  // Needs has_copy(), and numbers.
+  std::int64_t row_of_copy(std::int64_t place) const;
   // Hands the copy over and lets go of it. False: the row was not written. Needs has_copy() of one
   // that was.
   bool take_copy(std::int64_t place, std::byte* to);
@@ -53,6 +59,7 @@ class WrittenRows {
   bool marked(std::int64_t block) const {
     return marked_in_[static_cast<std::size_t>(block)] == moment_;
   }
+  RowCopies::Slot copy_of(std::int64_t place) const;
   void clear(std::int64_t block);
   std::size_t word_of(std::int64_t place) const {
     return static_cast<std::size_t>(block_of(place)) * words_a_block_ +
@@ -63,6 +70,7 @@ class WrittenRows {
 
   const RowMemory& memory_;
   CopyPool& pool_;
+  const bool numbers_;
   int block_shift_ = 0;  // log2 of the rows of a block
   std::size_t words_a_block_ = 1;
   std::uint32_t moment_ = 0;

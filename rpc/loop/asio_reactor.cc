@@ -1,6 +1,7 @@
 #include "rpc/loop/asio_reactor.h"
 
 #include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
@@ -38,6 +39,26 @@ class SignalWatch : public std::enable_shared_from_this<SignalWatch> {
   }
   asio::signal_set signals_;
   std::function<void(int)> handler_;
+};
+
+// As SignalWatch. Reads the descriptor's duplicate, which Asio closes.
+class ReadableWatch : public std::enable_shared_from_this<ReadableWatch> {
+ public:
+  ReadableWatch(asio::io_context& io, int descriptor, std::function<void()> handler)
+      : descriptor_(io, ::dup(descriptor)), handler_(std::move(handler)) {}
+  void next() {
+    descriptor_.async_wait(asio::posix::stream_descriptor::wait_read,
+                           [weak = weak_from_this()](boost::system::error_code error) {
+                             auto self = weak.lock();
+                             if (error || !self) return;
+                             self->handler_();
+                             self->next();
+                           });
+  }
+
+ private:
+  asio::posix::stream_descriptor descriptor_;
+  std::function<void()> handler_;
 };
 
 }  // namespace
@@ -145,6 +166,13 @@ std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signal
       std::make_shared<SignalWatch>(require_asio(reactor, "signals").io(), std::move(handler));
   watch->start(signals);
   return watch;
+}
+
+void on_readable(Reactor& reactor, int descriptor, std::function<void()> handler) {
+  auto watch = std::make_shared<ReadableWatch>(require_asio(reactor, "files").io(), descriptor,
+                                               std::move(handler));
+  watch->next();
+  reactor.keep(std::move(watch));
 }
 
 }  // namespace cairn::rpc

@@ -127,6 +127,10 @@ std::unique_ptr<Reactor> make_reactor(ReactorOptions options = {});
 std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signals,
                                 std::function<void(int)> handler);
 
+// Calls `handler` on the loop each time that `descriptor`, which the caller keeps open, has become
+// readable, until the end of the reactor. Real reactors only; its own thread.
+void on_readable(Reactor& reactor, int descriptor, std::function<void()> handler);
+
 template <typename T>
 T Reactor::wait(kj::Promise<T> promise) {
   try {

@@ -85,12 +85,42 @@ RowLogCounters RowLog::counters() const {
           .direct = segments_.direct()};
 }
 
+Cut::Cut(RowLog& log, std::vector<std::uint32_t> segments, std::weak_ptr<const bool> alive)
+    : log_(&log), segments_(std::move(segments)), alive_(std::move(alive)) {
+  for (const std::uint32_t number : segments_) {
+    const Segment& segment = log.segments_[number];
+    live_.push_back(segment.live_bits);
+    rows_ += segment.live;
+  }
+}
+
+std::vector<Place> Cut::next_places(std::size_t most) {
+  std::vector<Place> places;
+  for (; segment_ < live_.size() && places.size() < most; ++segment_, record_ = 0) {
+    const std::vector<std::uint64_t>& live = live_[segment_];
+    const Place first = segments_[segment_] * log_->layout_.records_per_segment;
+    for (; record_ < live.size() * 64; ++record_) {
+      if (places.size() == most) return places;
+      const std::uint64_t rest = live[record_ / 64] >> (record_ % 64);
+      if (rest == 0)
+        record_ |= 63;  // none up to the end of the word
+      else if ((rest & 1) != 0)
+        places.push_back(first + static_cast<Place>(record_));
+    }
+  }
+  return places;
+}
+
 Cut::Cut(Cut&& other) noexcept { *this = std::move(other); }
 Cut& Cut::operator=(Cut&& other) noexcept {
   if (this == &other) return *this;
   end();
   log_ = std::exchange(other.log_, nullptr);
   segments_ = std::move(other.segments_);
+  live_ = std::move(other.live_);
+  rows_ = other.rows_;
+  segment_ = other.segment_;
+  record_ = other.record_;
   alive_ = std::move(other.alive_);
   return *this;
 }

@@ -83,13 +83,20 @@ class Cut {
   void read(std::span<const Place> places, std::span<const std::uint64_t> keys, RowsDone done);
   void end();  // again: nothing
 
+  // The records that were live, for owners that keep no places of that moment: how many, and the
+  // places of the next `most` of them, ascending; none: that was all.
+  std::uint64_t rows() const { return rows_; }
+  std::vector<Place> next_places(std::size_t most);
+
  private:
   friend class RowLog;
-  Cut(RowLog& log, std::vector<std::uint32_t> segments, std::weak_ptr<const bool> alive)
-      : log_(&log), segments_(std::move(segments)), alive_(std::move(alive)) {}
+  Cut(RowLog& log, std::vector<std::uint32_t> segments, std::weak_ptr<const bool> alive);
 
   RowLog* log_ = nullptr;
   std::vector<std::uint32_t> segments_;
+  std::vector<std::vector<std::uint64_t>> live_;  // a bit a record, of each of these
+  std::uint64_t rows_ = 0;
+  std::size_t segment_ = 0, record_ = 0;  // the next one to look at
   std::weak_ptr<const bool> alive_;
 };
 

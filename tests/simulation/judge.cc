@@ -21,11 +21,13 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
   watched_ += 1;
   verdict_.staleness_max = std::max(verdict_.staleness_max, staleness);
   const auto lanes = static_cast<std::uint64_t>(scenario_.workers) * scenario_.lanes;
-  // Under HybridStrategy a closure pulls while the round before its own is open. The sums of that
-  // round, and of the one before it, are counted as the pushes of closures are.
+  // Under HybridStrategy a closure pulls while the round before its own is open, and the round
+  // after its own pushes rows as soon as gradients are all-reduced: while rows that this closure
+  // pushes wait for others, to come from a disk or to be copied aside. The sums of two rounds are
+  // counted as the pushes of closures are.
   const Consistency& promised = scenario_.consistency;
   const std::uint64_t most =
-      HybridConsistency::is(promised) ? 2 * lanes + 2 : promised.steps() * lanes;
+      HybridConsistency::is(promised) ? 3 * lanes + 2 : promised.steps() * lanes;
   if (most > 0 && staleness >= most)
     complain(str("a push of closure ", step.closure, " was applied ", staleness,
                  " updates late, and less than ", most, " were promised of ", lanes, " lanes"));

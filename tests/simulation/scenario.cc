@@ -130,6 +130,12 @@ void draw_program(Scenario& scenario, Mix mix) {
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
 
+// Half of the jobs have a shard's memory for a few hashed rows.
+void draw_memory(Scenario& scenario) {
+  Draw draw(scenario.seed, "memory");
+  if (draw.index(2) == 0) scenario.rows_in_memory = draw.between(1, 8);
+}
+
 // Faults strike while there is so much left to do that no worker has ended yet: a worker that is
 // started again when the others have ended would wait for them in vain.
 Scenario group_scenario(std::uint64_t seed) {
@@ -234,6 +240,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   scenario.saves.slow = everything && saving.index(2) == 0;
   if (scenario.saves.slow && saving.index(3) == 0) scenario.saves.memory = 1;
   if (everything && saving.index(2) == 0) scenario.saves.full_every = 2 + saving.index(4);
+  if (everything || mix == Mix::kExactlyOnce) draw_memory(scenario);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -285,6 +292,7 @@ std::string Scenario::str() const {
       << ms(disk_delay_max);
   if (saves.full_every > 1) out << ", one in " << saves.full_every << " of them full";
   if (saves.slow) out << ", records saved one by one";
+  if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)
     out << "\n  fault " << i << ": " << faults[i].str();

@@ -76,8 +76,9 @@ struct Scenario {
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
   Consistency consistency;  // under hybrid, v, w and wide are mirrored
   std::int64_t closures = 100;
-  std::int64_t rows = 50;       // of the dense table
-  std::int64_t hashed_dim = 1;  // elements per row of the hashed table
+  std::int64_t rows = 50;           // of the dense table
+  std::int64_t hashed_dim = 1;      // elements per row of the hashed table
+  std::int64_t rows_in_memory = 0;  // of that table, on a shard; the others are elsewhere. 0: all
   Spread spread = Spread::kOneRow;
   Updates updates = Updates::kAssigned;
   // elements of a variable that is large here, as messages are small; 0: there is none. The only

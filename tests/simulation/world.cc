@@ -50,6 +50,7 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
                      .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
   options.save_memory = scenario.saves.memory;
+  options.rows_in_memory = scenario.rows_in_memory;
   if (scenario.saves.slow) options.save_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
   return options;

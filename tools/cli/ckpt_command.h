@@ -1,4 +1,4 @@
-// `cairn ckpt ls | show | verify`: looking at checkpoints.
+// `cairn ckpt`: looking at checkpoints, changing them, and asking for one.
 #pragma once
 namespace CLI {
 class App;

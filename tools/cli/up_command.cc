@@ -144,12 +144,14 @@ int up_group(const UpOptions& options) {
         "without ps there is a group of workers that all run one program: give it behind --; or "
         "give --ps, to have servers for a program of your own");
   const bool device = options.cluster.device != LocalClusterOptions().device;
-  if (options.cluster.shards > 0 || options.cluster.lanes > 0 || device ||
+  const bool limit = options.cluster.memory_limit != LocalClusterOptions().memory_limit;
+  if (options.cluster.shards > 0 || options.cluster.lanes > 0 || device || limit ||
       options.cluster.deterministic)
     throw InvalidArgumentError(
         str(options.cluster.shards > 0  ? "--shards"
             : options.cluster.lanes > 0 ? "--lanes"
             : device                    ? "--device"
+            : limit                     ? "--memory-limit"
                                         : "--deterministic",
             " is of a cluster with ps, and here all processes are workers that run the program: "
             "give --ps, or leave it out"));
@@ -213,6 +215,13 @@ void add_up_command(CLI::App& app, int& status) {
           "--lanes", cluster.lanes,
           "Closures each worker computes at once; auto (default): its share of the processors")
       ->transform(auto_as_0);
+  command
+      ->add_option("--memory-limit", cluster.memory_limit,
+                   "Memory of each ps, as \"8 GB\" or 50%: rows of hashed variables that do not "
+                   "fit lie on a disk")
+      ->capture_default_str();
+  command->add_option("--row-log", cluster.row_log,
+                      "The folder for them, on a local disk (default: row-log in the run's)");
   command
       ->add_option("--device", cluster.device,
                    "What workers compute on: auto (the GPUs, or the CPU where there is none), cpu, "

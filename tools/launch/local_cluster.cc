@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/base/memory_limit.h"
 #include "core/disk/disk.h"
 #include "core/kernels/chosen_devices.h"
 #include "tools/launch/run_folder.h"
@@ -33,6 +34,11 @@ void verify(const LocalClusterOptions& options) {
     verify_device_choice(options.device);
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("--device: ", error.what()));
+  }
+  try {
+    parse_memory_limit(options.memory_limit);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("--memory-limit: ", error.what()));
   }
   const std::string& transport = options.transport;
   if (transport != "auto" && transport != "tcp" && transport != "unix")
@@ -191,6 +197,12 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
     arguments.push_back(options_.device);
   }
   if (!ps && options_.deterministic) arguments.push_back("--deterministic");
+  if (ps && options_.memory_limit != "none") {
+    const std::string row_log =
+        options_.row_log.empty() ? options_.dir + "/row-log" : options_.row_log;
+    arguments.insert(arguments.end(),
+                     {"--memory-limit", options_.memory_limit, "--row-log", row_log});
+  }
   const auto& added = ps ? options_.ps_arguments : options_.worker_arguments;
   arguments.insert(arguments.end(), added.begin(), added.end());
   return {.role = role, .index = index, .command = std::move(command)};

@@ -18,9 +18,11 @@ namespace cairn::tools {
 struct LocalClusterOptions {
   int ps = 2;
   int workers = 2;
-  int shards = 0;                  // threads of a ps; 0: auto, its share of the processors
-  int lanes = 0;                   // closures that a worker computes at once; 0: the same
-  std::string device = "auto";     // workers compute on; see core/kernels/chosen_devices.h
+  int shards = 0;               // threads of a ps; 0: auto, its share of the processors
+  int lanes = 0;                // closures that a worker computes at once; 0: the same
+  std::string device = "auto";  // workers compute on; see core/kernels/chosen_devices.h
+  // Memory of each ps, and the folder for rows that do not fit, see cairn-ps; "": row-log in `dir`.
+  std::string memory_limit = "none", row_log;
   bool deterministic = false;      // results repeat bit for bit on the same GPU
   std::string transport = "auto";  // "auto", "tcp", "unix"
   // The folder of this run, made if it is not there; "": a new one under runs/.

@@ -94,5 +94,58 @@ TEST(IdIndex, TakesNoMoreBytesAnIdThanItSays) {
   }
 }
 
+TEST(IdIndex, ThePlaceOfAnErasedIdGoesToTheNextThatComes) {
+  IdIndex index;
+  made(index, {5, 6, 7});
+  index.erase(1);
+  EXPECT_THAT(found(index, {5, 6, 7}), ElementsAre(0, IdIndex::kAbsent, 2));
+  EXPECT_THAT(index.ids(), ElementsAre(5, IdIndex::kFree, 7));
+  EXPECT_EQ(index.used(), 2);
+  EXPECT_THAT(made(index, {9, 6}), ElementsAre(1, 3));
+  EXPECT_EQ(index.size(), 4);
+  EXPECT_EQ(index.used(), 4);
+}
+
+// Ids come and go while the index grows, so that what is erased lies now in the smaller table, now
+// in the larger one.
+TEST(IdIndex, AnswersAsAMapDoesWhileIdsComeAndGo) {
+  for (const std::int64_t range : {50, 3000, 100'000}) {
+    IdIndex index;
+    std::unordered_map<std::int64_t, std::int64_t> places;  // by id
+    Random random(static_cast<std::uint64_t>(range));
+    for (int round = 0; round < 3000; ++round) {
+      Ids come(random.below(40));
+      for (std::int64_t& id : come)
+        id = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(range)));
+      const Ids at = made(index, come);
+      for (std::size_t i = 0; i < come.size(); ++i) {
+        const auto [entry, is_new] = places.try_emplace(come[i], at[i]);
+        ASSERT_EQ(entry->second, at[i]) << "id " << come[i];
+        ASSERT_EQ(index.ids()[static_cast<std::size_t>(at[i])], come[i]);
+      }
+      for (std::uint64_t goes = random.below(round % 1000 < 500 ? 20 : 60); goes > 0; --goes) {
+        const auto id = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(range)));
+        const auto entry = places.find(id);
+        ASSERT_EQ(found(index, {id})[0], entry == places.end() ? IdIndex::kAbsent : entry->second);
+        if (entry == places.end()) continue;
+        index.erase(entry->second);
+        places.erase(entry);
+        ASSERT_EQ(found(index, {id})[0], IdIndex::kAbsent);
+      }
+      while (index.used() < index.size() && random.below(3) == 0) {
+        const std::int64_t last = index.ids().back(), place = index.drop_last();
+        if (last == IdIndex::kFree) {
+          ASSERT_EQ(place, IdIndex::kAbsent);
+        } else {
+          ASSERT_EQ(index.ids()[static_cast<std::size_t>(place)], last);
+          places[last] = place;
+        }
+      }
+      ASSERT_EQ(index.used(), static_cast<std::int64_t>(places.size()));
+    }
+    for (const auto& [id, place] : places) ASSERT_EQ(found(index, {id})[0], place) << "id " << id;
+  }
+}
+
 }  // namespace
 }  // namespace cairn

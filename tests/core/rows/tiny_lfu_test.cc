@@ -15,37 +15,44 @@
 namespace cairn {
 namespace {
 
-// Ids over the slots of a TinyLfu.
+// Ids over the slots of a TinyLfu, one of which is only for a row that comes before another leaves.
 class CachedIds {
  public:
-  explicit CachedIds(std::uint32_t slots, double window_share = 0.01)
-      : cache_(slots, window_share), ids_(slots) {}
-  // Whether the id was there; it is afterwards.
+  explicit CachedIds(std::uint32_t rows, double window_share = 0.01)
+      : cache_(rows, window_share), ids_(rows + 1) {
+    for (std::uint32_t slot = rows + 1; slot-- > 0;) free_.push_back(slot);
+  }
+  // Whether the id was there; it is afterwards, unless it was the one to leave.
   bool ask(std::uint64_t id, const TinyLfu::MayLeave& may_leave = {}) {
     const std::uint64_t hash = mix_bits(id + 1);
     if (const auto at = slots_.find(id); at != slots_.end()) {
       cache_.use(at->second, hash);
       return true;
     }
-    const auto entered = cache_.enter(hash, may_leave);
-    if (!entered) return false;
-    if (entered->evicted) slots_.erase(ids_[entered->slot]);
-    ids_[entered->slot] = id;
-    slots_[id] = entered->slot;
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    cache_.enter(slot, hash);
+    ids_[slot] = id;
+    slots_[id] = slot;
+    if (free_.empty())
+      if (const auto leaves = cache_.choose(may_leave)) remove(ids_[*leaves]);
     EXPECT_EQ(slots_.size(), cache_.used());
     return false;
   }
   bool holds(std::uint64_t id) const { return slots_.count(id) > 0; }
   void remove(std::uint64_t id) {
     cache_.remove(slots_.at(id));
+    free_.push_back(slots_.at(id));
     slots_.erase(id);
   }
   std::uint32_t slot(std::uint64_t id) const { return slots_.at(id); }
   std::size_t size() const { return slots_.size(); }
+  TinyLfu& cache() { return cache_; }
 
  private:
   TinyLfu cache_;
   std::vector<std::uint64_t> ids_;
+  std::vector<std::uint32_t> free_;
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;
 };
 
@@ -78,18 +85,28 @@ TEST(FrequencySketch, ForgetsAsOthersAreUsed) {
   EXPECT_LE(sketch.count(mix_bits(1)), 3u);
 }
 
-TEST(TinyLfu, AllOfItIsAnLruIfTheWindowIs) {
+// The order is that in which rows came, but those that were used meanwhile come last.
+TEST(TinyLfu, AllOfItIsAQueueWithASecondChanceIfTheWindowIs) {
   constexpr std::size_t kSlots = 20;
   CachedIds cache(kSlots, 1);
-  std::list<std::uint64_t> lru;
+  std::list<std::pair<std::uint64_t, bool>> queue;  // ids, and whether they were used
   Random random(3);
   for (int i = 0; i < 5000; ++i) {
     const std::uint64_t id = random.below(40);
-    const auto at = std::find(lru.begin(), lru.end(), id);
-    EXPECT_EQ(cache.ask(id), at != lru.end());
-    if (at != lru.end()) lru.erase(at);
-    lru.push_front(id);
-    if (lru.size() > kSlots) lru.pop_back();
+    const auto at = std::find_if(queue.begin(), queue.end(),
+                                 [&](const auto& entry) { return entry.first == id; });
+    EXPECT_EQ(cache.ask(id), at != queue.end());
+    if (at != queue.end()) {
+      at->second = true;
+      continue;
+    }
+    queue.emplace_front(id, false);
+    if (queue.size() <= kSlots) continue;
+    while (queue.back().second) {
+      queue.emplace_front(queue.back().first, false);
+      queue.pop_back();
+    }
+    queue.pop_back();
   }
   EXPECT_EQ(cache.size(), kSlots);
 }
@@ -126,22 +143,31 @@ TEST(TinyLfu, RowsThatMayNotLeaveStay) {
   for (std::uint64_t id = 100; id < 300; ++id) cache.ask(id, may_leave);
   for (std::uint64_t id = 0; id < 10; id += 2) EXPECT_TRUE(cache.holds(id)) << id;
   EXPECT_EQ(cache.size(), 10u);
-  const auto none = [](TinyLfu::Slot) { return false; };
-  EXPECT_FALSE(cache.ask(1000, none));
-  EXPECT_FALSE(cache.holds(1000));
+  EXPECT_EQ(cache.cache().choose([](TinyLfu::Slot) { return false; }), std::nullopt);
 }
 
-TEST(TinyLfu, ASlotThatWasRemovedIsTheNextToBeTaken) {
-  CachedIds cache(10);
-  for (std::uint64_t id = 0; id < 10; ++id) cache.ask(id);
-  const std::uint32_t slot = cache.slot(4);
-  cache.remove(4);
-  cache.ask(50);
-  EXPECT_EQ(cache.slot(50), slot);
-  EXPECT_EQ(cache.size(), 10u);
-  TinyLfu empty(3);
-  EXPECT_THROW(empty.use(1, 5), InternalError);
-  EXPECT_THROW(empty.remove(1), InternalError);
+TEST(TinyLfu, ASlotIsOfOneRowAtATime) {
+  TinyLfu cache(3);
+  EXPECT_EQ(cache.choose(), std::nullopt);
+  EXPECT_THROW(cache.use(1, 5), InternalError);
+  EXPECT_THROW(cache.remove(1), InternalError);
+  cache.enter(1, 5);
+  EXPECT_THROW(cache.enter(1, 6), InternalError);
+  EXPECT_EQ(cache.choose(), 1u);
+  cache.remove(1);
+  EXPECT_EQ(cache.used(), 0u);
+  cache.enter(1, 6);
+  cache.use(1, 6);
+}
+
+TEST(TinyLfu, MoreRowsThanItIsForMayBeInItUntilTheyLeave) {
+  TinyLfu cache(10);
+  for (std::uint32_t slot = 0; slot < 40; ++slot) cache.enter(slot, mix_bits(slot + 1));
+  EXPECT_EQ(cache.used(), 40u);
+  for (std::uint32_t slot = 0; slot < 10; ++slot)
+    for (int use = 0; use < 3; ++use) cache.use(slot, mix_bits(slot + 1));
+  while (cache.used() > 10) cache.remove(*cache.choose());
+  for (std::uint32_t slot = 0; slot < 10; ++slot) EXPECT_NO_THROW(cache.use(slot, slot)) << slot;
 }
 
 TEST(TinyLfu, HitsMoreOfAPowerLawThanAnLru) {

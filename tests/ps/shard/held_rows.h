@@ -43,7 +43,8 @@ class HeldRows final : public RowSource {
   // The tables for which reset() was called.
   std::vector<std::string> resets;
 
-  void find_elsewhere(const WantedRows& wanted, std::vector<std::int64_t>& elsewhere) override {
+  void find_elsewhere(const WantedRows& wanted, Access /*access*/,
+                      std::vector<std::int64_t>& elsewhere) override {
     const std::string& name = wanted.table->spec().name;
     if (wanted.all) {
       for (auto at = held_.lower_bound({name, 0}); at != held_.end() && at->first.first == name;
@@ -54,11 +55,11 @@ class HeldRows final : public RowSource {
     for (const std::int64_t row : wanted.rows)
       if (held_.count({name, row}) != 0) elsewhere.push_back(row);
   }
-  void fetch(const Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) override {
+  void fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) override {
     dim_ = table.spec().dim();
     fetching.push_back({table.spec().name, rows, std::move(fetched)});
   }
-  void reset(const Table& table) override {
+  void reset(Table& table) override {
     resets.push_back(table.spec().name);
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == table.spec().name; });
   }

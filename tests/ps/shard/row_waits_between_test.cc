@@ -92,5 +92,19 @@ TEST_F(RowWaitsTest, ARestoreRefusesWhatWaitsAndTakesNoRowsOfBefore) {
   EXPECT_THAT(*again->rows, ElementsAre(33));
 }
 
+TEST_F(RowWaitsTest, TheSumOfARoundWaitsForItsRows) {
+  source.hold("a", 3, 30);
+  StepContext member = shard.step(1);
+  member.round = 1;
+  EXPECT_FALSE(push(member, {3}, 2, 0, sgd())->waits());
+  const RoundMember alone{1, 1};
+  const auto applied = pushed(shard.shard.apply_round({ShardHarness::kSession, 1, {&alone, 1}}));
+  EXPECT_TRUE(applied->waits());
+  EXPECT_TRUE(pull({3})->waits());
+  source.release_all();
+  EXPECT_FALSE(applied->waits());
+  EXPECT_THAT(*pull({3})->rows, ElementsAre(28));
+}
+
 }  // namespace
 }  // namespace cairn::ps

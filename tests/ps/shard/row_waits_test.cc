@@ -85,21 +85,6 @@ TEST_F(RowWaitsTest, ARowIsFetchedOnceForAllThatWaitForIt) {
   EXPECT_FALSE(first->waits() || second->waits());
 }
 
-TEST_F(RowWaitsTest, RowsThatHaveGoneAgainAreFetchedAgain) {
-  source.hold("a", 3, 30);
-  source.hold("a", 4, 40);
-  const auto first = push(shard.step(1), {3, 5}, 1), second = push(shard.step(2), {4, 5}, 2);
-  ASSERT_THAT(source.fetching, SizeIs(2));
-  std::swap(source.fetching[0], source.fetching[1]);
-  source.release();  // row 4, for which it is not the turn
-  source.hold("a", 4, 44);
-  source.release();
-  EXPECT_FALSE(first->waits());
-  EXPECT_TRUE(second->waits());
-  source.release();
-  EXPECT_THAT(*pull({3, 4, 5})->rows, ElementsAre(1, 2, 2));
-}
-
 TEST_F(RowWaitsTest, WhatIsSentAgainWhileItWaitsIsAppliedOnce) {
   source.hold("a", 3, 30);
   const UpdateRule add{RuleKind::kAssignAdd, {}};

@@ -118,6 +118,8 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("workers", cluster.workers);
   read_threads(table, "shards", cluster.shards);
   read_threads(table, "lanes", cluster.lanes);
+  table.read("memory_limit", cluster.memory_limit);
+  table.read("row_log", cluster.row_log);
   table.read("pipeline_depth", cluster.pipeline_depth);
   table.read("send_window", cluster.send_window);
   table.read("transport", cluster.transport);

@@ -85,7 +85,9 @@ inline constexpr int kAutoThreads = -1;
 struct JobCluster {
   int ps = 2, workers = 2;
   int shards = kAutoThreads, lanes = kAutoThreads;
-  std::string threads_why;  // why there are so many of both; empty: the job says it
+  std::string memory_limit = "none";  // of each ps: core/base/memory_limit.h
+  std::string row_log;                // the folder for rows beyond it; empty: the run's
+  std::string threads_why;            // why there are so many of both; empty: the job says it
   std::uint32_t pipeline_depth = 2;
   std::uint32_t send_window = 256;
   std::string transport = "auto";

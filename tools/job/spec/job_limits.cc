@@ -5,6 +5,7 @@
 
 #include "core/base/device_cache.h"
 #include "core/base/error.h"
+#include "core/base/memory_limit.h"
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/known_names.h"
 #include "tools/job/spec/job_callbacks.h"
@@ -218,6 +219,11 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
     parse_device_cache(cluster.device_cache);
   } catch (const InvalidArgumentError& error) {
     limits.refuse("cluster.device_cache", str(": ", error.what()));
+  }
+  try {
+    parse_memory_limit(cluster.memory_limit);
+  } catch (const InvalidArgumentError& error) {
+    limits.refuse("cluster.memory_limit", str(": ", error.what()));
   }
 }
 

@@ -24,6 +24,8 @@ const std::vector<KeyOf>& keys_of_kinds() {
   static const std::vector<KeyOf> all = {
       {"cluster.ps", {ps, hybrid}, none},
       {"cluster.shards", {ps, hybrid}, none},
+      {"cluster.memory_limit", {ps, hybrid}, none},
+      {"cluster.row_log", {ps, hybrid}, none},
       {"cluster.lanes", {ps}, "its replicas take every step together, and lanes do not"},
       {"cluster.pipeline_depth", {ps, hybrid}, "its steps come one after another"},
       {"cluster.send_window", {ps, hybrid}, "its steps come one after another"},

@@ -155,6 +155,8 @@ void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& 
       choose_threads(job, usable_processors(), static_cast<std::size_t>(tasks), resume);
   if (given.shards != kAutoThreads) options.shards = given.shards;
   options.lanes = choice == LaneChoice::kShare ? 0 : job.cluster.lanes;
+  options.memory_limit = job.cluster.memory_limit;
+  options.row_log = job.cluster.row_log;
 }
 
 // Records the numbers of threads that the servers report.
@@ -330,6 +332,11 @@ void add_train_command(CLI::App& app, int& status) {
       ->add_option("--lanes", request->overrides.lanes,
                    "Closures that a worker computes at once; auto (default): the same")
       ->transform(auto_as_number);
+  train->add_option("--memory-limit", request->overrides.memory_limit,
+                    "Memory of each ps, as \"8 GB\" or 50%: rows of hashed variables that do not "
+                    "fit lie on a disk (none)");
+  train->add_option("--row-log", request->overrides.row_log,
+                    "The folder for them, on a local disk (row-log in the run's)");
   train
       ->add_option("--data-workers", request->overrides.data_workers,
                    "Workers of a data service, beside a dispatcher, through which the training "

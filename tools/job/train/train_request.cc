@@ -31,6 +31,8 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
   set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
   set(wanted.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
+  set(wanted.memory_limit, job.cluster.memory_limit, "cluster.memory_limit", "--memory-limit");
+  set(wanted.row_log, job.cluster.row_log, "cluster.row_log", "--row-log");
   if (wanted.data_workers.value_or(0) > 0) {
     if (!job.data.service.address.empty())
       throw InvalidArgumentError(
@@ -79,8 +81,9 @@ void apply(const TrainRequest& request, Job& job) {
 
 // --dir is that of the process that starts the others, who find it in their environment.
 std::vector<std::string> job_arguments(const CLI::App& app) {
-  static const std::set<std::string> own = {"--help",   "--dir",   "--ps",   "--workers",
-                                            "--shards", "--lanes", "--kill", "--data-workers"};
+  static const std::set<std::string> own = {
+      "--help",  "--dir",  "--ps",           "--workers",      "--shards",
+      "--lanes", "--kill", "--data-workers", "--memory-limit", "--row-log"};
   std::vector<std::string> arguments;
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();

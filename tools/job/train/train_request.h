@@ -23,6 +23,7 @@ struct JobOverrides {
   };
   Strategy strategy;
   std::optional<int> ps, workers, shards, lanes, data_workers;
+  std::optional<std::string> memory_limit, row_log;
   std::optional<std::uint32_t> pipeline_depth;
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;

@@ -1,0 +1,163 @@
+// TableTier: which rows of a hashed table are in memory and which are in a store on a disk, and how
+// they come and go.
+//
+//   A row that was asked for is in memory; when memory is short, those that are asked for least
+//   leave (TinyLfu). One that has changed since it was last written is appended to the store, one
+//   that has not just goes. A row that comes back keeps its record there until it changes.
+//
+//     in memory   clean: as its record says, or, without one, at its initial value
+//                 dirty: it has no record
+//     elsewhere   has a record, found by ColdIndex
+//     neither     was never updated: at its initial value
+//
+//   So the rows of a table are its dirty ones and those that have a record, and no row is both.
+//   Moments  Requests are numbered. A row that one has used or fetched does not leave before that
+//            request, and those before it, had their turn: see choose().
+//   Memory   25 bytes a row in memory, 8 to 16 for the sketch, 8 a row elsewhere.
+//   Thread   the shard's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/rows/cold_index.h"
+#include "core/rows/row_memory.h"
+#include "core/rows/tiny_lfu.h"
+#include "ps/tier/memory_budget.h"
+#include "storage/row_log/cold_store.h"
+
+namespace cairn::ps {
+
+struct TierCounters {
+  std::uint64_t fetched = 0;  // rows that were read from the store
+  std::uint64_t evicted = 0;  // rows that left memory
+  std::uint64_t written = 0;  // of these, appended to the store
+};
+
+class TableTier {
+ public:
+  using Moment = std::uint32_t;  // of a count that goes round
+  // All tables of a shard have these in common.
+  struct Shared {
+    MemoryBudget* budget = nullptr;
+    storage::MakeColdStore make_store;
+    TierCounters* counters = nullptr;
+    std::int64_t rows_min = 64;          // that a table has room for in any case
+    const std::uint32_t* now = nullptr;  // a Moment
+  };
+  // `memory` holds the table's rows, and outlives it, as does what is shared.
+  TableTier(RowMemory& memory, const Shared& shared, std::string name);
+  ~TableTier();
+  TableTier(const TableTier&) = delete;
+  TableTier& operator=(const TableTier&) = delete;
+
+  // ---- which rows are where ----
+  // No row is in the store, and none is about to leave.
+  bool all_here() const { return lfu_ == nullptr; }
+  // Adds those of the rows to `elsewhere` that may be in the store; the others are used now.
+  // `counts`: as a use of its own, and not as the second half of one, as a push is after its pull.
+  void find_elsewhere(std::span<const std::int64_t> rows, bool counts,
+                      std::vector<std::int64_t>& elsewhere);
+  // Rows in memory and elsewhere.
+  std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
+
+  // ---- rows come ----
+  // Rows that were looked for in the store: those that were there, each as RowMemory::save() lays
+  // it, and those that were not, which are at their initial values.
+  struct Fetched {
+    std::vector<std::int64_t> rows, initial;  // ascending
+    std::vector<storage::Place> records;      // of `rows`
+    std::vector<std::byte> saved;
+    std::exception_ptr error;
+  };
+  // Reads these rows, ascending and distinct. `done` is called once, later.
+  void fetch(const std::vector<std::int64_t>& rows, std::function<void(Fetched)> done);
+  // They are in memory now, and clean.
+  void came(const Fetched& fetched);
+
+  // ---- rows change ----
+  // The rows at these places are about to change, and their records go.
+  void change(std::span<const std::int64_t> places);
+
+  // Every row is about to change, as the table's rule has it.
+  void change_all();
+
+  // ---- rows leave ----
+  // No row is to leave from now on, because the table's rule changes all of them at once.
+  void pin() { pinned_ = true; }
+  // Up to `most` rows that are to leave, if memory is short: none that was used at `before` or
+  // later. They are dirty, or clean. What follows must be leave() or stay().
+  struct Leaving {
+    std::vector<std::int64_t> places, dirty;
+    bool empty() const { return places.empty(); }
+  };
+  Leaving choose(std::size_t most, Moment before);
+  // Appends the dirty ones to the store and lets go of all.
+  //   Errors  the store's: then they stay.
+  void leave(const Leaving& rows);
+  void stay(const Leaving& rows);
+  // The last places of the memory go, up to `most`, if it has more than the table may have and
+  // enough of them have no row; rows that lie there move. False: none went.
+  bool compact(std::int64_t most);
+  // How many rows have to leave so that the table is within its budget. It begins to keep book of
+  // uses when that comes near.
+  std::size_t surplus();
+  // Rows that the store takes now.
+  std::size_t store_room() const { return store_ == nullptr ? SIZE_MAX : store_->room(); }
+
+  // ---- a checkpoint ----
+  // Which places have a dirty row, a bit a place; and what is in the store.
+  std::vector<std::uint64_t> dirty_places() const;
+  std::unique_ptr<storage::ColdCut> freeze();
+
+  // Every row is at its initial value.
+  void reset();
+  std::size_t bytes() const;  // of the table, in memory
+  storage::ColdUse store_use() const {
+    return store_ == nullptr ? storage::ColdUse{} : store_->use();
+  }
+
+ private:
+  static constexpr storage::Place kNone = storage::kNoPlace;
+  std::uint64_t hash_at(std::int64_t place) const;
+  void look_for(std::span<const std::int64_t> rows, std::span<const std::size_t> absent,
+                std::vector<std::int64_t>& elsewhere) const;
+  void fit();
+  void enter(std::int64_t place);
+  void track();
+  void moved(std::span<const storage::Move> moves);
+  storage::Place where_now(std::uint64_t hash, storage::Place place) const;
+  bool dirty(std::int64_t place) const {
+    return (dirty_[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0;
+  }
+  void set_dirty(std::int64_t place, bool is);
+  void tell_bytes() { shared_.budget->set_taken(share_, bytes()); }
+
+  RowMemory& memory_;
+  Shared shared_;
+  std::string name_;
+  std::size_t share_;
+  std::unique_ptr<storage::ColdStore> store_;
+  ColdIndex index_;
+  std::uint64_t clean_ = 0;  // rows in memory that have a record
+  // By place.
+  std::vector<std::uint64_t> dirty_;
+  std::vector<storage::Place> records_;
+  std::vector<Moment> used_;
+  bool pinned_ = false, shrinking_ = false;
+  std::unique_ptr<TinyLfu> lfu_;  // once memory is short
+  std::int64_t places_max_ = 0;   // that the budget has allowed so far
+  // Records that were moved while rows are being fetched.
+  std::size_t fetching_ = 0;
+  std::unordered_map<storage::Place, storage::Place> moves_;
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+};
+
+}  // namespace cairn::ps

@@ -1,0 +1,81 @@
+#include "tools/ckpt/new_checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "core/disk/disk.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/checkpoint_writer.h"
+
+namespace cairn::tools::ckpt {
+namespace {
+
+std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::shared_ptr<const storage::FolderLock> hold_folder(const std::string& folder,
+                                                       const std::string& cure) {
+  try {
+    return storage::lock_folder(system_disk(), folder, system_clock(), Duration::zero());
+  } catch (const FailedPreconditionError& taken) {
+    throw FailedPreconditionError(str(taken.what(), ". ", cure));
+  }
+}
+
+NewCheckpoint::NewCheckpoint(const std::string& source, const std::string& out) : path_(out) {
+  if (!out.empty()) {
+    if (!system_disk().list(out).empty() || system_disk().exists(out + "/"))
+      throw AlreadyExistsError(str("there is something in ", out, " already: name a new folder"));
+    id_ = storage::CheckpointFolder::parse_name(last_name(out)).value_or(0);
+  } else {
+    const std::string folder = folder_of(source);
+    lock_ = hold_folder(folder, "Or name another place with --out");
+    const storage::CheckpointFolder beside(system_disk(), folder);
+    const auto newest = beside.latest();
+    if (newest.has_value() && last_name(newest->path) != last_name(source))
+      throw FailedPreconditionError(
+          str(source,
+              " is not the newest checkpoint of its folder, and what is made of it would be: "
+              "a run that is resumed there would go back. Name a place with --out"));
+    id_ = beside.next_id();
+    path_ = beside.path(id_);
+  }
+  system_disk().make_folder(path_);
+}
+
+NewCheckpoint::~NewCheckpoint() {
+  if (committed_) return;
+  try {
+    system_disk().remove_tree(path_);
+  } catch (const Error&) {  // what is left has no manifest, and so is no checkpoint
+  }
+}
+
+void NewCheckpoint::commit(storage::Manifest manifest) {
+  if (id_ != 0) manifest.checkpoint = id_;
+  storage::commit(system_disk(), path_, manifest);
+  committed_ = true;
+}
+
+void rewrite(const OpenedCheckpoint& checkpoint, const std::string& folder,
+             std::vector<std::string> names, storage::Manifest& manifest) {
+  const auto store = storage::make_rocks_row_store();
+  storage::CheckpointWriter writer(*store, folder, std::move(names));
+  Progress progress("writing", checkpoint.bytes());
+  storage::RowBatch batch;
+  for (const auto& variable : storage::in_key_order(manifest.variables)) {
+    RowsAhead rows(checkpoint.path(), checkpoint.rows(variable));
+    const auto same = [&](const storage::VariableInfo& one) { return one.name == variable.name; };
+    std::find_if(manifest.variables.begin(), manifest.variables.end(), same)->parts =
+        writer.begin(variable, rows.updates());
+    while (rows.next(batch)) {
+      writer.add(batch);
+      progress.add(batch.data.size());
+    }
+  }
+  manifest.databases = writer.finish();
+}
+
+}  // namespace cairn::tools::ckpt

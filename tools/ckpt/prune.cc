@@ -1,0 +1,143 @@
+// prune: removes old checkpoints, and never one that a running training may still need.
+//
+// A checkpoint needs no other one, deltas neither: they have links to the files that they share. So
+// the question is only what a training reads again. It reads the checkpoint that it begins with,
+// and after a loss the newest of its own; the next delta links the files of the newest. A training
+// holds the folder's lock from before it reads anything. So while the lock is taken, the newest of
+// each session stays, and what the newest one's session was resumed from; and if the holder has not
+// saved yet, everything does, since it may be reading any of them.
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/base/clock.h"
+#include "core/disk/disk.h"
+#include "storage/any_disk.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/folder_lock.h"
+#include "storage/manifest.h"
+#include "tools/ckpt/commands.h"
+#include "tools/job/train/checkpoint_path.h"
+
+namespace cairn::tools::ckpt {
+namespace {
+
+struct Known {
+  std::uint64_t id = 0;
+  std::string path;
+  std::optional<storage::Manifest> manifest;  // empty: it cannot be read
+  std::string stays;                          // why; empty: it goes
+};
+
+std::string folder_of_checkpoints(const std::string& path) {
+  const std::vector<std::string> found = checkpoints_at(path);
+  if (found.size() == 1 && found[0] == path)
+    throw InvalidArgumentError(
+        str(path, " is a checkpoint: name the folder of checkpoints that some are to go of"));
+  return folder_of(found[0]);
+}
+
+std::vector<Known> read_folder(const std::string& folder) {
+  std::vector<Known> all;
+  for (const auto& entry : storage::CheckpointFolder(storage::any_disk(), folder).list()) {
+    Known known{entry.id, entry.path, std::nullopt, ""};
+    try {
+      known.manifest = storage::read_manifest(storage::any_disk(), entry.path);
+    } catch (const NotFoundError&) {
+      continue;  // a training has removed it meanwhile
+    } catch (const Error&) {
+      known.stays = "its manifest cannot be read";
+    }
+    all.push_back(std::move(known));
+  }
+  return all;
+}
+
+// Since when the lock is held, in seconds since 1970, by what its holder wrote into it; empty: it
+// says nothing.
+std::optional<std::int64_t> held_since(const std::string& text) {
+  const std::size_t at = text.rfind(" since ");
+  std::tm parts{};
+  if (at == std::string::npos ||
+      ::strptime(text.c_str() + at + 7, "%Y-%m-%d %H:%M:%S", &parts) == nullptr)
+    return std::nullopt;
+  return ::timegm(&parts);
+}
+
+void keep(Known& known, const std::string& why) {
+  if (known.stays.empty()) known.stays = why;
+}
+
+// Marks what the training that holds the lock may need.
+void keep_for_training(std::vector<Known>& all, const std::string& folder) {
+  const std::string holder = storage::any_disk().read(folder + "/" + storage::kLockFile);
+  const auto since = held_since(holder);
+  const storage::Manifest* newest = nullptr;
+  for (const Known& known : all)
+    if (known.manifest.has_value()) newest = &*known.manifest;
+  if (newest == nullptr) return;
+  if (!since.has_value() || newest->saved_at_us / 1'000'000 <= *since)
+    throw FailedPreconditionError(
+        str("a training holds ", folder, " (", holder,
+            ") and has not saved there yet: it may be restoring any of these checkpoints. Nothing "
+            "was removed; try again after its first save"));
+  std::set<std::uint64_t> seen;
+  for (auto known = all.rbegin(); known != all.rend(); ++known)
+    if (known->manifest.has_value() && seen.insert(known->manifest->session).second)
+      keep(*known, "the newest of a session, while a training saves here");
+  if (newest->ancestors.empty()) return;
+  for (Known& known : all)
+    if (known.id == newest->ancestors.back().checkpoint)
+      keep(known, "what the running training was resumed from");
+}
+
+void choose(std::vector<Known>& all, const PruneRequest& request) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t newer = all.size() - 1 - i;
+    if (newer == 0) keep(all[i], "the newest");
+    if (newer < request.keep_last) keep(all[i], "--keep-last");
+    if (request.keep_every != 0 && all[i].id % request.keep_every == 0)
+      keep(all[i], "--keep-every");
+  }
+}
+
+// The manifest first: from then on the checkpoint does not exist.
+void remove(const Known& known) {
+  storage::any_disk().remove(known.path + "/" + storage::kManifestFile);
+  storage::any_disk().remove_tree(known.path);
+}
+
+}  // namespace
+
+int prune(const PruneRequest& request) {
+  if (request.keep_last == 0 && request.keep_every == 0)
+    throw InvalidArgumentError("say what is to stay: --keep-last N, --keep-every N, or both");
+  const std::string folder = folder_of_checkpoints(request.folder);
+  // Held until the end, so that no training begins to read meanwhile.
+  std::shared_ptr<const storage::FolderLock> lock;
+  try {
+    lock = storage::lock_folder(storage::any_disk(), folder, system_clock(), Duration::zero());
+  } catch (const FailedPreconditionError&) {
+  }
+  std::vector<Known> all = read_folder(folder);
+  if (lock == nullptr) keep_for_training(all, folder);
+  choose(all, request);
+  Json removed = Json::array(), kept = Json::array();
+  for (const Known& known : all) {
+    const bool goes = known.stays.empty();
+    if (goes && !request.dry_run) remove(known);
+    if (request.form == Form::kJson)
+      (goes ? removed : kept).push_back({{"path", known.path}, {"why", known.stays}});
+    else if (goes)
+      std::printf("%s %s\n", request.dry_run ? "would remove" : "removed", known.path.c_str());
+    else
+      std::printf("kept %s: %s\n", known.path.c_str(), known.stays.c_str());
+  }
+  if (request.form == Form::kJson)
+    print_json({{"dry_run", request.dry_run}, {"removed", removed}, {"kept", kept}});
+  return kFine;
+}
+
+}  // namespace cairn::tools::ckpt

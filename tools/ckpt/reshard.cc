@@ -1,0 +1,86 @@
+// reshard, merge and consolidate: all rows of a checkpoint, written anew.
+#include <cstdio>
+
+#include "core/disk/disk.h"
+#include "storage/manifest.h"
+#include "tools/ckpt/commands.h"
+#include "tools/ckpt/new_checkpoint.h"
+#include "tools/ckpt/opened_checkpoint.h"
+#include "tools/job/train/checkpoint_path.h"
+
+namespace cairn::tools::ckpt {
+namespace {
+
+std::uint64_t rows_of(const storage::Manifest& manifest) {
+  std::uint64_t rows = 0;
+  for (const auto& database : manifest.databases) rows += database.rows;
+  return rows;
+}
+
+void tell(const std::string& from, const std::string& to, const storage::Manifest& manifest,
+          Form form) {
+  if (form == Form::kJson)
+    print_json({{"source", from},
+                {"path", to},
+                {"databases", manifest.databases.size()},
+                {"rows", rows_of(manifest)}});
+  else
+    std::printf("%s: %zu databases, %llu rows, made of %s\n", to.c_str(), manifest.databases.size(),
+                static_cast<unsigned long long>(rows_of(manifest)), from.c_str());
+}
+
+// Names that no database of the checkpoint has.
+std::vector<std::string> new_names(const std::string& path, std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; names.size() < count; ++i)
+    if (std::string name = str("full-", i); !system_disk().exists(path + "/" + name))
+      names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
+int reshard(const RewriteRequest& request) {
+  const OpenedCheckpoint checkpoint(checkpoint_at(request.path));
+  storage::Manifest manifest = checkpoint.manifest();
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < request.shards; ++i) names.push_back(str("shard-", i));
+  NewCheckpoint made(checkpoint.path(), request.out);
+  rewrite(checkpoint, made.path(), names, manifest);
+  manifest.base.clear();
+  made.commit(manifest);
+  tell(checkpoint.path(), made.path(), manifest, request.form);
+  return kFine;
+}
+
+// The new databases are complete before the manifest names them, and the old ones go after it no
+// longer does: at every moment the checkpoint is whole. What a crash leaves is not in the manifest.
+int consolidate(const std::string& path, Form form) {
+  const OpenedCheckpoint checkpoint(checkpoint_at(path));
+  const std::string& at = checkpoint.path();
+  storage::Manifest manifest = checkpoint.manifest();
+  if (manifest.base.empty()) {
+    tell(at, at, manifest, form);
+    return kFine;
+  }
+  const auto lock =
+      hold_folder(folder_of(at), "Or make a full one elsewhere: `cairn ckpt reshard` with --out");
+  std::size_t own = 0;
+  for (const auto& database : manifest.databases)
+    own += database.name.find('.') == std::string::npos ? 1 : 0;
+  std::vector<std::string> names = new_names(at, std::max<std::size_t>(own, 1));
+  try {
+    rewrite(checkpoint, at, names, manifest);
+  } catch (...) {
+    for (const std::string& name : names) system_disk().remove_tree(at + "/" + name);
+    throw;
+  }
+  manifest.base.clear();
+  storage::commit(system_disk(), at, manifest);
+  for (const auto& database : checkpoint.manifest().databases)
+    system_disk().remove_tree(at + "/" + database.name);
+  tell(at, at, manifest, form);
+  return kFine;
+}
+
+}  // namespace cairn::tools::ckpt
