@@ -25,6 +25,7 @@ void commit(Disk& disk, const std::string& folder, const Manifest& manifest) {
 
 void commit_new(Disk& disk, const std::string& folder, const Manifest& manifest,
                 Disk::SingleWriter single) {
+  disk.make_folder(folder);  // rows may lie elsewhere
   try {
     disk.write_new(folder + "/" + kManifestFile, to_text(manifest), single);
   } catch (const AlreadyExistsError&) {

@@ -209,4 +209,14 @@ std::unique_ptr<DiskLock> MemoryDisk::lock(const std::string& path, const std::s
   return std::make_unique<Lock>(locks_, normal(path));
 }
 
+void MemoryDisk::set_links(bool links) {
+  const std::lock_guard hold(mutex_);
+  links_ = links;
+}
+
+bool MemoryDisk::has_links(const std::string&) const {
+  const std::lock_guard hold(mutex_);
+  return links_;
+}
+
 }  // namespace cairn

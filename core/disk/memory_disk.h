@@ -34,6 +34,8 @@ class MemoryDisk final : public Disk {
   void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
   //   Cuts a file short, as a file system may after a crash that came before a sync.
   void truncate(const std::string& path, std::uint64_t bytes);
+  //   Without links: files have one name, as the objects of a bucket.
+  void set_links(bool links);
   // The sum of all files.
   std::uint64_t bytes_used() const;
 
@@ -46,6 +48,7 @@ class MemoryDisk final : public Disk {
   void remove(const std::string& path) override;
   void remove_tree(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
+  bool has_links(const std::string& path) const override;
   // Never waits, whatever `patience` is: in a simulation the holder runs on this thread, and could
   // not release it meanwhile.
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
@@ -70,6 +73,7 @@ class MemoryDisk final : public Disk {
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<Crash> crash_;
   bool down_ = false;
+  bool links_ = true;
   std::shared_ptr<Locks> locks_ = std::make_shared<Locks>();
 };
 

@@ -67,6 +67,9 @@ void row_blocks() {
   say("listed", rows, encode(rows, stored));
   stored.offsets = {0, 5, std::uint64_t{1} << 40};
   say("hashed", rows, encode(rows, stored));
+  say("bf16", rows, encode(rows, stored, {RowForm::kBfloat16, SlotForm::kBfloat16}));
+  say("int8", rows, encode(rows, stored, {.rows = RowForm::kInt8}));
+  say("zstd", rows, encode(rows, stored, {RowForm::kInt8, SlotForm::kExact, Compression::kZstd}));
   const std::string table = encode(RecordKey{"w", RecordKind::kTable, 0});
   say("table", table,
       encode(table, TableRecord{"w",

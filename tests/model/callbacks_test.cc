@@ -7,8 +7,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/disk/disk.h"
 #include "model/progress_bar.h"
 #include "model/saved/loaded_model.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/manifest.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 
@@ -178,6 +181,37 @@ TEST(ModelCheckpoint, KeepsTheBestAndTheModelOfIt) {
   const Tensor best = on.linear.model.predict(on.data.x, 16);
   const Tensor loaded = LoadedModel::load(model).predict({on.data.x}).at(0);
   EXPECT_TRUE(std::ranges::equal(loaded.values<float>(), best.values<float>()));
+}
+
+TEST(ModelCheckpoint, KeepsAndHoldsRowsAsItsOptionsSay) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  on.fit(with(
+      5, {std::make_shared<ModelCheckpoint>(
+             folder.path(), ModelCheckpointOptions{.keep_last = 1,
+                                                   .keep_every = 2,
+                                                   .encoding = {.rows = storage::RowForm::kBfloat16,
+                                                                .variables = {"*kernel"}}})}));
+  std::vector<std::uint64_t> ids;
+  for (const auto& entry : storage::CheckpointFolder(system_disk(), folder.path()).list()) {
+    ids.push_back(entry.id);
+    for (const auto& variable : storage::read_manifest(system_disk(), entry.path).variables)
+      EXPECT_EQ(variable.row_form == storage::RowForm::kBfloat16, variable.name.ends_with("kernel"))
+          << variable.name;
+  }
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{2, 4, 5}));
+}
+
+TEST(ModelCheckpoint, OnOneDeviceRefusesDeltas) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  EXPECT_THROW(on.fit(with(1, {std::make_shared<ModelCheckpoint>(
+                                  folder.path(), ModelCheckpointOptions{.full_every = 2})})),
+               InvalidArgumentError);
+}
+
+TEST(BackupAndRestore, WantsAFolderOfThisMachine) {
+  EXPECT_THROW(BackupAndRestore("s3://bucket/backup"), InvalidArgumentError);
 }
 
 // ---- ProgressBar ----

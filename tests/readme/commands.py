@@ -40,6 +40,11 @@ HOW = {
     "cairn up --ps 2 --workers 1 -- ./main parameter_server": "Readme.TheSameLinesLearnTheSameUnderEveryStrategy",
     "cairn up --ps 1 --workers 1 -- ./main": "Readme.TheProgramRunsAsPrinted",
     "cairn up --ps 2 --workers 2": "UpTest.WithoutAProgramItServesUntilItIsTold",
+    "export AWS_ENDPOINT_URL=https://storage.example AWS_REGION=eu-central-1": "Moto.HoldsTheCheckpointsOfTrainings",
+    "export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...": "Moto.HoldsTheCheckpointsOfTrainings",
+    "cairn train JOB.toml --checkpoints s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
+    "cairn train JOB.toml --resume s3://BUCKET/PREFIX --epochs 10": "Moto.HoldsTheCheckpointsOfTrainings",
+    "cairn ckpt ls s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"ps\", \"index\": 0}}' cairn-ps": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' cairn-worker": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"chief\", \"index\": 0}}' cairn-coordinator JOB.toml":

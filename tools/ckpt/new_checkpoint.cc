@@ -61,6 +61,13 @@ void NewCheckpoint::commit(storage::Manifest manifest) {
 
 void rewrite(const OpenedCheckpoint& checkpoint, const std::string& folder,
              std::vector<std::string> names, storage::Manifest& manifest) {
+  // Rows are decoded as they are read, and written as they are. Slots that were dropped are none.
+  manifest.compression = storage::Compression::kNone;
+  for (storage::VariableInfo& variable : manifest.variables) {
+    variable.row_form = storage::RowForm::kExact;
+    if (variable.slot_form != storage::SlotForm::kDropped)
+      variable.slot_form = storage::SlotForm::kExact;
+  }
   const auto store = storage::make_rocks_row_store();
   storage::CheckpointWriter writer(*store, folder, std::move(names));
   Progress progress("writing", checkpoint.bytes());

@@ -1,3 +1,4 @@
+#include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "tests/coordinator/engine/checkpoint_fixture.h"
 
@@ -117,6 +118,49 @@ TEST_F(Saves, AreFullWhereNoShardKnowsTheBase) {
   save();
   fake_ps(0).knows_bases = fake_ps(1).knows_bases = false;
   EXPECT_THAT(databases_of(manifest(save())), ElementsAre("ps0-0", "ps1-0"));
+}
+
+// As in a bucket: deltas name what their base wrote, which stays while one of them is kept.
+TEST_F(Saves, WhereFilesHaveOneNameLieInAFolderForEachAttempt) {
+  ground.disk.set_links(false);
+  full_every = 3;
+  const auto rows = [&](std::uint64_t attempt) {
+    return storage::rows_folder_name(session.number, attempt);
+  };
+  const auto full = manifest(save()), delta = manifest(save());
+  EXPECT_THAT(databases_of(full),
+              ElementsAre("../" + rows(1) + "/ps0-0", "../" + rows(1) + "/ps1-0"));
+  EXPECT_THAT(databases_of(delta),
+              ElementsAre("../" + rows(1) + "/ps0-0", "../" + rows(1) + "/ps1-0",
+                          "../" + rows(2) + "/ps0-0", "../" + rows(2) + "/ps1-0"));
+  EXPECT_EQ(delta.databases.back().files.at(0).name, "../" + rows(2) + "/ps1-0/rows");
+
+  fake_ps(0).script.fail<DataLossError>("save", "cannot write");
+  EXPECT_THROW(save(), DataLossError);
+  EXPECT_THAT(ground.disk.list("/c"),
+              ElementsAre("ckpt-00000001", "ckpt-00000002", rows(1), rows(2)))
+      << "a save that fails leaves nothing";
+}
+
+// Another run was first, and its checkpoint stays as it is.
+TEST_F(Saves, OfANumberThatAnotherRunHasSavedMeanwhileFailAndNameIt) {
+  ground.disk.set_links(false);
+  fake_ps(0).script.stall("save");
+  auto saved = begin();
+  storage::Manifest other{.checkpoint = 1, .global_step = 17};
+  other.session = 4711;
+  ground.disk.make_folder(kFirst);
+  storage::commit(ground.disk, kFirst, other);
+  fake_ps(0).script.let_go("save");
+  try {
+    wait(saved);
+    FAIL() << "it was saved";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("its session is 4711"));
+  }
+  EXPECT_EQ(manifest(kFirst), other);
+  EXPECT_THAT(ground.disk.list("/c"), ElementsAre("ckpt-00000001"));
+  EXPECT_EQ(sources.newest, nullptr);
 }
 
 TEST_F(Saves, ThatPassAreNoPartOfTheChain) {

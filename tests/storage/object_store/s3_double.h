@@ -14,7 +14,7 @@
 
 namespace cairn::storage {
 
-// What becomes of one request.
+// The fate of one request.
 enum class Fault : std::uint8_t {
   kNone,
   kCutInside,        // the connection ends when half of the request's body is read, or at once

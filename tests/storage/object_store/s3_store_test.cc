@@ -195,7 +195,7 @@ TEST_F(S3Store, AnyRequestThatIsCutOnceEndsWell) {
        {Fault::kCutInside, Fault::kCutBeforeAnswer, Fault::kCutInsideAnswer, Fault::kSlowDown}) {
     there.set_faults([&, odd = false](const SeenRequest& request) mutable {
       odd = !odd;
-      // Of an answer without a body half is nothing of it.
+      // Half of an answer without a body is no answer.
       return odd && !(fault == Fault::kCutInsideAnswer && request.method == "HEAD") ? fault
                                                                                     : Fault::kNone;
     });
