@@ -40,7 +40,7 @@ void MemoryColdStore::append(std::span<const std::uint64_t> keys, std::span<cons
     const auto row = rows.subspan(i * options_.row_bytes, options_.row_bytes);
     places[i] = next_;
     records_[next_++] =
-        std::make_shared<const Record>(keys[i], std::vector<std::byte>(row.begin(), row.end()));
+        std::make_shared<const Record>(Record{keys[i], {row.begin(), row.end()}});
   }
 }
 
