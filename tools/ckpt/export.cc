@@ -139,17 +139,18 @@ class Export {
       const auto all = static_cast<std::uint64_t>(storage::row_count(one.variable));
       if (one.by_keys || one.rows == all) continue;
       if (request_.untouched == "error")
-        incomplete += str("\n  \"", one.variable.name, "\": ", all - one.rows, " of ", all, " rows");
+        incomplete +=
+            str("\n  \"", one.variable.name, "\": ", all - one.rows, " of ", all, " rows");
       one.by_keys = request_.untouched == "keys";
       if (!one.by_keys) one.rows = all;
     }
     if (!incomplete.empty())
-      throw InvalidArgumentError(
-          str("rows that were never touched are not in the checkpoint, since the program can make "
-              "their initial values again:",
-              incomplete,
-              "\nTake zeros for them with --untouched zeros, or leave them out and write the numbers "
-              "of the others with --untouched keys"));
+      throw InvalidArgumentError(str(
+          "rows that were never touched are not in the checkpoint, since the program can make "
+          "their initial values again:",
+          incomplete,
+          "\nTake zeros for them with --untouched zeros, or leave them out and write the numbers "
+          "of the others with --untouched keys"));
   }
 
   void deal_out() {

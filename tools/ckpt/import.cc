@@ -39,7 +39,8 @@ void import_rows(const ImportedVariable& one, storage::CheckpointWriter& writer,
   std::unique_ptr<ArrayCursor> keys;
   if (one.keys.has_value()) keys = std::make_unique<ArrayCursor>(*one.keys);
   std::vector<std::unique_ptr<ArrayCursor>> fields;
-  for (const StoredArray& array : one.fields) fields.push_back(std::make_unique<ArrayCursor>(array));
+  for (const StoredArray& array : one.fields)
+    fields.push_back(std::make_unique<ArrayCursor>(array));
   const std::uint64_t most = kImportBatchBytes / std::max<std::size_t>(form.bytes(), 1) + 1;
   storage::RowBatch batch;
   std::vector<std::byte> column;

@@ -46,15 +46,15 @@ class Planner {
       const std::uint64_t bytes =
           one.rows * static_cast<std::uint64_t>(field.width) * dtype_bytes(form.dtype);
       if (array->info.dtype != form.dtype || array->info.bytes() != bytes)
-        return wrong(array->info.name, str("has ", array->info.bytes(), " bytes of ",
-                                           dtype_name(array->info.dtype), ", not ", bytes, " of ",
-                                           dtype_name(form.dtype)));
+        return wrong(array->info.name,
+                     str("has ", array->info.bytes(), " bytes of ", dtype_name(array->info.dtype),
+                         ", not ", bytes, " of ", dtype_name(form.dtype)));
       one.fields.push_back(std::move(*array));
     }
     planned_.push_back(std::move(one));
   }
 
-  // Of a file that another program wrote.
+  // For a file that another program wrote.
   void add_all(const std::map<std::string, std::int64_t>& rows) {
     std::vector<VariableInfo> found;
     for (const auto& [name, array] : arrays_) {

@@ -1,4 +1,4 @@
-// What all formats share: sizes, and reading bytes by their place.
+// Shared by all formats: sizes, and reading bytes by their place.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,8 +32,7 @@ class FileBytes final : public ByteSource {
   std::uint64_t size() const override { return size_; }
   void read(std::uint64_t offset, std::byte* to, std::size_t size) const override {
     for (std::size_t done = 0; done < size;) {
-      const ssize_t n =
-          ::pread(fd_, to + done, size - done, static_cast<off_t>(offset + done));
+      const ssize_t n = ::pread(fd_, to + done, size - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) raise_disk_error(errno, "reading", path_);
       if (n == 0) throw DataLossError(str(path_, " is cut short at ", offset + done));
@@ -64,8 +63,8 @@ std::uint64_t ArrayInfo::bytes() const {
 
 std::string ByteSource::text(std::uint64_t offset, std::uint64_t size) const {
   if (offset > this->size() || size > this->size() - offset)
-    throw DataLossError(
-        str("it is cut short: it has ", this->size(), " bytes, and tells of ", size, " at ", offset));
+    throw DataLossError(str("it is cut short: it has ", this->size(), " bytes, and tells of ", size,
+                            " at ", offset));
   std::string out(size, '\0');
   read(offset, reinterpret_cast<std::byte*>(out.data()), out.size());
   return out;
@@ -84,8 +83,7 @@ void ArrayCursor::read(std::byte* to, std::size_t size) {
   at_ += size;
   const auto* bytes = reinterpret_cast<const char*>(to);
   if (array_.sum == StoredArray::Sum::kCrc32)
-    sum_ = static_cast<std::uint32_t>(
-        ::crc32_z(sum_, reinterpret_cast<const Bytef*>(bytes), size));
+    sum_ = static_cast<std::uint32_t>(::crc32_z(sum_, reinterpret_cast<const Bytef*>(bytes), size));
   if (array_.sum == StoredArray::Sum::kCrc32c) sum_ = crc32c({bytes, size}, sum_);
   if (at_ == array_.info.bytes() && array_.sum != StoredArray::Sum::kNone &&
       sum_ != array_.checksum)

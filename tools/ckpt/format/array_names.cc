@@ -14,11 +14,10 @@ struct Names {
   std::string_view safetensors, npy;
 };
 // NumPy has no bfloat16 of its own.
-constexpr Names kNames[] = {
-    {DType::kFloat32, "F32", "<f4"}, {DType::kFloat64, "F64", "<f8"},
-    {DType::kInt32, "I32", "<i4"},   {DType::kInt64, "I64", "<i8"},
-    {DType::kBool, "BOOL", "|b1"},   {DType::kUint8, "U8", "|u1"},
-    {DType::kBfloat16, "BF16", ""},  {DType::kFloat16, "F16", "<f2"}};
+constexpr Names kNames[] = {{DType::kFloat32, "F32", "<f4"}, {DType::kFloat64, "F64", "<f8"},
+                            {DType::kInt32, "I32", "<i4"},   {DType::kInt64, "I64", "<i8"},
+                            {DType::kBool, "BOOL", "|b1"},   {DType::kUint8, "U8", "|u1"},
+                            {DType::kBfloat16, "BF16", ""},  {DType::kFloat16, "F16", "<f2"}};
 
 }  // namespace
 

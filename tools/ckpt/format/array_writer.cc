@@ -43,7 +43,7 @@ std::string npy_header(const ArrayInfo& info) {
 std::string local_header(const std::string& name, std::uint64_t size, std::uint32_t sum) {
   std::string out;
   put(out, 0x04034b50, 4);
-  put(out, 45, 2);  // the version that knows 64-bit fields
+  put(out, 45, 2);     // the version that knows 64-bit fields
   put(out, 0x800, 2);  // the name is UTF-8
   put(out, 0, 2);      // stored as it is
   put(out, 0, 2);      // midnight,
@@ -113,9 +113,9 @@ std::string zip_end(std::uint64_t entries, std::uint64_t at, std::uint64_t size)
 
 struct ArrayWriter::Region {
   ArrayInfo info;
-  std::string header;            // before the elements, and part of the checksum: .npy's
-  std::uint64_t header_at = 0;   // of the zip entry
-  std::uint64_t at = 0;          // of the elements
+  std::string header;           // before the elements, and part of the checksum: .npy's
+  std::uint64_t header_at = 0;  // of the zip entry
+  std::uint64_t at = 0;         // of the elements
   std::uint64_t appended = 0, written = 0;
   std::uint32_t sum = 0;
   std::string buffer;
@@ -123,8 +123,8 @@ struct ArrayWriter::Region {
   std::uint64_t size() const { return header.size() + info.bytes(); }
 };
 
-ArrayWriter::ArrayWriter(const std::string& path, ArrayFormat format,
-                         std::vector<ArrayInfo> arrays, const ArrayMetadata& metadata)
+ArrayWriter::ArrayWriter(const std::string& path, ArrayFormat format, std::vector<ArrayInfo> arrays,
+                         const ArrayMetadata& metadata)
     : path_(path), beside_(str(path, ".", ::getpid(), ".tmp")), format_(format) {
   verify_expressible(format, arrays);
   if (system_disk().exists(path)) throw AlreadyExistsError(str(path, " exists already"));
@@ -132,8 +132,7 @@ ArrayWriter::ArrayWriter(const std::string& path, ArrayFormat format,
   std::string text;
   if (format == ArrayFormat::kNpz && !metadata.empty()) {
     text = json_text(Json(metadata));
-    regions_.push_back(
-        {{kMetadataArray, DType::kUint8, {static_cast<std::int64_t>(text.size())}}});
+    regions_.push_back({{kMetadataArray, DType::kUint8, {static_cast<std::int64_t>(text.size())}}});
   }
   fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd_ < 0) raise_disk_error(errno, "creating", beside_);
@@ -184,8 +183,8 @@ void ArrayWriter::lay_out_safetensors(const ArrayMetadata& metadata) {
 void ArrayWriter::lay_out_npz() {
   for (Region& region : regions_) {
     region.header = npy_header(region.info);
-    region.sum = static_cast<std::uint32_t>(::crc32_z(
-        0, reinterpret_cast<const Bytef*>(region.header.data()), region.header.size()));
+    region.sum = static_cast<std::uint32_t>(
+        ::crc32_z(0, reinterpret_cast<const Bytef*>(region.header.data()), region.header.size()));
     region.header_at = end_;
     region.at = end_ + local_header(region.entry(), 0, 0).size() + region.header.size();
     end_ = region.at + region.info.bytes();
@@ -203,9 +202,8 @@ void ArrayWriter::append(std::size_t array, const std::byte* bytes, std::size_t 
 void ArrayWriter::flush(Region& region) {
   write(region.at + region.written, region.buffer);
   if (format_ == ArrayFormat::kNpz)
-    region.sum = static_cast<std::uint32_t>(
-        ::crc32_z(region.sum, reinterpret_cast<const Bytef*>(region.buffer.data()),
-                  region.buffer.size()));
+    region.sum = static_cast<std::uint32_t>(::crc32_z(
+        region.sum, reinterpret_cast<const Bytef*>(region.buffer.data()), region.buffer.size()));
   region.written += region.buffer.size();
   if (region.written == region.info.bytes())
     std::string().swap(region.buffer);
@@ -216,7 +214,8 @@ void ArrayWriter::flush(Region& region) {
 void ArrayWriter::finish_npz() {
   std::string central;
   for (const Region& region : regions_) {
-    write(region.header_at, local_header(region.entry(), region.size(), region.sum) + region.header);
+    write(region.header_at,
+          local_header(region.entry(), region.size(), region.sum) + region.header);
     central += central_header(region.entry(), region.size(), region.sum, region.header_at);
   }
   write(end_, central + zip_end(regions_.size(), end_, central.size()));
