@@ -1,4 +1,4 @@
-// What can still be read of a damaged database: `cairn ckpt repair`.
+// Reads a damaged database as far as it is sound: `cairn ckpt repair`.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -54,10 +54,14 @@ class DatabaseRepair {
     for (const auto& variable : manifest_.variables) {
       if (variable.name != name) continue;
       const std::string key = encode(storage::RecordKey{name, storage::RecordKind::kTable, 0});
-      writer_.put(key, encode(key, storage::TableRecord{
-                                       name, variable.dtype, variable.shape, variable.rule,
-                                       variable.slots, {0, storage::row_count(variable)},
-                                       std::max<std::int64_t>(manifest_.global_step, 0)}));
+      writer_.put(
+          key, encode(key, storage::TableRecord{name,
+                                                variable.dtype,
+                                                variable.shape,
+                                                variable.rule,
+                                                variable.slots,
+                                                {0, storage::row_count(variable)},
+                                                std::max<std::int64_t>(manifest_.global_step, 0)}));
       made_.push_back(name);
     }
   }
@@ -71,8 +75,7 @@ class DatabaseRepair {
 };
 
 Repaired repair_database(const std::string& from, const std::string& to,
-                         const storage::DatabaseInfo& database,
-                         const storage::Manifest& manifest) {
+                         const storage::DatabaseInfo& database, const storage::Manifest& manifest) {
   storage::verify_database_name(database.name);
   const auto store = storage::make_rocks_row_store();
   const auto writer = store->create(to + "/" + database.name);
@@ -140,9 +143,8 @@ int repair(const RepairRequest& request) {
   Json found = Json::array();
   std::vector<Repaired> all;
   for (const auto& database : manifest.databases) {
-    all.push_back(reading(source, [&] {
-      return repair_database(source, made.path(), database, manifest);
-    }));
+    all.push_back(
+        reading(source, [&] { return repair_database(source, made.path(), database, manifest); }));
     found.push_back(to_json(database.name, all.back()));
   }
   manifest.metadata = marked(manifest.metadata, source, found);
@@ -153,8 +155,7 @@ int repair(const RepairRequest& request) {
   }
   made.commit(manifest);
   if (request.form == Form::kJson)
-    print_json(
-        {{"source", source}, {"clean", false}, {"path", made.path()}, {"databases", found}});
+    print_json({{"source", source}, {"clean", false}, {"path", made.path()}, {"databases", found}});
   else
     std::printf("what is sound is in %s\n", made.path().c_str());
   return kFound;

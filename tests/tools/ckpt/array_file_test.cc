@@ -29,7 +29,7 @@ class TextBytes final : public ByteSource {
   explicit TextBytes(std::string text) : text_(std::move(text)) {}
   std::uint64_t size() const override { return text_.size(); }
   void read(std::uint64_t offset, std::byte* to, std::size_t size) const override {
-    if (offset > text_.size() || size > text_.size() - offset) throw DataLossError("beyond the end");
+    if (offset > text_.size() || size > text_.size() - offset) throw DataLossError("too few");
     std::memcpy(to, text_.data() + offset, size);
   }
 
@@ -119,7 +119,8 @@ TEST(ArrayFile, WhatAFormatCannotExpressIsRefusedByNameBeforeAFileIsMade) {
   EXPECT_THAT(
       [&] {
         ArrayWriter(path, ArrayFormat::kNpz,
-                    {{"half", DType::kBfloat16, {2}}, {"twice", DType::kInt32, {}},
+                    {{"half", DType::kBfloat16, {2}},
+                     {"twice", DType::kInt32, {}},
                      {"twice", DType::kInt32, {}}},
                     {});
       },

@@ -73,7 +73,8 @@ TEST_P(ExportTest, UntouchedRowsAreAnErrorThatNamesThemBeforeAnythingIsWritten) 
   const std::string source = make({.dense_rows = 38});
   const std::string out = file("out." + GetParam());
   EXPECT_EQ(ckpt({"export", source, out}), 2);
-  EXPECT_THAT(output(), AllOf(HasSubstr("\"dense/kernel\": 2 of 40 rows"), HasSubstr("--untouched")));
+  EXPECT_THAT(output(),
+              AllOf(HasSubstr("\"dense/kernel\": 2 of 40 rows"), HasSubstr("--untouched")));
   EXPECT_FALSE(system_disk().exists(out));
   EXPECT_EQ(ckpt({"export", source, out, "--untouched", "zeros"}), 0) << output();
   EXPECT_EQ(elements<float>(out, "dense/kernel")[3 * 39], 0.0f);
@@ -89,9 +90,9 @@ TEST_P(ExportTest, UntouchedRowsAreAnErrorThatNamesThemBeforeAnythingIsWritten) 
 TEST_P(ExportTest, SomeVariablesWithoutSlotsComeBackWithoutSlots) {
   make();
   const std::string out = file("out." + GetParam());
-  EXPECT_EQ(ckpt({"export", file("checkpoints"), out, "--no-slots", "--variables", "hashed",
-                  "--json"}),
-            0);
+  EXPECT_EQ(
+      ckpt({"export", file("checkpoints"), out, "--no-slots", "--variables", "hashed", "--json"}),
+      0);
   EXPECT_EQ(json()["arrays"], 2);
   EXPECT_EQ(ckpt({"import", out, "--out", file("again")}), 0) << output();
   const auto manifest = storage::read_manifest(system_disk(), file("again"));

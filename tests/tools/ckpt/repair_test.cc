@@ -77,7 +77,10 @@ TEST_F(RepairTest, ADamagedLengthCostsItsBlockAndWhatFollowsIsFound) {
   const std::string name = sorted_file("ps-1-shard-0");
   std::string bytes = folder_.read(name);
   // The lengths stand right before a record's key.
-  const std::string key("\0\x0c" "dense/kernel\x02", 15);
+  const std::string key(
+      "\0\x0c"
+      "dense/kernel\x02",
+      15);
   std::size_t at = bytes.find(key);
   at = bytes.find(key, at + 1);
   ASSERT_NE(at, std::string::npos);
