@@ -26,14 +26,16 @@ class InputBytes final : public tools::ckpt::ByteSource {
 
 // The first byte chooses the format. What is listed lies within the file, and can be planned.
 void arrays(Bytes input) {
-  const bool npz = take_choice(input) % 2 == 1;
+  const unsigned format = take_choice(input) % 3;
   const InputBytes source(input);
   may_refuse([&] {
-    tools::ckpt::ArrayListing listing =
-        npz ? list_npz(source, "the input") : list_safetensors(source, "the input");
+    tools::ckpt::ArrayListing listing = format == 0   ? list_safetensors(source, "the input")
+                                        : format == 1 ? list_npz(source, "the input")
+                                                      : list_bundle(source, "the input");
+    // The arrays of a bundle lie in other files.
     for (const auto& array : listing.arrays)
-      CAIRN_CHECK(array.offset <= input.size() &&
-                      array.info.bytes() <= input.size() - array.offset,
+      CAIRN_CHECK(format == 2 || (array.offset <= input.size() &&
+                                  array.info.bytes() <= input.size() - array.offset),
                   "an array lies outside of its file");
     tools::ckpt::plan_import("the input", std::move(listing), {});
   });

@@ -13,7 +13,7 @@ namespace cairn::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
-// tools: a file of arrays, safetensors or npz
+// tools: a file of arrays: safetensors, npz, the index of a TensorFlow bundle
 void arrays(Bytes input);
 // data: a CSV file, plain or gzip, under a schema chosen by its first byte
 void csv(Bytes input);

@@ -177,7 +177,8 @@ void add_formats(CLI::App& ckpt, int& status) {
                                import_arrays, status);
   in.command()
       .add_option("file", in.request().file,
-                  "A file that ends in .safetensors or .npz, or the index of several")
+                  "A file that ends in .safetensors or .npz, the index of several, or the .index "
+                  "of a TensorFlow bundle")
       ->required();
   add_path(in.command(), "--out", in.request().out, "The folder of the new checkpoint");
   in.command().get_option("--out")->required();

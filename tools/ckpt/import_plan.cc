@@ -110,6 +110,7 @@ class Planner {
 
 ArrayListing list_one(const std::string& file) {
   const auto source = open_bytes(file);
+  if (file.ends_with(".index")) return list_bundle(*source, file);
   return array_format(file) == ArrayFormat::kNpz ? list_npz(*source, file)
                                                  : list_safetensors(*source, file);
 }

@@ -1,5 +1,6 @@
 // Readers of arrays against bytes that other programs wrote: foreign/numpy.npz is np.savez of NumPy
-// 2, foreign/python.safetensors is safetensors.numpy.save of the Python package.
+// 2, foreign/python.safetensors is safetensors.numpy.save of the Python package, and the bundle
+// foreign/tensorflow is TensorFlow 2.21's, of a variable of 2 x 3 after a step of Adagrad.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -97,6 +98,33 @@ TEST_P(ForeignFile, WithAnyByteChangedItIsListedOrRefused) {
         EXPECT_NE(error.code(), Code::kInternal) << at;
       }
     }
+}
+
+const std::string kBundle = "tests/tools/ckpt/foreign/tensorflow.index";
+
+TEST(ArrayFile, ABundleOfTensorFlowHasItsVariableAndItsSlot) {
+  const ArrayListing listing = list_bundle(TextBytes(file_text(kBundle)), kBundle);
+  ASSERT_EQ(listing.arrays.size(), 2u);
+  EXPECT_EQ(listing.arrays[0].info, (ArrayInfo{"dense/kernel", DType::kFloat32, {2, 3}}));
+  EXPECT_EQ(listing.arrays[1].info, (ArrayInfo{"dense/kernel/Adagrad", DType::kFloat32, {2, 3}}));
+  // The step took 0.1 / sqrt(0.1 + 1) of each element, which were 0 to 5.
+  const auto values = values_of<float>(listing, "dense/kernel");
+  ASSERT_EQ(values.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(values[i], static_cast<float>(i) - 0.0953463f, 1e-6f) << i;
+}
+
+TEST(ArrayFile, ABundlesIndexThatIsCutOrChangedAnywhereIsRefusedOrStillRight) {
+  const std::string whole = file_text(kBundle);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    EXPECT_THROW(list_bundle(TextBytes(whole.substr(0, at)), kBundle), DataLossError) << at;
+    std::string text = whole;
+    text[at] = static_cast<char>(text[at] ^ 0x11);
+    try {
+      EXPECT_EQ(list_bundle(TextBytes(text), kBundle).arrays.size(), 2u) << at;
+    } catch (const DataLossError&) {
+    }
+  }
 }
 
 TEST(ArrayFile, AnElementThatChangedInAnNpzIsFoundWhenItsArrayEnds) {
