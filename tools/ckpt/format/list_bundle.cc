@@ -199,10 +199,10 @@ class BundleList {
     if (entry.dtype == kText) return;
     const auto dtype = dtype_of(entry.dtype);
     if (!dtype.has_value() || entry.sliced)
-      throw InvalidArgumentError(
-          str("the tensor \"", key, "\" of ", prefix_, entry.sliced ? " is cut into slices" : " is ",
-              entry.sliced ? "" : str("of dtype ", entry.dtype),
-              ", which Cairn does not read: save it whole, as float32"));
+      throw InvalidArgumentError(str("the tensor \"", key, "\" of ", prefix_,
+                                     entry.sliced ? " is cut into slices" : " is ",
+                                     entry.sliced ? "" : str("of dtype ", entry.dtype),
+                                     ", which Cairn does not read: save it whole, as float32"));
     StoredArray array{.info = {variable_name(key), *dtype, entry.shape},
                       .path = data_file(prefix_, entry.shard, shards_),
                       .offset = entry.offset,
@@ -211,7 +211,7 @@ class BundleList {
     std::uint64_t bytes = dtype_bytes(*dtype);
     for (const std::int64_t dim : entry.shape) {
       const auto of = static_cast<std::uint64_t>(dim);
-      if (of != 0 && bytes > entry.size / of) throw DataLossError(str("\"", key, "\" is cut short"));
+      if (of != 0 && bytes > entry.size / of) throw DataLossError(str("\"", key, "\" is cut"));
       bytes *= of;
     }
     if (bytes != entry.size)
