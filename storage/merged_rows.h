@@ -1,5 +1,5 @@
 // MergedRows: the rows of one variable of a checkpoint in ascending order, whichever of its
-// databases hold them. The tools read a checkpoint by it; a restore, which wants parts and no order,
+// databases hold them. The tools read a checkpoint by it; a restore, which wants parts in no order,
 // reads by RangeRead alone.
 //   Thread  one at a time; calls block on the disk.
 //   Cost  one block of each database in memory, whatever the checkpoint's size.

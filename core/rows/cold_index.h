@@ -1,5 +1,5 @@
-// ColdIndex: where the rows of a table lie that are on a disk: from the hash of an id to a place, in
-// seven bytes. The ids themselves lie on the disk with the rows, so that an answer is a place to
+// ColdIndex: where the rows of a table lie that are on a disk: from the hash of an id to a place,
+// in seven bytes. The ids themselves lie on the disk with the rows, so that an answer is a place to
 // look at, and the one who looks compares.
 //
 //   By the hash's highest 8 bits to one of 256 tables, each an ordered linear probing: entries
@@ -30,8 +30,8 @@ class ColdIndex {
   std::uint64_t size() const { return size_; }
   std::size_t bytes() const;
 
-  // Calls `look(place)` for each place where the row of this hash may be. `hash` is well mixed, here
-  // and below.
+  // Calls `look(place)` for each place where the row of this hash may be. `hash` is well mixed,
+  // here and below.
   template <typename Look>
   void find(std::uint64_t hash, Look look) const;
   void prefetch(std::uint64_t hash) const;
@@ -57,8 +57,8 @@ class ColdIndex {
       return static_cast<Place>(bits & ((std::uint64_t{1} << kPlaceBits) - 1)) - 1;
     }
   };
-  // No cell is free between an entry and its home, and entries ascend, so that those that are sought
-  // lie side by side at or behind their home. Cells from `capacity` on are nobody's home.
+  // No cell is free between an entry and its home, and entries ascend, so that those that are
+  // sought lie side by side at or behind their home. Cells from `capacity` on are nobody's home.
   struct Table {
     std::byte* cells = nullptr;
     std::size_t mapped = 0;  // bytes

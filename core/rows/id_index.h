@@ -41,8 +41,8 @@ class IdIndex {
   void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
   // The id of this place goes, which must have one.
   void erase(std::int64_t place);
-  // The last place goes; there is one without an id. The id of the last one, if it has one, moves to
-  // another, which is returned, otherwise kAbsent.
+  // The last place goes; there is one without an id. The id of the last one, if it has one, moves
+  // to another, which is returned, otherwise kAbsent.
   std::int64_t drop_last();
   // Makes room for that many ids in all, so that adding them does not grow the index on the way.
   // Errors  ResourceExhausted: not enough memory; nothing has changed.
@@ -102,8 +102,8 @@ class IdIndex {
   std::int64_t size_ = 0;
   Arena ids_;
   std::int64_t used_ = 0;
-  // Places that were erased, and some that are in use again or gone: an entry is looked at before it
-  // is used.
+  // Places that were erased, and some that are in use again or gone: an entry is looked at before
+  // it is used.
   std::vector<std::uint32_t> free_;
   Entries entries_;
   // while growing: the places from `moved_` to `to_move_` are only here

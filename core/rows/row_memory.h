@@ -142,8 +142,8 @@ class RowMemory {
   void reserve(std::int64_t rows);
   void initialize(std::int64_t begin, std::int64_t end);
   void initialize_slots(std::int64_t begin, std::int64_t end, std::uint32_t first = 0);
-  // Adds those of `rows` that are absent to the index and calls `initialize(begin, end, failed)` for
-  // the places that they get, also if there is no memory for all of them.
+  // Adds those of `rows` that are absent to the index and calls `initialize(begin, end, failed)`
+  // for the places that they get, also if there is no memory for all of them.
   template <typename Initialize>
   void add_absent(std::span<const std::int64_t> rows, Initialize initialize);
   RuleInputs count(const UpdateRule& rule, float learning_rate, bool continues);

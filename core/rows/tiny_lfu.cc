@@ -53,7 +53,7 @@ void TinyLfu::unlink(Slot slot) {
   --from.size;
 }
 
-// What it means for the order is seen to when a row has to leave.
+// The lists follow when a row has to leave.
 void TinyLfu::use(Slot slot, std::uint64_t hash) {
   CAIRN_CHECK(holds(slot), "no row is in slot ", slot);
   sketch_.add(hash);

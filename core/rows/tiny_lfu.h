@@ -27,8 +27,8 @@ namespace cairn {
 class TinyLfu {
  public:
   using Slot = std::uint32_t;
-  // For a memory of `rows`, at least 1; more may be in it for a while. `window_share` of them are the
-  // window: 1 makes it a plain LRU.
+  // For a memory of `rows`, at least 1; more may be in it for a while. `window_share` of them are
+  // the window: 1 makes it a plain LRU.
   explicit TinyLfu(Slot rows, double window_share = 0.01);
 
   // A row comes into this slot, which is free, and counts as used. `hash` is its id's, well mixed,

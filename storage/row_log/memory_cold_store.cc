@@ -39,8 +39,7 @@ void MemoryColdStore::append(std::span<const std::uint64_t> keys, std::span<cons
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto row = rows.subspan(i * options_.row_bytes, options_.row_bytes);
     places[i] = next_;
-    records_[next_++] =
-        std::make_shared<const Record>(Record{keys[i], {row.begin(), row.end()}});
+    records_[next_++] = std::make_shared<const Record>(Record{keys[i], {row.begin(), row.end()}});
   }
 }
 

@@ -13,6 +13,8 @@ namespace cairn::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
+// tools: a file of arrays: safetensors, npz, the index of a TensorFlow bundle
+void arrays(Bytes input);
 // data: a CSV file, plain or gzip, under a schema chosen by its first byte
 void csv(Bytes input);
 // data: a pipeline's description and an iterator state: opened and read
@@ -40,7 +42,8 @@ struct Target {
   std::string_view name;
   void (*run)(Bytes);
 };
-inline constexpr Target kTargets[] = {{"csv", csv},
+inline constexpr Target kTargets[] = {{"arrays", arrays},
+                                      {"csv", csv},
                                       {"dataset", dataset},
                                       {"error_text", error_text},
                                       {"graph", graph},

@@ -34,6 +34,7 @@ HOW = {
     "tools/bundle": "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",
     "tar -xf cairn-bundle.tar.xz && cairn-*/bin/cairn train cairn-*/share/examples/adult.toml":
         "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",
+    "cairn ckpt watch RUN": "CkptTest.WatchPrintsWhatIsCommittedFromThenOnAndEndsWithOneIfTooFewCame",
     "./main mirrored": "Readme.TheSameLinesLearnTheSameUnderEveryStrategy",
     "./main central_storage": "Readme.TheSameLinesLearnTheSameUnderEveryStrategy",
     "cairn up --workers 2 -- ./main multi_worker_mirrored": "Readme.TheSameLinesLearnTheSameUnderEveryStrategy",
@@ -54,6 +55,19 @@ HERE = """
 cairn ckpt ls RUN
 cairn ckpt show RUN
 cairn ckpt verify RUN
+cairn ckpt get RUN VARIABLE 1 2
+cairn ckpt stats RUN
+cairn ckpt stats RUN --histogram
+cairn ckpt diff RUN OTHER
+cairn ckpt prune RUN --keep-last 3 --keep-every 10 --dry-run
+cairn ckpt copy RUN FOLDER
+cairn ckpt reshard RUN --shards 4 --out DIR4
+cairn ckpt merge RUN --out DIR1
+cairn ckpt consolidate FOLDER
+cairn ckpt repair RUN --out SOUND
+cairn ckpt export RUN weights.safetensors --untouched zeros
+cairn ckpt export RUN weights.npz --untouched keys --no-slots
+cairn ckpt import weights.safetensors --out IMPORTED
 cairn train JOB.toml --resume RUN --epochs 10 --ps 3
 cairn train JOB.toml --resume RUN --new-data --epochs 1
 cairn train JOB.toml --warm-start RUN
@@ -168,6 +182,8 @@ def filled_in(command):
     for old, new in [("runs/20261126-110902-26059 runs/20261126-111540-26311", "runs/first runs/second"),
                      ("runs/20261121-1109...", "runs/third"), ("[RUN]", "runs/third"), ("[--cluster-id ID]", ""),
                      ("/etc/cairn/token", "token"), ("/var/lib/cairn/jobs", "jobs"), ("/shared/", "shared/"),
+                     ("VARIABLE", "wide"), ("OTHER", "runs/first"), ("FOLDER", "copied"), ("SOUND", "sound"),
+                     ("DIR4", "four"), ("DIR1", "one"), ("IMPORTED", "imported"),
                      ("RUN", "runs/first"), ("DIR", "runs/first")]:
         command = command.replace(old, new)
     # Tasks of this machine have sockets in the folder for ports of machines that are not there.

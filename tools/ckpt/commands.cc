@@ -133,6 +133,14 @@ void add_writers(CLI::App& ckpt, int& status) {
   add_plain<consolidate>(ckpt, "consolidate", "Make a delta a full checkpoint, in its place", kOne,
                          status);
 
+  Subcommand<RepairRequest> sound(ckpt, "repair",
+                                  "Write what is sound of a damaged checkpoint into "
+                                  "a new one, and say what is lost; exit status 1 if anything is",
+                                  repair, status);
+  add_path(sound.command(), "path", sound.request().path, kOne);
+  sound.command().get_option("path")->required();
+  add_path(sound.command(), "--out", sound.request().out, kOut);
+
   Subcommand<CopyRequest> there(ckpt, "copy",
                                 "Copy checkpoints to another folder; begun again, it "
                                 "goes on",
@@ -169,7 +177,8 @@ void add_formats(CLI::App& ckpt, int& status) {
                                import_arrays, status);
   in.command()
       .add_option("file", in.request().file,
-                  "A file that ends in .safetensors or .npz, or the index of several")
+                  "A file that ends in .safetensors or .npz, the index of several, or the .index "
+                  "of a TensorFlow bundle")
       ->required();
   add_path(in.command(), "--out", in.request().out, "The folder of the new checkpoint");
   in.command().get_option("--out")->required();

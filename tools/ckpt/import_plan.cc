@@ -54,7 +54,7 @@ class Planner {
     planned_.push_back(std::move(one));
   }
 
-  // Of a file that another program wrote.
+  // For a file that another program wrote.
   void add_all(const std::map<std::string, std::int64_t>& rows) {
     std::vector<VariableInfo> found;
     for (const auto& [name, array] : arrays_) {
@@ -110,6 +110,7 @@ class Planner {
 
 ArrayListing list_one(const std::string& file) {
   const auto source = open_bytes(file);
+  if (file.ends_with(".index")) return list_bundle(*source, file);
   return array_format(file) == ArrayFormat::kNpz ? list_npz(*source, file)
                                                  : list_safetensors(*source, file);
 }

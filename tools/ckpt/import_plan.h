@@ -1,5 +1,5 @@
-// What an import takes from where: the variables of the new checkpoint, and the arrays that their
-// rows come from. Made, and found wrong, before anything is written.
+// The plan of an import: the variables of the new checkpoint, and the arrays that their rows come
+// from. It is made, and found wrong, before anything is written.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -84,6 +84,8 @@ class CkptTest : public testing::Test {
     for (std::size_t row = 0; row < made.dense_rows; ++row)
       all.push_back(static_cast<std::int64_t>(row));
     manifest.variables = {dense_variable(), hashed_variable()};
+    if (made.dense_rows > 40)
+      manifest.variables[0].shape = Shape{static_cast<std::int64_t>(made.dense_rows), 3};
     for (auto& variable : storage::in_key_order(manifest.variables)) {
       auto& own = manifest.variables[variable.hashed ? 1 : 0];
       own.parts = writer.begin(variable, 7);

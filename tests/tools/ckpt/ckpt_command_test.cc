@@ -16,9 +16,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kSubcommands[] = {"ls",    "show", "verify", "get",
-                                        "stats", "diff", "merge",  "consolidate",
-                                        "prune", "copy", "watch",  "reshard"};
+constexpr const char* kSubcommands[] = {"ls",    "show",    "verify",      "get",    "stats",
+                                        "diff",  "merge",   "consolidate", "prune",  "copy",
+                                        "watch", "reshard", "export",      "import", "repair"};
 
 TEST_F(CkptTest, EverySubcommandHasHelpAndRefusesAnUnknownFlagWithTwo) {
   for (const char* name : kSubcommands) {

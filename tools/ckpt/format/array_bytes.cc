@@ -1,4 +1,4 @@
-// What all formats share: sizes, and reading bytes by their place.
+// Shared by all formats: sizes, and reading bytes by their place.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -104,6 +104,10 @@ struct ArrayListing {
 //   Cost  the list alone is read. Any bytes are listed or refused.
 ArrayListing list_safetensors(const ByteSource& source, const std::string& path);
 ArrayListing list_npz(const ByteSource& source, const std::string& path);
+// The same of PREFIX.index of a bundle, as TensorFlow saves checkpoints: the arrays lie in its data
+// files beside it. Names are those of variables, without what every path of TensorFlow 2 ends in,
+// and slots are VARIABLE/SLOT; text is left out.
+ArrayListing list_bundle(const ByteSource& source, const std::string& path);
 
 // Reads an array from its beginning to its end.
 //   Thread  one; calls block.

@@ -40,6 +40,8 @@ Directory find_directory(const ByteSource& source) {
   const std::string text = source.text(source.size() - tail, tail);
   const std::size_t end = text.rfind("PK\x05\x06");
   if (end == std::string::npos) throw DataLossError("it has no list at its end");
+  if (number(text, end + 20, 2) != text.size() - end - 22)
+    throw DataLossError("its end is cut short");
   Directory found{number(text, end + 16, 4), number(text, end + 12, 4), number(text, end + 10, 2)};
   if (end >= 20 && text.compare(end - 20, 4, "PK\x06\x07") == 0) {
     const std::string wide = source.text(number(text, end - 20 + 8, 8), 56);
