@@ -113,7 +113,7 @@ TEST(IdIndex, AnswersAsAMapDoesWhileIdsComeAndGo) {
     IdIndex index;
     std::unordered_map<std::int64_t, std::int64_t> places;  // by id
     Random random(static_cast<std::uint64_t>(range));
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 1500; ++round) {
       Ids come(random.below(40));
       for (std::int64_t& id : come)
         id = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(range)));
@@ -123,7 +123,7 @@ TEST(IdIndex, AnswersAsAMapDoesWhileIdsComeAndGo) {
         ASSERT_EQ(entry->second, at[i]) << "id " << come[i];
         ASSERT_EQ(index.ids()[static_cast<std::size_t>(at[i])], come[i]);
       }
-      for (std::uint64_t goes = random.below(round % 1000 < 500 ? 20 : 60); goes > 0; --goes) {
+      for (std::uint64_t goes = random.below(round % 500 < 250 ? 20 : 60); goes > 0; --goes) {
         const auto id = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(range)));
         const auto entry = places.find(id);
         ASSERT_EQ(found(index, {id})[0], entry == places.end() ? IdIndex::kAbsent : entry->second);
