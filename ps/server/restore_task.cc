@@ -114,19 +114,61 @@ class RestoreReader {
   std::uint64_t read_bytes_ = 0;             // of the databases that are done
 };
 
-// Returns the bytes of the rows.
-std::uint64_t place_rows(Shard& shard, const WantedRanges& wanted, const ReadBatch& batch) {
+// A block of a batch, which others may hold on to.
+struct BatchBlock {
+  std::shared_ptr<const ReadBatch> batch;
+  std::size_t index;
+  std::string variable;
+  std::int64_t part;
+  const storage::StoredRows& rows() const { return batch->blocks[index]; }
+};
+
+// Puts a block into its table. Rows of it that are on the disk already, from an earlier database,
+// come back first, and the later ones take their place before anything else happens.
+rpc::Task<void> place_block(std::shared_ptr<ShardHost> host, std::uint64_t restore,
+                            BatchBlock block) {
+  while (host->shard.is_crowded()) {
+    kj::Promise<void> went_on = host->store_to_go_on();
+    co_await kj::mv(went_on);
+  }
+  host->shard.verify_restore(restore);
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  const auto placed = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
+  auto place = [host, restore, block, placed](std::exception_ptr error) {
+    try {
+      if (error != nullptr) std::rethrow_exception(error);
+      host->shard.verify_restore(restore);
+      host->shard.restore(block.rows(), block.variable, block.part);
+      (*placed)->fulfill();
+    } catch (...) {
+      (*placed)->reject(rpc::to_kj(std::current_exception()));
+    }
+  };
+  if (!host->shard.bring_restored(block.rows(), block.variable, block.part, place)) place(nullptr);
+  co_await kj::mv(pair.promise);
+}
+
+// Puts the batch into the tables. Returns the bytes of the rows.
+rpc::Task<std::uint64_t> place_rows(std::shared_ptr<ShardHost> host, std::uint64_t restore,
+                                    const WantedRanges& wanted,
+                                    std::shared_ptr<const ReadBatch> batch) {
+  Shard& shard = host->shard;
   std::uint64_t bytes = 0;
-  for (const ReadPiece& piece : batch.pieces) {
+  for (const ReadPiece& piece : batch->pieces) {
     const auto& [variable, rows] = wanted[piece.range];
     for (const storage::TableRecord& record : piece.tables) shard.restore(record);
     if (piece.expected_bytes > 0) shard.expect(piece.expected_bytes, variable, rows.begin);
     for (std::size_t i = piece.begin; i < piece.end; ++i) {
-      shard.restore(batch.blocks[i], variable, rows.begin);
-      bytes += batch.blocks[i].data.size();
+      bytes += batch->blocks[i].data.size();
+      if (shard.restores_at_once(variable, rows.begin)) {
+        shard.restore(batch->blocks[i], variable, rows.begin);
+        continue;
+      }
+      BatchBlock block{batch, i, variable, rows.begin};
+      co_await place_block(host, restore, std::move(block));
     }
   }
-  return bytes;
+  co_return bytes;
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -172,11 +214,7 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
     std::swap(ready, next);
     // While the shard places this batch, the disk's thread reads the next one.
     if (!ready->last) reading = read(next);
-    restored.bytes += place_rows(host->shard, reader->wanted(), *ready);
-    while (host->shard.is_crowded()) {
-      co_await host->store_to_go_on();
-      host->shard.verify_restore(number);
-    }
+    restored.bytes += co_await place_rows(host, number, reader->wanted(), ready);
   } while (!ready->last);
   restored.read_bytes = reader->read_bytes();
   restored.report = host->shard.end_restore(applied);

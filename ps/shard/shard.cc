@@ -47,6 +47,11 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 // trained must survive a configuration that is refused.
 ShardVersion Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables) verify_table(config);
+  for (const TableConfig& config : configuration.tables)
+    for (const PartConfig& part : config.parts)
+      if (const Table* table = existing(configuration, config, part);
+          table != nullptr && is_kept(config.rule))
+        table->verify_new_rule(config.rule);
   verify_room(configuration);
   // New tables are made before anything changes: a configuration that finds no memory leaves the
   // shard as it was.

@@ -239,6 +239,12 @@ class Shard {
   void restore(const storage::StoredRows& rows, const std::string& variable);
   // The same, into the part of the variable that begins at `part` alone.
   void restore(const storage::StoredRows& rows, const std::string& variable, std::int64_t part);
+  // Before that, unless the part restores at once, as all of its rows are in memory: rows of an
+  // earlier database that lie on the disk have to be there again, for these to take their place,
+  // which they must do within `done`. It is called once, later. False: there are none.
+  bool restores_at_once(const std::string& variable, std::int64_t part) const;
+  bool bring_restored(const storage::StoredRows& rows, const std::string& variable,
+                      std::int64_t part, TieredRows::Brought done);
   // About so many bytes of rows of that part are going to come: its index makes room for them.
   void expect(std::uint64_t bytes, const std::string& variable, std::int64_t part);
   RestoreReport end_restore(const AppliedSet& applied);

@@ -267,7 +267,9 @@ void Shard::put_restored(Table& table, const storage::StoredRows& rows) {
                                                                       : Table::Slots::kTake;
   restore_.rows += static_cast<std::uint64_t>(table.put(rows, slots));
   ShardCounters::set(counters_.restored_rows, restore_.rows);  // how far it is, for `status`
-  if (table.tier() != nullptr) settle();
+  if (table.tier() == nullptr) return;
+  tiers_->note(table);
+  settle();
 }
 
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {

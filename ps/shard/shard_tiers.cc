@@ -16,6 +16,20 @@ void Shard::settle() {
 
 bool Shard::is_crowded() const { return tiers_ != nullptr && tiers_->crowded(); }
 
+bool Shard::restores_at_once(const std::string& variable, std::int64_t part) const {
+  const auto at = named_.find({variable, part});
+  return at == named_.end() || at->second->tier() == nullptr;
+}
+
+bool Shard::bring_restored(const storage::StoredRows& rows, const std::string& variable,
+                           std::int64_t part, TieredRows::Brought done) {
+  const auto at = named_.find({variable, part});
+  if (tiers_ == nullptr || at == named_.end() || restore_.chosen.count(at->second) == 0 ||
+      at->second->tier() == nullptr || at->second->tier()->all_here())
+    return false;
+  return tiers_->bring(*at->second, at->second->rows_of(rows), std::move(done));
+}
+
 void Shard::count_tiers() {
   if (tiers_ == nullptr) return;
   std::uint64_t elsewhere = 0, disk_bytes = 0;

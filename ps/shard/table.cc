@@ -35,25 +35,30 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
           sizeof(Table)));
 }
 
-void Table::set_rule(const UpdateRule& rule) {
-  // Another rule has other slots, so that the rows move in memory. Blocks that a checkpoint's
-  // writer still wants are copied aside first, in the old layout. Loans go on reading the old
-  // memory, which is not written to any more.
+void Table::verify_new_rule(const UpdateRule& rule) const {
   const bool moves = !same_slots(rule, memory_.rule());
-  if (tier_ != nullptr && tier_->rows_elsewhere() > 0 && (moves || is_table_rule(rule.kind)))
+  if (tier_ != nullptr && tier_->records() > 0 && (moves || is_table_rule(rule.kind)))
     throw FailedPreconditionError(
-        str("variable '", spec().name, "' has ", tier_->rows_elsewhere(),
-            " rows on the disk of this ps, ",
+        str("variable '", spec().name, "' has ", tier_->records(), " rows on the disk of this ps, ",
             is_table_rule(rule.kind)
                 ? str("and ", rule_name(rule), " changes every row: use ", rule_name(rule),
                       " by rows (lazy), or a ps without --memory-limit")
                 : str("written without the slots of ", rule_name(rule),
                       ": give the variable its optimizer before rows are made, or restore a "
                       "checkpoint")));
+}
+
+void Table::set_rule(const UpdateRule& rule) {
+  // Another rule has other slots, so that the rows move in memory. Blocks that a checkpoint's
+  // writer still wants are copied aside first, in the old layout. Loans go on reading the old
+  // memory, which is not written to any more.
+  const bool moves = !same_slots(rule, memory_.rule());
+  verify_new_rule(rule);
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
   if (tier_ != nullptr && is_table_rule(rule.kind)) tier_->pin();
   if (!moves) return;
+  if (tier_ != nullptr) tier_->laid_anew();
   snapshot_.laid_anew();
   lending_.forget();
 }
@@ -166,6 +171,31 @@ void Table::end_restore() {
   stale_.reset();
 }
 
+std::vector<std::int64_t> Table::rows_of(const storage::StoredRows& stored) const {
+  // Offsets ascend, so that the rows of this part lie together in the block.
+  const auto [begin, end] = offsets_of_part(stored);
+  const std::int64_t first = stored.first_row - range().begin;  // local; may be below 0
+  std::vector<std::int64_t> here(static_cast<std::size_t>(end - begin));
+  std::transform(
+      stored.offsets.begin() + begin, stored.offsets.begin() + end, here.begin(),
+      [first](std::uint64_t offset) { return first + static_cast<std::int64_t>(offset); });
+  return here;
+}
+
+// As indices into the block's offsets.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> Table::offsets_of_part(
+    const storage::StoredRows& stored) const {
+  const std::int64_t first = stored.first_row - range().begin;
+  const auto at = [&](std::int64_t row) {
+    return std::lower_bound(stored.offsets.begin(), stored.offsets.end(), row - first,
+                            [](std::uint64_t offset, std::int64_t wanted) {
+                              return static_cast<std::int64_t>(offset) < wanted;
+                            }) -
+           stored.offsets.begin();
+  };
+  return {at(0), at(rows())};
+}
+
 std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   const RowLayout& layout = memory_.layout();
   if (stored.dtype != spec().dtype || stored.dim != layout.dim)
@@ -174,19 +204,7 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
                             " of ", dtype_name(spec().dtype)));
   const bool same = take == Slots::kTake && stored.rule == rule().kind;
   const std::uint32_t slots = same ? std::min(stored.slots, layout.slots) : 0;
-  // Offsets ascend, so that the rows of this part lie together in the block.
-  const std::int64_t first = stored.first_row - range().begin;  // local; may be below 0
-  const auto at = [&](std::int64_t row) {
-    return std::lower_bound(stored.offsets.begin(), stored.offsets.end(), row - first,
-                            [](std::uint64_t offset, std::int64_t wanted) {
-                              return static_cast<std::int64_t>(offset) < wanted;
-                            });
-  };
-  const auto begin = at(0), end = at(rows());
-  std::vector<std::int64_t> here(static_cast<std::size_t>(end - begin));
-  std::transform(begin, end, here.begin(), [first](std::uint64_t offset) {
-    return first + static_cast<std::int64_t>(offset);
-  });
+  const std::vector<std::int64_t> here = rows_of(stored);
   if (here.empty()) return 0;
   // Slots that do not come with the rows must be initial ones, and not those of before.
   if (slots < layout.slots) end_restore();
@@ -194,7 +212,7 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   before_change(places.at);
   snapshot_.touch(places);
   const std::size_t row_bytes = stored.row_bytes();
-  const auto skipped = static_cast<std::size_t>(begin - stored.offsets.begin());
+  const auto skipped = static_cast<std::size_t>(offsets_of_part(stored).first);
   memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);
   return static_cast<std::int64_t>(here.size());
 }

@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/rows/row_memory.h"
 #include "ps/shard/lending.h"
@@ -66,9 +68,11 @@ class Table {
   // wants rows from where they lie.
   void compact();
 
-  // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule().
-  // Errors  FailedPrecondition also: the rule changes every row, or has other slots, and some rows
-  //         are elsewhere.
+  // Errors  FailedPrecondition: the rule changes every row, or has other slots, and some rows are
+  //         elsewhere.
+  void verify_new_rule(const UpdateRule& rule) const;
+  // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule(). Errors  also those of
+  // verify_new_rule().
   void set_rule(const UpdateRule& rule);
 
   // Copies rows to `out`, packed, in the order of `rows`, prefetching ahead.
@@ -127,6 +131,8 @@ class Table {
   // Roughly so many rows in all are about to be put.
   // Errors  ResourceExhausted: not enough memory.
   void expect(std::int64_t rows) { memory_.expect(rows); }
+  // The local numbers of those of `stored`'s rows that lie in this part.
+  std::vector<std::int64_t> rows_of(const storage::StoredRows& stored) const;
   // Sets those of `stored`'s rows that lie in this part; its slots too where they are to be taken
   // and of this table's kind of rule. Returns how many rows were set.
   // Errors  DataLoss: rows of another width. ResourceExhausted: not enough memory.
@@ -140,6 +146,8 @@ class Table {
   void before_write(std::span<const std::int64_t> places);
   void before_write_all();
 
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> offsets_of_part(
+      const storage::StoredRows& stored) const;
   void before_change(std::span<const std::int64_t> places);
 
   RowMemory memory_;

@@ -33,17 +33,30 @@ void TieredRows::find_elsewhere(const WantedRows& wanted, Access access,
 }
 
 void TieredRows::fetch(Table& table, const std::vector<std::int64_t>& rows, Fetched fetched) {
-  table.tier()->fetch(rows,
-                      [this, &table, fetched = std::move(fetched)](const TableTier::Fetched& read) {
-                        std::exception_ptr error = read.error;
-                        try {
-                          if (error == nullptr) table.bring(read);
-                        } catch (const Error&) {
-                          error = std::current_exception();
-                        }
-                        used_.insert(&table);
-                        fetched({}, std::move(error));
-                      });
+  bring_in(table, rows, [fetched = std::move(fetched)](std::exception_ptr error) {
+    fetched({}, std::move(error));
+  });
+}
+
+bool TieredRows::bring(Table& table, std::span<const std::int64_t> rows, Brought done) {
+  std::vector<std::int64_t> elsewhere;
+  table.tier()->find_elsewhere(rows, false, elsewhere);
+  if (elsewhere.empty()) return false;
+  bring_in(table, elsewhere, std::move(done));
+  return true;
+}
+
+void TieredRows::bring_in(Table& table, const std::vector<std::int64_t>& rows, Brought done) {
+  table.tier()->fetch(rows, [this, &table, done = std::move(done)](const TableTier::Fetched& read) {
+    std::exception_ptr error = read.error;
+    try {
+      if (error == nullptr) table.bring(read);
+    } catch (const Error&) {
+      error = std::current_exception();
+    }
+    note(table);
+    done(std::move(error));
+  });
 }
 
 void TieredRows::reset(Table& table) {

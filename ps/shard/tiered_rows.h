@@ -2,7 +2,10 @@
 // rows that requests wait for, and has others leave when memory is short (TableTier).
 #pragma once
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "ps/shard/row_source.h"
@@ -35,12 +38,20 @@ class TieredRows final : public RowSource {
   Moment moment() const override { return moment_; }
   void settle(Moment oldest) override;
 
+  // Rows of the table have come in another way than by fetch().
+  void note(Table& table) { used_.insert(&table); }
+  // Before rows are put over what there is of them, each ascending once: brings those that may be
+  // in the store. `done` is called once, later. False: there are none.
+  using Brought = std::function<void(std::exception_ptr error)>;
+  bool bring(Table& table, std::span<const std::int64_t> rows, Brought done);
+
   // Rows should leave and cannot, as the store, or the pool for copies of a save, has no room yet:
   // no rows may come. See settle().
   bool crowded() const { return crowded_; }
   const TierCounters& counters() const { return counters_; }
 
  private:
+  void bring_in(Table& table, const std::vector<std::int64_t>& rows, Brought done);
   bool make_room(Table& table, Moment before);
 
   TieringOptions options_;

@@ -68,6 +68,10 @@ class TableTier {
   // Rows in memory and elsewhere.
   std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
 
+  std::uint64_t records() const { return index_.size(); }  // rows that have one
+  // Rows have other slots from now on, and none has a record.
+  void laid_anew() { store_.reset(); }
+
   // ---- rows come ----
   // Rows that were looked for in the store: those that were there, each as RowMemory::save() lays
   // it, and those that were not, which are at their initial values.

@@ -221,6 +221,15 @@ class Compared {
     }
   }
 
+  void restore(Shard& shard, const storage::StoredRows& rows, const std::string& variable) {
+    bool placed = false;
+    const auto place = [&](std::exception_ptr) {
+      shard.restore(rows, variable, 0);
+      placed = true;
+    };
+    if (!shard.bring_restored(rows, variable, 0, place)) place(nullptr);
+    while (!placed) do_later();
+  }
   // Both begin anew, in the middle of whatever goes on, from what was saved last.
   void restore_all() {
     if (saving_) return;
@@ -234,15 +243,19 @@ class Compared {
         for (const SlotSpec& slot : rule_slots(table.rule)) record.slots.emplace_back(slot.name);
         shard->restore(record);
       }
-      for (const auto& [name, row] : saved_) {
-        const UpdateRule rule = name.first == "a" ? adagrad() : sgd();
-        storage::StoredRows rows{.rule = rule.kind,
-                                 .slots = static_cast<std::uint32_t>(rule_slots(rule).size()),
-                                 .dim = kDim,
-                                 .first_row = name.second,
-                                 .offsets = {0},
-                                 .data = row};
-        shard->restore(rows, name.first);
+      // First those of an older database, which are others.
+      for (const bool older : {true, false}) {
+        for (const auto& [name, row] : saved_) {
+          const UpdateRule rule = name.first == "a" ? adagrad() : sgd();
+          storage::StoredRows rows{.rule = rule.kind,
+                                   .slots = static_cast<std::uint32_t>(rule_slots(rule).size()),
+                                   .dim = kDim,
+                                   .first_row = name.second,
+                                   .offsets = {0},
+                                   .data = row};
+          if (older) std::ranges::fill(rows.data, std::byte{0x3f});
+          restore(*shard, rows, name.first);
+        }
       }
       shard->end_restore({});
       shard->open();
