@@ -74,10 +74,11 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--batch", options.batch, "wide-deep, dlrm: examples of a step; 0: 256 and 2048")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--memory-limit", options.memory_limit, "cold-rows: of the ps")
+  app.add_option("--memory-limit", options.storage.memory_limit, "cold-rows: of the ps")
       ->capture_default_str();
-  app.add_flag("--only-limited", options.only_limited, "cold-rows: not the runs to compare with");
-  app.add_option("--table-rows", options.table_rows,
+  app.add_flag("--only-limited", options.storage.only_limited,
+               "cold-rows: not the runs to compare with");
+  app.add_option("--table-rows", options.storage.table_rows,
                  "storage: rows of each of its five tables; cold-rows: the keys of its one")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();

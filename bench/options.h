@@ -29,12 +29,15 @@ struct Options {
   std::int64_t prefetch = 2;
   std::int64_t batch = 0;  // of wide-deep and dlrm; 0: their own
   std::vector<std::string> growth = {"workers", "rows", "batch"};
-  std::int64_t table_rows = 2'000'000;  // storage: of each of its tables; cold-rows: its keys
-  std::string memory_limit = "2 GB";    // cold-rows: of the ps
-  bool only_limited = false;            // cold-rows: nothing to compare with
-  bool one_device = true;               // wide-deep in one process as well
-  bool check_replicas = false;          // hybrid: compare copies after each step
-  std::string data;                     // records of wide-deep; "": a file of our own
+  struct Storage {
+    std::int64_t table_rows = 2'000'000;  // storage: of each of its tables; cold-rows: its keys
+    std::string memory_limit = "2 GB";    // cold-rows: of the ps
+    bool only_limited = false;            // cold-rows: nothing to compare with
+  };
+  Storage storage;
+  bool one_device = true;       // wide-deep in one process as well
+  bool check_replicas = false;  // hybrid: compare copies after each step
+  std::string data;             // records of wide-deep; "": a file of our own
   std::uint64_t seed = 1;
 };
 

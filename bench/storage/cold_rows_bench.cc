@@ -39,7 +39,7 @@ Array ids_of(const Array& uniform, const Array& shift, std::int64_t keys) {
 class ColdJob {
  public:
   ColdJob(const Options& options, const std::string& memory_limit)
-      : keys_(options.table_rows),
+      : keys_(options.storage.table_rows),
         cluster_(options, {.transport = options.transports.front(),
                            .depth = options.depths.front(),
                            .memory_limit = memory_limit}),
@@ -181,13 +181,14 @@ void bench_cold_rows(const Options& options, Limits&, Report& report) {
     report.figure("cold rows: " + what + ", ps at its top, MB", job.ps_megabytes_at_most());
     return rate;
   };
-  if (options.only_limited) {
-    measure("limit " + options.memory_limit, options.memory_limit);
+  if (options.storage.only_limited) {
+    measure("limit " + options.storage.memory_limit, options.storage.memory_limit);
     return;
   }
   const double in_memory = measure("no limit", "none");
   const double fits = measure("a limit that all fits in", "20 GB");
-  const double limited = measure("limit " + options.memory_limit, options.memory_limit);
+  const double limited =
+      measure("limit " + options.storage.memory_limit, options.storage.memory_limit);
   report.figure("cold rows: with a limit that all fits in, of no limit", fits / in_memory);
   report.figure("cold rows: with the limit, of no limit", limited / in_memory);
 }

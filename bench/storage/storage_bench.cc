@@ -23,7 +23,9 @@ constexpr double kGigabyte = 1e9, kMega = 1 << 20;
 class SavedJob {
  public:
   SavedJob(Cluster& cluster, const Options& options)
-      : coordinator_(cluster.coordinator()), rows_(options.table_rows), random_(options.seed) {
+      : coordinator_(cluster.coordinator()),
+        rows_(options.storage.table_rows),
+        random_(options.seed) {
     nn::ClickModelOptions model{.dim = kSavedDim, .bottom = {64}, .top = {256, 64}};
     for (std::int64_t i = 0; i < kSavedTables; ++i)
       model.tables.push_back({str("table", i), rows_});
@@ -235,7 +237,7 @@ void bench_storage(const Options& options, Limits&, Report& report) {
                 alone.bytes / kGigabyte /
                     sst_writer_seconds(limit.path(), static_cast<std::size_t>(alone.bytes)));
   }
-  measure_deltas(cluster, job, options.table_rows, figures);
+  measure_deltas(cluster, job, options.storage.table_rows, figures);
   figures.report(report);
   const double limit = figures.median("SstFileWriter alone, GB/s");
   report.figure("storage: saved, nothing trains, of SstFileWriter alone",

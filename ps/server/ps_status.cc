@@ -35,7 +35,7 @@ Json shard_json(const ShardCounters& shard) {
                                                static_cast<double>(pushes)},
           {"staleness_max", get(shard.staleness_max)},
           {"staged_bytes", get(shard.staged_bytes)},
-          {"marks", get(shard.marks)},
+          {"marks", get(shard.save.marks)},
           {"waiting", get(shard.waiting)},
           {"save_blocks", get(shard.save.blocks)},
           {"saved_blocks", get(shard.save.taken_blocks)},

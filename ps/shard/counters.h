@@ -19,10 +19,10 @@ struct ShardCounters {
   Number duplicates{0}, fenced{0}, outdated{0};
   Number staleness_sum{0}, staleness_max{0};  // over the applied pushes
   Number staged_bytes{0};                     // pieces that wait for the rest
-  Number marks{0};
   // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
   // writer; their bytes; memory for rows copied aside for it, and the bound on that.
   struct Save {
+    Number marks{0};  // in all
     Number blocks{0}, taken_blocks{0}, bytes{0}, copied_bytes{0}, copied_bytes_max{0};
   };
   Save save;

@@ -64,7 +64,7 @@ ShardVersion Shard::configure(const Configuration& configuration) {
             std::make_unique<Table>(config.spec, config.rule, part.rows, configuration.seed,
                                     cuts_.copies, tiers_ != nullptr ? tiers_->shared() : nullptr));
   if (configuration.session != session_) start_session(configuration);
-  layout_version_ = configuration.layout_version;
+  layout_.now = configuration.layout_version;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
   name_tables();
   for (const TableConfig& config : configuration.tables)
@@ -136,7 +136,7 @@ void Shard::start_session(const Configuration& configuration) {
   cuts_.tracked_since = cuts_.tracked_before = 0;
   forget_restore();
   session_ = configuration.session;
-  first_layout_ = configuration.layout_version;
+  layout_.first = configuration.layout_version;
   open_ = false;
   refuse_waiting();  // before the tables go whose rows they wait for
   for (const auto& [key, table] : tables_) waits_.reset(*table);
@@ -167,7 +167,7 @@ void Shard::count_tables() {
   if (tiers_ != nullptr) tiers_->set_other_bytes(untiered);
   count_tiers();
   ShardCounters::set(counters_.session, session_);
-  ShardCounters::set(counters_.layout_version, layout_version_);
+  ShardCounters::set(counters_.layout_version, layout_.now);
   ShardCounters::set(counters_.tables, tables_.size());
   ShardCounters::set(counters_.rows, rows);
   ShardCounters::set(counters_.bytes, bytes);
@@ -210,7 +210,7 @@ Table& Shard::find(VariableId variable, std::uint32_t part) {
   const auto found = tables_.find(key(variable, part));
   if (found == tables_.end())
     throw NotFoundError(str("part ", part, " of variable number ", variable,
-                            " is not on this shard, whose layout has version ", layout_version_));
+                            " is not on this shard, whose layout has version ", layout_.now));
   return *found->second;
 }
 

@@ -336,8 +336,10 @@ class Shard {
   ShardIncarnation incarnation_;
   std::uint64_t counter_ = 0;
   std::uint64_t session_ = 0;
-  std::uint64_t layout_version_ = 0;
-  std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
+  struct LayoutVersions {
+    std::uint64_t now = 0, first = 0;  // by which this session began here
+  };
+  LayoutVersions layout_;
   bool open_ = false;
   bool was_open_ = false;  // lanes may have pulled from this incarnation
   struct Mark {

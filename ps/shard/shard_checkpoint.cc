@@ -58,7 +58,7 @@ MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
       memory.bytes > 0
           ? memory.bytes
           : std::max(SaveMemory::kBytesMin, static_cast<std::size_t>(memory.share * bytes)));
-  ShardCounters::add(counters_.marks, 1);
+  ShardCounters::add(counters_.save.marks, 1);
   ShardCounters::set(counters_.save.blocks, cuts_.mark->blocks);
   ShardCounters::set(counters_.save.copied_bytes_max, cuts_.copies.limit());
   // Requests that waited for an earlier mark, which has given way. Here they come after the cut.
@@ -198,7 +198,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   cuts_.tracked_since = cuts_.tracked_before = 0;
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.
-  if (!restore_.some) first_layout_ = layout_version_;
+  if (!restore_.some) layout_.first = layout_.now;
   for (auto& [key, table] : tables_)
     if (only.empty() ||
         std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {

@@ -39,11 +39,11 @@ bool Shard::applied_before(const PushRequest& request) {
   }
   // A push without a pull names no incarnation to compare. The layout by which it was sent shows as
   // well whether it was meant for a process that is gone.
-  if (request.step.sent_layout < first_layout_) {
+  if (request.step.sent_layout < layout_.first) {
     ShardCounters::add(counters_.outdated, 1);
     throw AbortedError(str("closure ", request.step.closure, " was sent by layout version ",
                            request.step.sent_layout, ", this shard was rebuilt in version ",
-                           first_layout_, ": run the closure again"));
+                           layout_.first, ": run the closure again"));
   }
   if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ",

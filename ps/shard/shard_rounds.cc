@@ -71,7 +71,7 @@ bool Shard::verify_round(const RoundRequest& request) {
   for (const RoundMember& member : request.members) {
     // The same check as for a push. Without it a lost share would look like one that never was: a
     // closure need not have rows on each shard.
-    if (member.sent_layout < first_layout_ || rounds_.has_lost(request.round)) {
+    if (member.sent_layout < layout_.first || rounds_.has_lost(request.round)) {
       ShardCounters::add(counters_.outdated, 1);
       throw AbortedError(str("round ", request.round, ": what its member, closure ", member.closure,
                              ", pushed here is gone, since this shard was restored or rebuilt: run "

@@ -332,10 +332,10 @@ void add_train_command(CLI::App& app, int& status) {
       ->add_option("--lanes", request->overrides.lanes,
                    "Closures that a worker computes at once; auto (default): the same")
       ->transform(auto_as_number);
-  train->add_option("--memory-limit", request->overrides.memory_limit,
+  train->add_option("--memory-limit", request->overrides.ps_memory.limit,
                     "Memory of each ps, as \"8 GB\" or 50%: rows of hashed variables that do not "
                     "fit lie on a disk (none)");
-  train->add_option("--row-log", request->overrides.row_log,
+  train->add_option("--row-log", request->overrides.ps_memory.row_log,
                     "The folder for them, on a local disk (row-log in the run's)");
   train
       ->add_option("--data-workers", request->overrides.data_workers,

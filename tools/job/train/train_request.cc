@@ -31,8 +31,8 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
   set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
   set(wanted.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
-  set(wanted.memory_limit, job.cluster.memory_limit, "cluster.memory_limit", "--memory-limit");
-  set(wanted.row_log, job.cluster.row_log, "cluster.row_log", "--row-log");
+  set(wanted.ps_memory.limit, job.cluster.memory_limit, "cluster.memory_limit", "--memory-limit");
+  set(wanted.ps_memory.row_log, job.cluster.row_log, "cluster.row_log", "--row-log");
   if (wanted.data_workers.value_or(0) > 0) {
     if (!job.data.service.address.empty())
       throw InvalidArgumentError(

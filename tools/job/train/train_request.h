@@ -23,7 +23,10 @@ struct JobOverrides {
   };
   Strategy strategy;
   std::optional<int> ps, workers, shards, lanes, data_workers;
-  std::optional<std::string> memory_limit, row_log;
+  struct PsMemory {
+    std::optional<std::string> limit, row_log;
+  };
+  PsMemory ps_memory;  // of each ps
   std::optional<std::uint32_t> pipeline_depth;
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;
