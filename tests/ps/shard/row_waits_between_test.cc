@@ -100,10 +100,11 @@ TEST_F(RowWaitsTest, TheSumOfARoundWaitsForItsRows) {
   const RoundMember alone{1, 1};
   const auto applied = pushed(shard.shard.apply_round({ShardHarness::kSession, 1, {&alone, 1}}));
   EXPECT_TRUE(applied->waits());
-  EXPECT_TRUE(pull({3})->waits());
+  const auto read = pull({3});
+  EXPECT_TRUE(read->waits());
   source.release_all();
   EXPECT_FALSE(applied->waits());
-  EXPECT_THAT(*pull({3})->rows, ElementsAre(28));
+  EXPECT_THAT(*read->rows, ElementsAre(28));
 }
 
 }  // namespace
