@@ -7,7 +7,7 @@ namespace cairn::ps {
 void Shard::store_went_on() {
   if (tiers_ == nullptr) return;
   waits_.give_turns();
-  count_tiers();
+  count_tables();  // rows have come and gone
 }
 
 void Shard::settle() {

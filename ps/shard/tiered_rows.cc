@@ -74,6 +74,7 @@ void TieredRows::settle(Moment oldest) {
 bool TieredRows::make_room(Table& table, Moment before) {
   TableTier& tier = *table.tier();
   const std::size_t first = tier.surplus();
+  bool stuck = false;
   std::size_t left = first;
   try {
     while (left > 0) {
@@ -84,7 +85,7 @@ bool TieredRows::make_room(Table& table, Moment before) {
     full_ = full_ && left == first;
     table.compact();
   } catch (const UnavailableError&) {
-    // Later: writes have to end, or the cleaner has to make space.
+    stuck = true;  // writes have to end, or the cleaner has to make space
   } catch (const ResourceExhaustedError& error) {
     if (!full_)
       log_warning("no row leaves memory for the disk any more: ", error.what(),
@@ -92,7 +93,7 @@ bool TieredRows::make_room(Table& table, Moment before) {
     full_ = true;
     return left == 0;
   }
-  const bool stuck = tier.store_room() == 0 || table.copies_on_write();
+  stuck = stuck || tier.store_room() == 0 || table.copies_on_write();
   if (left > static_cast<std::size_t>(table.used()) / kTolerance && stuck && !full_)
     crowded_ = true;
   return left == 0;

@@ -15,12 +15,18 @@ class MemoryBudget {
 
   // A table's share of the book; it says what it takes whenever that changes.
   std::size_t join() {
-    taken_.push_back(0);
     ++tables_;
-    return taken_.size() - 1;
+    if (left_.empty()) {
+      taken_.push_back(0);
+      return taken_.size() - 1;
+    }
+    const std::size_t table = left_.back();
+    left_.pop_back();
+    return table;
   }
   void leave(std::size_t table) {
     set_taken(table, 0);
+    left_.push_back(table);
     --tables_;
   }
   void set_taken(std::size_t table, std::size_t bytes) {
@@ -43,7 +49,7 @@ class MemoryBudget {
 
  private:
   std::size_t bytes_, total_ = 0, tables_ = 0;
-  std::vector<std::size_t> taken_;
+  std::vector<std::size_t> taken_, left_;  // bytes by table; numbers that are free
 };
 
 }  // namespace cairn::ps

@@ -13,7 +13,7 @@
 //   So the rows of a table are its dirty ones and those that have a record, and no row is both.
 //   Moments  Requests are numbered. A row that one has used or fetched does not leave before that
 //            request, and those before it, had their turn: see choose().
-//   Memory   25 bytes a row in memory, 8 to 16 for the sketch, 8 a row elsewhere.
+//   Memory   26 bytes a row in memory, 8 to 16 for the sketch, 8 a row elsewhere.
 //   Thread   the shard's own.
 #pragma once
 #include <cstddef>
@@ -65,10 +65,8 @@ class TableTier {
   // `counts`: as a use of its own, and not as the second half of one, as a push is after its pull.
   void find_elsewhere(std::span<const std::int64_t> rows, bool counts,
                       std::vector<std::int64_t>& elsewhere);
-  // Rows in memory and elsewhere.
-  std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
-
   std::uint64_t records() const { return index_.size(); }  // rows that have one
+  std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
   // Rows have other slots from now on, and none has a record.
   void laid_anew() { store_.reset(); }
 
@@ -89,7 +87,6 @@ class TableTier {
   // ---- rows change ----
   // The rows at these places are about to change, and their records go.
   void change(std::span<const std::int64_t> places);
-
   // Every row is about to change, as the table's rule has it.
   void change_all();
 
