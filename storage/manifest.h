@@ -109,7 +109,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path);
 //   Thread  any that may block on files.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest);
 // The same of a checkpoint that is not there yet: of two runs that commit one at once, one does.
-//   Errors  FailedPrecondition, naming the other run: it was there before. Unimplemented: the store
+//   Errors  FailedPrecondition: another run's is there already; names it. Unimplemented: the store
 //           cannot tell (Disk::write_new()). The disk's.
 void commit_new(Disk& disk, const std::string& folder, const Manifest& manifest,
                 Disk::SingleWriter single);

@@ -122,7 +122,7 @@ void name_from(const std::string& path, const std::string& rows, storage::Databa
 }
 
 // Where rows lie beside the checkpoint, its manifest may be there all the same: another run's, or
-// this one's, of which the store's answer was lost. Rows that a manifest might name stay.
+// this one's, if only the store's answer was lost. Rows that a manifest might name stay.
 void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session) {
   if (rows == path) return disk.remove_tree(path);
   try {

@@ -31,7 +31,7 @@ class TinyLfu {
   // the window: 1 makes it a plain LRU.
   explicit TinyLfu(Slot rows, double window_share = 0.01);
 
-  // A row comes into this slot, which is free, and counts as used. `hash` is its id's, well mixed,
+  // A row enters this slot, which is free, and counts as used. `hash` is its id's, well mixed,
   // here and below.
   void enter(Slot slot, std::uint64_t hash);
   // The row in this slot is used.

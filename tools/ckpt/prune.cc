@@ -103,7 +103,7 @@ void choose(std::vector<Known>& all, const PruneRequest& request) {
   }
 }
 
-// The manifest first: from then on the checkpoint does not exist.
+// The manifest goes first: without it the folder is no checkpoint.
 void remove(const Known& known) {
   storage::any_disk().remove(known.path + "/" + storage::kManifestFile);
   storage::any_disk().remove_tree(known.path);

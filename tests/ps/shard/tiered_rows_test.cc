@@ -108,6 +108,9 @@ class Compared {
       if (!tiered_.later.work.empty()) do_later();
     }
     EXPECT_EQ(waiting_, 0);
+    tiered_.harness.shard.store_went_on();
+    EXPECT_EQ(tiered_.harness.shard.counters().rows + rows_elsewhere(),
+              plain_.shard.counters().rows);
   }
   int saves() const { return saves_; }
   std::uint64_t rows_elsewhere() const { return tiered_.rows_elsewhere(); }
