@@ -234,13 +234,6 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
   if (dtype_bytes(spec.dtype) == 2)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype),
                                    ", which is for storage only: it cannot be updated"));
-  if (is_table_rule(header.rule.kind) && table.tier() != nullptr &&
-      table.tier()->rows_elsewhere() > 0)
-    throw FailedPreconditionError(str(
-        "variable '", spec.name, "': ", rule, " changes every row, and ",
-        table.tier()->rows_elsewhere(),
-        " of them are on the disk of this ps: use a rule that changes the rows of a step alone, "
-        "or a ps without --memory-limit"));
   const UpdateRule& kept = table.rule();
   if (is_kept(header.rule) && (header.rule.kind != kept.kind || !has_operations(kept)))
     throw FailedPreconditionError(str("variable '", spec.name, "' is updated by ", rule,

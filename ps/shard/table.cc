@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/graph/custom_rule.h"
 
 namespace cairn::ps {
 
@@ -17,9 +16,7 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, R
                                               str(memory_.spec().name, " rows ", range.begin))
                 : nullptr),
       snapshot_(memory_, pool,
-                tier_ == nullptr ? Snapshot::Order::kRows : Snapshot::Order::kPlaces) {
-  if (tier_ != nullptr && is_table_rule(rule.kind)) tier_->pin();
-}
+                tier_ == nullptr ? Snapshot::Order::kRows : Snapshot::Order::kPlaces) {}
 
 // Computed in floating point, which does not wrap: a shape from the wire may ask for more bytes
 // than 64 bits count. A hashed table begins empty, and its growth is checked at each push.
@@ -36,16 +33,11 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
 }
 
 void Table::verify_new_rule(const UpdateRule& rule) const {
-  const bool moves = !same_slots(rule, memory_.rule());
-  if (tier_ != nullptr && tier_->records() > 0 && (moves || is_table_rule(rule.kind)))
-    throw FailedPreconditionError(
-        str("variable '", spec().name, "' has ", tier_->records(), " rows on the disk of this ps, ",
-            is_table_rule(rule.kind)
-                ? str("and ", rule_name(rule), " changes every row: use ", rule_name(rule),
-                      " by rows (lazy), or a ps without --memory-limit")
-                : str("written without the slots of ", rule_name(rule),
-                      ": give the variable its optimizer before rows are made, or restore a "
-                      "checkpoint")));
+  if (tier_ == nullptr || tier_->records() == 0 || same_slots(rule, memory_.rule())) return;
+  throw FailedPreconditionError(
+      str("variable '", spec().name, "' has ", tier_->records(),
+          " rows on the disk of this ps, written without the slots of ", rule_name(rule),
+          ": give the variable its optimizer before rows are made, or restore a checkpoint"));
 }
 
 void Table::set_rule(const UpdateRule& rule) {
@@ -56,7 +48,6 @@ void Table::set_rule(const UpdateRule& rule) {
   verify_new_rule(rule);
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
-  if (tier_ != nullptr && is_table_rule(rule.kind)) tier_->pin();
   if (!moves) return;
   if (tier_ != nullptr) tier_->laid_anew();
   snapshot_.laid_anew();
@@ -115,7 +106,6 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
   const Places places = made(rows);
   if (is_table_rule(rule.kind)) {
     before_write_all();
-    if (tier_ != nullptr) tier_->change_all();
     snapshot_.all_change();
   } else {
     before_change(places.at);

@@ -25,7 +25,7 @@ class Table {
  public:
   // Rows `range` of the variable, at their initial values. `pool`, for rows that are copied aside
   // for a checkpoint, outlives the table, and so does `tier`, if there is one: then rows of a
-  // hashed table may be elsewhere, unless it has a rule that changes all of them at once.
+  // hashed table may be elsewhere.
   // Errors  ResourceExhausted: not enough memory.
   Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
         std::uint64_t seed, CopyPool& pool, const TableTier::Shared* tier = nullptr);
@@ -68,8 +68,7 @@ class Table {
   // wants rows from where they lie.
   void compact();
 
-  // Errors  FailedPrecondition: the rule changes every row, or has other slots, and some rows are
-  //         elsewhere.
+  // Errors  FailedPrecondition: the rule has other slots, and some rows are written elsewhere.
   void verify_new_rule(const UpdateRule& rule) const;
   // Lays the rows anew with the slots of `rule`, see RowMemory::set_rule(). Errors  also those of
   // verify_new_rule().

@@ -190,13 +190,6 @@ void TableTier::change(std::span<const std::int64_t> places) {
   store_->release(released);
 }
 
-void TableTier::change_all() {
-  std::vector<std::int64_t> places;
-  for (std::int64_t place = 0; place < memory_.held(); ++place)
-    if (memory_.row_at(place) != IdIndex::kFree) places.push_back(place);
-  change(places);
-}
-
 // ---- rows leave ----
 
 // Rows that nobody has asked for since then come in the order of their places.
@@ -210,7 +203,6 @@ void TableTier::track() {
 
 std::size_t TableTier::surplus() {
   tell_bytes();
-  if (pinned_) return 0;
   const MemoryBudget& budget = *shared_.budget;
   if (budget.has_room(share_, 0)) places_max_ = std::max(places_max_, memory_.held());
   if (lfu_ == nullptr &&

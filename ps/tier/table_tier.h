@@ -87,12 +87,8 @@ class TableTier {
   // ---- rows change ----
   // The rows at these places are about to change, and their records go.
   void change(std::span<const std::int64_t> places);
-  // Every row is about to change, as the table's rule has it.
-  void change_all();
 
   // ---- rows leave ----
-  // No row is to leave from now on, because the table's rule changes all of them at once.
-  void pin() { pinned_ = true; }
   // Up to `most` rows that are to leave, if memory is short: none that was used at `before` or
   // later. They are dirty, or clean. What follows must be leave() or stay().
   struct Leaving {
@@ -152,7 +148,7 @@ class TableTier {
   std::vector<std::uint64_t> dirty_;
   std::vector<storage::Place> records_;
   std::vector<Moment> used_;
-  bool pinned_ = false, shrinking_ = false;
+  bool shrinking_ = false;
   std::unique_ptr<TinyLfu> lfu_;  // once memory is short
   std::int64_t places_max_ = 0;   // that the budget has allowed so far
   // Records that were moved while rows are being fetched.
