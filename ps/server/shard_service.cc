@@ -216,15 +216,17 @@ class ShardService final : public wire::Shard::Server {
     const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
     // `shared_` keeps the ids only until the next request of this connection.
     pull.request.ids = ids;
-    for (ShardIncarnation seen; seen != host_->shard.version().incarnation;) {
-      seen = host_->shard.version().incarnation;
+    while (host_->shard.must_wait(pull.request)) {
+      const ShardIncarnation seen = host_->shard.version().incarnation;
       const Hold hold{host_, host_->shard.wait(pull.request)};
       kj::Promise<PushResult> rows = await_rows(host_, hold.wait);
       co_await kj::mv(rows);
       if (seen != host_->shard.version().incarnation) continue;
       connection_.verify_reading();
-      answer_pull(context, pull);
+      co_return answer_pull(context, pull);
     }
+    connection_.verify_reading();
+    answer_pull(context, pull);
   }
 
   static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
