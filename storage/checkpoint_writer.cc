@@ -34,8 +34,23 @@ CheckpointWriter::CheckpointWriter(RowStore& store, std::string folder,
 }
 CheckpointWriter::~CheckpointWriter() = default;
 
-std::vector<RowRange> CheckpointWriter::begin(const VariableInfo& variable, std::int64_t updates) {
-  for (const auto& database : databases_) flush(*database);
+// Whatever part is restored of them finds what was seen of its rows.
+void CheckpointWriter::end_variable() {
+  for (const auto& database : databases_) {
+    flush(*database);
+    for (const SeenRows& seen : seen_) {
+      if (seen.rows.begin >= database->part.end || seen.rows.end <= database->part.begin) continue;
+      const std::string key = encode(RecordKey{variable_.name, RecordKind::kSeen, seen.rows.begin});
+      database->writer->put(key, encode(key, seen));
+    }
+  }
+}
+
+std::vector<RowRange> CheckpointWriter::begin(const VariableInfo& variable, std::int64_t updates,
+                                              std::vector<SeenRows> seen) {
+  end_variable();
+  std::ranges::sort(seen, {}, [](const SeenRows& one) { return one.rows.begin; });
+  seen_ = std::move(seen);
   variable_ = variable;
   form_ = row_fields(variable);
   last_ = -1;
@@ -95,8 +110,8 @@ void CheckpointWriter::add(const RowBatch& batch) {
 
 std::vector<DatabaseInfo> CheckpointWriter::finish() {
   std::vector<DatabaseInfo> infos;
+  end_variable();
   for (const auto& database : databases_) {
-    flush(*database);
     std::vector<DatabaseInfo> made = group_by_database(database->writer->finish());
     CAIRN_CHECK(made.size() == 1 && made[0].name == database->name, "a database of ",
                 database->name);

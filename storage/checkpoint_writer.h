@@ -28,9 +28,10 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Begins a variable, to be called in in_key_order(). Its rows are cut into a part for each
-  // database, some of which may be empty.
+  // database, some of which may be empty. `seen` is what its parts had seen of other rows.
   //   Result  the parts that hold rows: VariableInfo::parts.
-  std::vector<RowRange> begin(const VariableInfo& variable, std::int64_t updates);
+  std::vector<RowRange> begin(const VariableInfo& variable, std::int64_t updates,
+                              std::vector<SeenRows> seen = {});
   // Rows of that variable, ascending from one call to the next.
   //   Errors  those of DatabaseWriter. InvalidArgument: a row is not above the one before it, or
   //           beyond the variable's.
@@ -41,10 +42,12 @@ class CheckpointWriter {
  private:
   struct Database;
   void flush(Database& database);
+  void end_variable();
   void add(Database& database, std::int64_t row, const std::byte* data);
 
   VariableInfo variable_;
   RowFields form_;
+  std::vector<SeenRows> seen_;
   std::int64_t last_ = -1;
   std::size_t current_ = 0;  // the database of the row before
   std::vector<std::unique_ptr<Database>> databases_;

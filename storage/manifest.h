@@ -23,7 +23,8 @@ namespace cairn::storage {
 
 inline constexpr const char* kManifestFile = "MANIFEST.json";
 // A checkpoint with encoded rows has the newer number, as older programs cannot read its rows.
-inline constexpr int kManifestVersion = 2, kEncodedManifestVersion = 3;
+// So has one whose rows may have gone since its base, which older programs would bring back.
+inline constexpr int kManifestVersion = 2, kEncodedManifestVersion = 3, kGoneManifestVersion = 4;
 
 // A variable as it was when it was saved: what a restore compares before it changes anything.
 struct VariableInfo {
@@ -38,6 +39,8 @@ struct VariableInfo {
   // How its rows and slots are held. Of dropped slots `rule` and `slots` say what they were.
   RowForm row_form = RowForm::kExact;
   SlotForm slot_form = SlotForm::kExact;
+  // It may hold fewer rows than the base of a delta: some have gone for good (RowPolicy).
+  bool evicts = false;
   bool operator==(const VariableInfo&) const = default;
 };
 

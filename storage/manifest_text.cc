@@ -41,11 +41,14 @@ Json to_json(const VariableInfo& variable) {
                {"parts", std::move(parts)},      {"hashed", variable.hashed}};
   if (variable.row_form != RowForm::kExact) json["rows_as"] = form_name(variable.row_form);
   if (variable.slot_form != SlotForm::kExact) json["slots_as"] = form_name(variable.slot_form);
+  if (variable.evicts) json["evicts"] = true;
   return json;
 }
 
 // Older programs misread nothing where all is exact.
 int format_of(const Manifest& manifest) {
+  const bool evicts = std::ranges::any_of(manifest.variables, &VariableInfo::evicts);
+  if (evicts && !manifest.base.empty()) return kGoneManifestVersion;
   const bool exact =
       manifest.compression == Compression::kNone &&
       std::all_of(manifest.variables.begin(), manifest.variables.end(), [](const auto& variable) {
@@ -135,6 +138,7 @@ VariableInfo read_variable(const Json& json) {
     variable.row_form = parse_row_form(json.at("rows_as").get<std::string>(), "rows_as");
   if (json.contains("slots_as"))
     variable.slot_form = parse_slot_form(json.at("slots_as").get<std::string>(), "slots_as");
+  if (json.contains("evicts")) variable.evicts = json.at("evicts");
   return variable;
 }
 
@@ -247,9 +251,9 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   try {
     const Json json = parse_json(body, "it");
     const int format = Integer{json.at("format")};
-    if (format < 1 || format > kEncodedManifestVersion)
+    if (format < 1 || format > kGoneManifestVersion)
       throw UnimplementedError(str("the manifest ", path, " has format ", format,
-                                   ", this Cairn reads 1 to ", kEncodedManifestVersion));
+                                   ", this Cairn reads 1 to ", kGoneManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

@@ -36,9 +36,13 @@ std::int64_t row_count(const VariableInfo& variable) {
 
 MergedRows::MergedRows(const std::vector<DatabaseReader*>& databases, VariableInfo variable,
                        RowRange range)
-    : variable_(std::move(variable)), range_(range), form_(row_fields(variable_)) {
+    : variable_(std::move(variable)),
+      range_(range),
+      form_(row_fields(variable_)),
+      superseded_(std::make_unique<const SupersededRows>(databases, variable_.name, range)) {
   for (DatabaseReader* reader : databases) {
-    sources_.push_back({reader, RangeRead(*reader, variable_.name, range)});
+    sources_.push_back(
+        {reader, RangeRead(*reader, variable_.name, range, superseded_.get(), sources_.size())});
     bool overlap = false;
     for (const TableRecord& table : sources_.back().range.tables()) {
       updates_ = std::max(updates_, table.updates);

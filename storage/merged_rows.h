@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "storage/range_read.h"
 #include "storage/row_block.h"
 #include "storage/row_store.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn::storage {
 
@@ -60,6 +62,8 @@ class MergedRows {
   // The highest count of updates of any part (RuleInputs::t).
   std::int64_t updates() const { return updates_; }
   const RowFields& form() const { return form_; }
+  // Says what parts had seen of rows that were not admitted.
+  const std::vector<SeenRows>& seen() const { return superseded_->seen(); }
 
  private:
   // The block of one database that its cursor is in. `reader` is not null.
@@ -81,6 +85,7 @@ class MergedRows {
   VariableInfo variable_;
   RowRange range_;
   RowFields form_;
+  std::unique_ptr<const SupersededRows> superseded_;  // sources refer to it
   std::vector<Source> sources_;
   std::int64_t updates_ = 0;
 };

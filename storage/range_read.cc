@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn::storage {
 namespace {
@@ -26,8 +27,11 @@ void verify_database_name(const std::string& given) {
         str("'", given, "' is not the name of a database inside a checkpoint's folder"));
 }
 
-RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange range)
+RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange range,
+                     const SupersededRows* superseded, std::size_t database)
     : reader_(reader),
+      superseded_(superseded),
+      database_(database),
       variable_(std::move(variable)),
       range_(range),
       prefix_(key_prefix(variable_, RecordKind::kRows)) {}
@@ -37,17 +41,26 @@ void RangeRead::damaged(const DataLossError& error) const {
   throw DataLossError(str(reader_.file(), ": ", error.what()));
 }
 
-std::vector<TableRecord> RangeRead::tables() {
-  std::vector<TableRecord> records;
-  const std::string prefix = key_prefix(variable_, RecordKind::kTable);
-  std::int64_t wanted = 0, saved = 0;  // rows, held or not, of parts that overlap with the range
+// All records of this kind, one after the other.
+template <typename Take>
+void RangeRead::each(RecordKind kind, Take take) {
+  const std::string prefix = key_prefix(variable_, kind);
   for (reader_.seek(prefix); reader_.valid() && reader_.key().starts_with(prefix); reader_.next()) {
     try {
-      records.push_back(decode_table(reader_.key(), reader_.value()));
+      take(reader_.key(), reader_.value());
     } catch (const DataLossError& error) {
       damaged(error);
     }
-    const TableRecord& record = records.back();
+  }
+}
+
+std::vector<TableRecord> RangeRead::tables() {
+  std::vector<TableRecord> records;
+  std::int64_t wanted = 0, saved = 0;  // rows, held or not, of parts that overlap with the range
+  each(RecordKind::kTable, [&](std::string_view key, std::string_view value) {
+    records.push_back(decode_table(key, value));
+  });
+  for (const TableRecord& record : records) {
     blocks_overlap_ = blocks_overlap_ || record.blocks_overlap;
     const RowRange common{std::max(record.rows.begin, range_.begin),
                           std::min(record.rows.end, range_.end)};
@@ -62,6 +75,30 @@ std::vector<TableRecord> RangeRead::tables() {
   return records;
 }
 
+std::vector<std::int64_t> RangeRead::gone() {
+  std::vector<std::int64_t> rows;
+  if (!here_) return rows;
+  each(RecordKind::kGone, [&](std::string_view key, std::string_view value) {
+    const GoneRows block = decode_gone(key, value);
+    for (const std::uint64_t offset : block.offsets)
+      if (const auto row = block.first_row + static_cast<std::int64_t>(offset);
+          row >= range_.begin && row < range_.end)
+        rows.push_back(row);
+  });
+  return rows;
+}
+
+std::vector<SeenRows> RangeRead::seen() {
+  std::vector<SeenRows> parts;
+  if (!here_) return parts;
+  each(RecordKind::kSeen, [&](std::string_view key, std::string_view value) {
+    SeenRows seen = decode_seen(key, value);
+    if (seen.rows.begin < range_.end && seen.rows.end > range_.begin)
+      parts.push_back(std::move(seen));
+  });
+  return parts;
+}
+
 // Blocks that overlap come in the order of their first rows, so that any block before the range may
 // hold some of it, and reading begins at the first one. Otherwise only the block that holds the
 // range's first row may begin before it.
@@ -74,6 +111,7 @@ std::uint64_t RangeRead::read_ahead() {
 }
 
 std::uint64_t RangeRead::expected_bytes() {
+  if (superseded_ != nullptr && !superseded_->any_counts(database_, range_)) return 0;
   return here_ ? static_cast<std::uint64_t>(static_cast<double>(read_ahead()) * wanted_share_) : 0;
 }
 
@@ -83,6 +121,10 @@ bool RangeRead::at_range() { return at_rows() && decode_key(reader_.key()).row <
 
 bool RangeRead::next(StoredRows& rows) {
   if (!here_) return false;
+  if (!sought_ && superseded_ != nullptr && !superseded_->any_counts(database_, range_)) {
+    here_ = false;
+    return false;
+  }
   if (sought_) {
     reader_.next();
   } else {
@@ -97,6 +139,7 @@ bool RangeRead::next(StoredRows& rows) {
     } catch (const DataLossError& error) {
       damaged(error);
     }
+    if (superseded_ != nullptr) superseded_->take_out(database_, rows);
     if (!rows.offsets.empty() &&
         rows.first_row + static_cast<std::int64_t>(rows.offsets.back()) >= range_.begin)
       return true;

@@ -19,18 +19,27 @@ namespace cairn::storage {
 //   Errors  InvalidArgument: it does neither.
 void verify_database_name(const std::string& name);
 
+class SupersededRows;
+
 // The records of one variable's rows in one database, in pieces: first its table records, then the
-// blocks that hold any row of `range`.
+// blocks that hold any row of `range`. Of several databases that make a checkpoint together, later
+// ones say which rows of it count: SupersededRows.
 //   Errors  those of the reader, and DataLoss: a record is damaged; names its file.
 //   Thread  one at a time; calls block.
 class RangeRead {
  public:
   // `reader` belongs to the caller and must not be used for anything else until this is done.
-  RangeRead(DatabaseReader& reader, std::string variable, RowRange range);
+  // `superseded`, if given, outlives this: rows that do not count in `database` are left out.
+  RangeRead(DatabaseReader& reader, std::string variable, RowRange range,
+            const SupersededRows* superseded = nullptr, std::size_t database = 0);
 
   // All table records of the variable in this database. Empty: the database does not have the
   // variable, and there is nothing else to read.
   std::vector<TableRecord> tables();
+  // Rows of the range that have gone, ascending; and what parts that overlap with it have seen of
+  // others. Each after tables(), and before the first row.
+  std::vector<std::int64_t> gone();
+  std::vector<SeenRows> seen();
   // Reads the next block that may hold rows of the range into `rows`, whose memory is used again;
   // false at the end of the range. To be called after tables().
   bool next(StoredRows& rows);
@@ -47,7 +56,12 @@ class RangeRead {
   std::uint64_t read_ahead();
   [[noreturn]] void damaged(const DataLossError& error) const;
 
+  template <typename Take>
+  void each(RecordKind kind, Take take);
+
   DatabaseReader& reader_;
+  const SupersededRows* superseded_;
+  std::size_t database_;
   std::string variable_;
   RowRange range_;
   std::string prefix_;  // of the keys of this variable's blocks

@@ -9,6 +9,7 @@
 
 #include "core/base/checksum.h"
 #include "core/graph/custom_rule.h"
+#include "storage/record_bytes.h"
 
 namespace cairn::storage {
 namespace {
@@ -18,91 +19,11 @@ static_assert(std::endian::native == std::endian::little, "rows are stored as th
 // A table whose blocks overlap has a version of its own. Of other tables every release, also those
 // that knew it as the version of a hashed variable, reads the blocks of the wanted range alone.
 constexpr std::uint8_t kRowsVersion = 1, kEncodedRowsVersion = 2;
-constexpr std::uint8_t kTableVersion = 1, kOverlappingTableVersion = 2;
+// So has one that is whole in a delta, which a release that does not know it would mix with what
+// has gone.
+constexpr std::uint8_t kTableVersion = 1, kOverlappingTableVersion = 2, kWholeTableVersion = 3;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
 constexpr std::size_t kRowBytesMax = std::size_t{1} << 46;
-
-[[noreturn]] void bad(std::string_view key, const char* what) {
-  throw DataLossError(
-      str("the record at ", describe_key(key), " cannot be read: ", what,
-          ". Restore from an older checkpoint; `cairn ckpt verify` names the sound ones"));
-}
-
-// Appends fields; finish() adds the checksum, which covers the key as well.
-class Writer {
- public:
-  template <typename T>
-  void number(T value) {
-    out_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
-    out_.push_back(static_cast<char>(value));
-  }
-  void text(std::string_view text) {
-    number(static_cast<std::uint32_t>(text.size()));
-    out_.append(text);
-  }
-  void bytes(const std::byte* data, std::size_t size) {
-    out_.append(reinterpret_cast<const char*>(data), size);
-  }
-  void reserve(std::size_t size) { out_.reserve(size); }
-  std::string finish(std::string_view key) {
-    number(crc32c(out_, crc32c(key)));
-    return std::move(out_);
-  }
-
- private:
-  std::string out_;
-};
-
-// Reads fields of a value whose checksum is right, and fails with the key's name where they do not
-// fit.
-class Reader {
- public:
-  Reader(std::string_view key, std::string_view value) : key_(key), left_(value) {
-    if (value.size() < sizeof(std::uint32_t)) bad(key, "it is shorter than its checksum");
-    left_.remove_suffix(sizeof(std::uint32_t));
-    std::uint32_t stored;
-    std::memcpy(&stored, value.data() + left_.size(), sizeof stored);
-    if (crc32c(left_, crc32c(key)) != stored) bad(key, "its checksum does not match its bytes");
-  }
-  template <typename T>
-  T number() {
-    T value;
-    std::memcpy(&value, take(sizeof value).data(), sizeof value);
-    return value;
-  }
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = number<std::uint8_t>();
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    bad(key_, "a row number is malformed");
-  }
-  RuleKind rule_kind() {
-    const auto kind = number<std::uint8_t>();
-    want(kind < kRuleKindCount, "it has no such update rule, or a newer version of Cairn wrote it");
-    return static_cast<RuleKind>(kind);
-  }
-  std::string text() { return std::string(take(number<std::uint32_t>())); }
-  std::string_view take(std::size_t size) {
-    if (size > left_.size()) bad(key_, "it ends early");
-    const std::string_view taken = left_.substr(0, size);
-    left_.remove_prefix(size);
-    return taken;
-  }
-  std::size_t left() const { return left_.size(); }
-  void want(bool condition, const char* what) const {
-    if (!condition) bad(key_, what);
-  }
-
- private:
-  std::string_view key_;
-  std::string_view left_;
-};
 
 // Big-endian in keys, because databases compare keys byte by byte, and only this order makes that
 // the order of the numbers.
@@ -131,11 +52,11 @@ std::string encode(const RecordKey& key) {
 
 RecordKey decode_key(std::string_view bytes) {
   const std::size_t name = bytes.size() >= 2 ? big_endian(bytes.substr(0, 2)) : 0;
-  if (bytes.size() != name + 11) bad(bytes, "its key has the wrong length");
+  if (bytes.size() != name + 11) RecordReader::bad(bytes, "its key has the wrong length");
   const auto kind = static_cast<RecordKind>(bytes[2 + name]);
   const std::uint64_t row = big_endian(bytes.substr(3 + name));
-  if ((kind != RecordKind::kTable && kind != RecordKind::kRows) || row > INT64_MAX)
-    bad(bytes, "its key is malformed");
+  if (kind < RecordKind::kTable || kind > RecordKind::kSeen || row > INT64_MAX)
+    RecordReader::bad(bytes, "its key is malformed");
   return {std::string(bytes.substr(2, name)), kind, static_cast<std::int64_t>(row)};
 }
 
@@ -149,13 +70,13 @@ namespace {
 
 // Row numbers ascend, so a list holds the gaps between them less one, which are small. Only the
 // first row is a full number, and that one is in the key.
-void write_numbers(Writer& out, const StoredRows& rows) {
+void write_numbers(RecordWriter& out, const StoredRows& rows) {
   if (rows.contiguous()) return;
   for (std::size_t i = 1; i < rows.offsets.size(); ++i)
     out.varint(rows.offsets[i] - rows.offsets[i - 1] - 1);
 }
 
-void write_header(Writer& out, std::uint8_t version, const StoredRows& rows) {
+void write_header(RecordWriter& out, std::uint8_t version, const StoredRows& rows) {
   out.number(version);
   out.number(static_cast<std::uint8_t>(rows.dtype));
   out.number(static_cast<std::uint8_t>(rows.rule));
@@ -168,7 +89,7 @@ void write_header(Writer& out, std::uint8_t version, const StoredRows& rows) {
 }  // namespace
 
 std::string encode(std::string_view key, const StoredRows& rows) {
-  Writer out;
+  RecordWriter out;
   out.reserve(rows.data.size() + 2 * rows.offsets.size() + 64);
   write_header(out, kRowsVersion, rows);
   write_numbers(out, rows);
@@ -193,7 +114,7 @@ std::string encode(std::string_view key, const StoredRows& rows, BlockForm wante
     if (!packed.empty()) values = std::move(packed);
   }
   if (form == BlockForm{}) return encode(key, rows);
-  Writer out;
+  RecordWriter out;
   out.reserve(values.size() + 2 * rows.offsets.size() + 64);
   write_header(out, kEncodedRowsVersion, rows);
   out.number(static_cast<std::uint8_t>(form.rows));
@@ -212,7 +133,7 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
 
 namespace {
 
-BlockForm read_form(Reader& in, DType dtype) {
+BlockForm read_form(RecordReader& in, DType dtype) {
   const auto rows = in.number<std::uint8_t>(), slots = in.number<std::uint8_t>(),
              compression = in.number<std::uint8_t>();
   in.want(rows <= static_cast<int>(RowForm::kInt8) &&
@@ -228,7 +149,7 @@ BlockForm read_form(Reader& in, DType dtype) {
 }
 
 // The sizes are those of the header, whatever the bytes say.
-void read_values(Reader& in, BlockForm form, StoredRows& rows) {
+void read_values(RecordReader& in, BlockForm form, StoredRows& rows) {
   const std::string_view bytes = in.take(in.left());
   // It does not overflow: a block has at most 2^16 rows of fewer than 2^46 bytes.
   const std::size_t wanted = encoded_bytes(rows, form);
@@ -244,7 +165,7 @@ void read_values(Reader& in, BlockForm form, StoredRows& rows) {
 }  // namespace
 
 void decode_rows(std::string_view key, std::string_view value, StoredRows& rows) {
-  Reader in(key, value);
+  RecordReader in(key, value);
   const auto version = in.number<std::uint8_t>();
   in.want(version == kRowsVersion || version == kEncodedRowsVersion,
           "a newer version of Cairn wrote it");
@@ -276,8 +197,10 @@ void decode_rows(std::string_view key, std::string_view value, StoredRows& rows)
 }
 
 std::string encode(std::string_view key, const TableRecord& record) {
-  Writer out;
-  out.number(record.blocks_overlap ? kOverlappingTableVersion : kTableVersion);
+  RecordWriter out;
+  out.number(record.whole            ? kWholeTableVersion
+             : record.blocks_overlap ? kOverlappingTableVersion
+                                     : kTableVersion);
   out.number(static_cast<std::uint8_t>(record.dtype));
   out.number(static_cast<std::uint8_t>(record.shape.rank()));
   for (const std::int64_t dim : record.shape.dims()) out.number(dim);
@@ -303,13 +226,14 @@ std::string encode(std::string_view key, TableRecord record, BlockForm form) {
 
 // More constants than this release knows are read past, so that a rule may gain some.
 TableRecord decode_table(std::string_view key, std::string_view value) {
-  Reader in(key, value);
+  RecordReader in(key, value);
   TableRecord record;
   record.variable = decode_key(key).variable;
   const auto version = in.number<std::uint8_t>();
-  in.want(version == kTableVersion || version == kOverlappingTableVersion,
+  in.want(version >= kTableVersion && version <= kWholeTableVersion,
           "a newer version of Cairn wrote it");
   record.blocks_overlap = version == kOverlappingTableVersion;
+  record.whole = version == kWholeTableVersion;
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
   record.dtype = static_cast<DType>(dtype);
@@ -330,6 +254,17 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   in.want(in.left() == 0 && record.rows.begin <= record.rows.end && record.updates >= 0,
           "its fields are impossible");
   return record;
+}
+
+std::int64_t verify_record(std::string_view key, std::string_view value, StoredRows& scratch) {
+  switch (decode_key(key).kind) {
+    case RecordKind::kTable: decode_table(key, value); return 0;
+    case RecordKind::kGone: decode_gone(key, value); return 0;
+    case RecordKind::kSeen: decode_seen(key, value); return 0;
+    case RecordKind::kRows: break;
+  }
+  decode_rows(key, value, scratch);
+  return scratch.rows();
 }
 
 }  // namespace cairn::storage

@@ -28,7 +28,7 @@ namespace cairn::storage {
 inline constexpr std::size_t kBlockBytes = 64 << 10;
 
 // The numbers are those of the format; never renumber. Tables sort before rows.
-enum class RecordKind : std::uint8_t { kTable = 1, kRows = 2 };
+enum class RecordKind : std::uint8_t { kTable = 1, kRows = 2, kGone = 3, kSeen = 4 };
 
 struct RecordKey {
   std::string variable;
@@ -71,6 +71,34 @@ StoredRows decode_rows(std::string_view key, std::string_view value);
 // but the next call.
 void decode_rows(std::string_view key, std::string_view value, StoredRows& rows);
 
+// Rows of one variable that have gone since the checkpoint that this one is a delta to: what
+// earlier databases hold of them does not count (SupersededRows). The key's row is the first one.
+struct GoneRows {
+  std::int64_t first_row = 0;
+  std::vector<std::uint64_t> offsets;  // row numbers less first_row, ascending from 0
+  bool operator==(const GoneRows&) const = default;
+};
+inline constexpr std::size_t kGoneRowsMax = 1 << 16;  // in one record
+std::string encode(std::string_view key, const GoneRows& rows);
+// Errors  DataLoss, as decode_rows().
+GoneRows decode_gone(std::string_view key, std::string_view value);
+
+// A part's counts of rows that it has seen and not admitted yet (core/rows/row_turnover.h). The
+// key's row is the part's first. Of a delta's databases that have it of one part the last one's
+// counts.
+struct SeenRows {
+  RowRange rows;              // the part
+  std::uint64_t dropped = 0;  // gradients of rows that were not admitted
+  std::string sketch;         // FrequencySketch::saved(); empty: there is none
+  bool operator==(const SeenRows&) const = default;
+};
+std::string encode(std::string_view key, const SeenRows& seen);
+inline std::string encode(std::string_view key, const SeenRows& seen, BlockForm) {
+  return encode(key, seen);
+}
+// Errors  DataLoss, as decode_rows().
+SeenRows decode_seen(std::string_view key, std::string_view value);
+
 // The description of a table apart from its rows: written even where no row was ever touched, so
 // that a restore knows the variable and its count of updates.
 struct TableRecord {
@@ -85,6 +113,9 @@ struct TableRecord {
   // of a range, every block before its end has to be read. So it is where a hashed table's rows
   // were saved in the order in which they came.
   bool blocks_overlap = false;
+  // It is of a delta that holds all rows that this part has, so that what earlier databases hold
+  // of the part does not count.
+  bool whole = false;
   bool operator==(const TableRecord&) const = default;
 };
 std::string encode(std::string_view key, const TableRecord& record);
@@ -92,5 +123,10 @@ std::string encode(std::string_view key, const TableRecord& record);
 std::string encode(std::string_view key, TableRecord record, BlockForm form);
 // Errors  DataLoss, as decode_rows().
 TableRecord decode_table(std::string_view key, std::string_view value);
+
+// Decodes a record of any kind, to see that it is sound. Returns its rows; `scratch` is used for
+// them.
+//   Errors  DataLoss, as decode_rows().
+std::int64_t verify_record(std::string_view key, std::string_view value, StoredRows& scratch);
 
 }  // namespace cairn::storage

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "storage/range_read.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn::storage {
 namespace {
@@ -17,10 +18,14 @@ void verify_ids(RowStore& store, const std::string& folder,
                 const std::vector<std::string>& databases, const WantedIds& wanted) {
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   std::int64_t first = kEnd, outside = 0;
+  SupersededRows superseded;
   for (const std::string& name : databases) {
     verify_database_name(name);
-    const auto reader = store.open(folder + "/" + name);
-    RangeRead range(*reader, wanted.saved, {wanted.rows, kEnd});
+    superseded.look_into(*store.open(folder + "/" + name), wanted.saved, {wanted.rows, kEnd});
+  }
+  for (std::size_t number = 0; number < databases.size(); ++number) {
+    const auto reader = store.open(folder + "/" + databases[number]);
+    RangeRead range(*reader, wanted.saved, {wanted.rows, kEnd}, &superseded, number);
     if (range.tables().empty()) continue;
     std::vector<StoredRows> blocks;
     for (bool more = true; more; blocks.clear()) {

@@ -46,12 +46,8 @@ VerifyReport verify_rows(RowStore& store, const std::string& folder, const Datab
     StoredRows rows;
     for (reader->seek(""); reader->valid(); reader->next()) {
       ++report.blocks;
-      if (decode_key(reader->key()).kind == RecordKind::kTable) {
-        decode_table(reader->key(), reader->value());
-        continue;
-      }
-      decode_rows(reader->key(), reader->value(), rows);
-      report.rows += static_cast<std::uint64_t>(rows.rows());
+      report.rows +=
+          static_cast<std::uint64_t>(verify_record(reader->key(), reader->value(), rows));
     }
     if (report.rows != database.rows)
       throw DataLossError(str(folder, "/", database.name, " holds ", report.rows,

@@ -10,6 +10,7 @@
 #include "storage/range_read.h"
 #include "storage/row_block.h"
 #include "storage/row_encoding.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn {
 namespace {
@@ -60,15 +61,17 @@ class DatabaseCopy {
   DatabaseCopy(storage::RowStore& store, const std::string& from, std::string to)
       : store_(store), reader_(store.open(from)), to_(std::move(to)) {}
 
-  // The number of rows.
-  std::int64_t copy(const VariableSpec& variable) {
-    storage::RangeRead range(*reader_, variable.name, {0, variable.rows()});
+  // `number` is the database's among those of its checkpoint. Returns how many rows there are.
+  std::int64_t copy(const VariableSpec& variable, const storage::SupersededRows& superseded,
+                    std::size_t number) {
+    storage::RangeRead range(*reader_, variable.name, {0, variable.rows()}, &superseded, number);
     const auto tables = range.tables();
     if (tables.empty()) return 0;
     for (storage::TableRecord table : tables) {
       table.rule = {};
       table.slots.clear();
       table.updates = 0;
+      table.whole = false;  // what it superseded is not copied
       put({variable.name, storage::RecordKind::kTable, table.rows.begin}, table);
     }
     std::int64_t rows = 0;
@@ -109,6 +112,25 @@ class DatabaseCopy {
 
 }  // namespace
 
+namespace {
+
+// For each variable, what the checkpoint's later databases say of the rows in earlier ones.
+std::vector<storage::SupersededRows> superseded_rows(const LocalPlace& place,
+                                                     const storage::Manifest& source,
+                                                     const std::string& from,
+                                                     const std::vector<VariableSpec>& variables) {
+  std::vector<storage::SupersededRows> superseded(variables.size());
+  if (source.base.empty()) return superseded;
+  for (const storage::DatabaseInfo& database : source.databases) {
+    const auto reader = place.store->open(from + "/" + database.name);
+    for (std::size_t i = 0; i < variables.size(); ++i)
+      superseded[i].look_into(*reader, variables[i].name, {0, variables[i].rows()});
+  }
+  return superseded;
+}
+
+}  // namespace
+
 CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
                            const std::vector<VariableSpec>& variables, const std::string& to) {
   const storage::Manifest source = storage::read_manifest(place.disk, from);
@@ -120,10 +142,15 @@ CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
     made.variables.push_back(info_without_slots(source, variable, from));
   CopiedWeights copied{source.global_step, std::vector<std::int64_t>(variables.size())};
   const std::vector<std::size_t> order = key_order(variables);
-  for (const storage::DatabaseInfo& database : source.databases) {
+  for (const storage::DatabaseInfo& database : source.databases)
     storage::verify_database_name(database.name);
+  const auto superseded = superseded_rows(place, source, from, variables);
+  std::size_t number = 0;
+  for (const storage::DatabaseInfo& database : source.databases) {
     DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + inner_name(database));
-    for (const std::size_t i : order) copied.rows[i] += copy.copy(variables[i]);
+    for (const std::size_t i : order)
+      copied.rows[i] += copy.copy(variables[i], superseded[i], number);
+    ++number;
     for (storage::DatabaseInfo& each : copy.finish()) made.databases.push_back(std::move(each));
   }
   // The databases of a delta have some rows twice: how many there are in all is not known then.

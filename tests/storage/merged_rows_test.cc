@@ -180,5 +180,48 @@ TEST(CheckpointWriter, VariablesWithFewerRowsThanDatabasesHaveFewerParts) {
   writer.finish();
 }
 
+// Writes a delta's own database, which says this of rows besides those that it holds.
+void write_said(RowStore& store, const std::string& folder, bool whole,
+                const std::vector<std::int64_t>& gone) {
+  const auto writer = store.create(folder);
+  const VariableInfo v = merged_variable();
+  std::string key = encode(RecordKey{"v", RecordKind::kTable, 0});
+  TableRecord table{"v", v.dtype, v.shape, v.rule, v.slots, {0, 1000}, 9};
+  table.whole = whole;
+  writer->put(key, encode(key, table));
+  if (!gone.empty()) {
+    GoneRows rows{gone[0], {}};
+    for (const std::int64_t row : gone)
+      rows.offsets.push_back(static_cast<std::uint64_t>(row - gone[0]));
+    key = encode(RecordKey{"v", RecordKind::kGone, gone[0]});
+    writer->put(key, encode(key, rows));
+  }
+  writer->finish();
+}
+
+TEST(MergedRows, WithoutThoseThatHaveGoneSinceTheDatabaseThatHoldsThem) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  write_rows(*store, "c/base", {1, 2, 5, 900}, 1, 3);
+  write_said(*store, "c/first", false, {2, 5, 7});
+  write_rows(*store, "c/second", {5}, 2, 4);  // came again
+  write_said(*store, "c/third", false, {900});
+  const Merge all = merge(*store, {"c/base", "c/first", "c/second", "c/third"}, {0, 1000});
+  EXPECT_THAT(all.rows, ElementsAre(1, 5));
+  EXPECT_THAT(all.first, ElementsAre(1, 2));
+  EXPECT_THAT(merge(*store, {"c/base", "c/first"}, {2, 901}).rows, ElementsAre(900));
+}
+
+TEST(MergedRows, OfAPartThatADeltaHasWholeAreTheDeltasAlone) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  write_rows(*store, "c/base", {1, 2, 5, 900}, 1, 3);
+  write_said(*store, "c/delta", true, {});
+  write_rows(*store, "c/delta-run-0", {2, 6}, 2, 4);
+  const Merge all = merge(*store, {"c/base", "c/delta", "c/delta-run-0"}, {0, 1000});
+  EXPECT_THAT(all.rows, ElementsAre(2, 6));
+  EXPECT_THAT(all.first, ElementsAre(2, 2));
+}
+
 }  // namespace
 }  // namespace cairn::storage

@@ -76,7 +76,7 @@ void rewrite(const OpenedCheckpoint& checkpoint, const std::string& folder,
     RowsAhead rows(checkpoint.path(), checkpoint.rows(variable));
     const auto same = [&](const storage::VariableInfo& one) { return one.name == variable.name; };
     std::find_if(manifest.variables.begin(), manifest.variables.end(), same)->parts =
-        writer.begin(variable, rows.updates());
+        writer.begin(variable, rows.updates(), rows.seen());
     while (rows.next(batch)) {
       writer.add(batch);
       progress.add(batch.data.size());

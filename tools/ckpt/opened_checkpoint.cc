@@ -56,6 +56,7 @@ RowsAhead::RowsAhead(std::string path, storage::MergedRows rows)
       rows_(std::move(rows)),
       form_(rows_.form()),
       updates_(rows_.updates()),
+      seen_(rows_.seen()),
       thread_([this] { read(); }) {}
 
 RowsAhead::~RowsAhead() {

@@ -53,6 +53,7 @@ class RowsAhead {
   // Swaps the next rows into `batch`; false: there are no more.
   bool next(storage::RowBatch& batch);
   std::int64_t updates() const { return updates_; }
+  const std::vector<storage::SeenRows>& seen() const { return seen_; }
   const storage::RowFields& form() const { return form_; }
 
  private:
@@ -63,6 +64,7 @@ class RowsAhead {
   storage::MergedRows rows_;
   storage::RowFields form_;
   std::int64_t updates_;
+  std::vector<storage::SeenRows> seen_;
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<storage::RowBatch> free_ = std::vector<storage::RowBatch>(kBatches);

@@ -40,8 +40,7 @@ class DatabaseRepair {
       table_of_ = decoded.variable;
     } else {
       if (table_of_ != decoded.variable) make_table(decoded.variable);
-      storage::decode_rows(key, value, scratch_);
-      rows_ += static_cast<std::uint64_t>(scratch_.rows());
+      rows_ += static_cast<std::uint64_t>(storage::verify_record(key, value, scratch_));
     }
     writer_.put(key, value);
   }

@@ -1,4 +1,4 @@
-#include "storage/object_file_system.h"
+#include "storage/stores/object_file_system.h"
 
 #include <algorithm>
 #include <cstring>

@@ -25,9 +25,9 @@
 #include "storage/any_disk.h"
 #include "storage/object_store/object_disk.h"
 #include "storage/object_store/object_store.h"
-#include "storage/rocks_reader.h"
-#include "storage/rocks_status.h"
 #include "storage/row_store.h"
+#include "storage/stores/rocks_reader.h"
+#include "storage/stores/rocks_status.h"
 
 namespace cairn::storage {
 namespace {

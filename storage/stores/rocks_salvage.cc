@@ -7,6 +7,7 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,9 +15,9 @@
 
 #include "core/base/error.h"
 #include "storage/checkpoint_writer.h"
-#include "storage/rocks_status.h"
 #include "storage/row_block.h"
 #include "storage/salvage.h"
+#include "storage/stores/rocks_status.h"
 
 namespace cairn::storage {
 namespace {
@@ -85,11 +86,7 @@ class SortedFile {
 
   bool sound() {
     try {
-      const RecordKey decoded = decode_key(key());
-      if (decoded.kind == RecordKind::kTable)
-        decode_table(key(), value());
-      else
-        decode_rows(key(), value(), scratch_);
+      verify_record(key(), value(), scratch_);
       // Damage in a key may lead back.
       return last_.empty() || std::string_view(last_) < key();
     } catch (const DataLossError& error) {
@@ -174,9 +171,15 @@ struct Place {
   std::string variable;
   std::int64_t row = 0;
 };
+// Where a record lies among the rows: tables before them, whatever else there is behind them.
+Place place_of(const RecordKey& key) {
+  if (key.kind == RecordKind::kRows) return {key.variable, key.row};
+  return {key.variable,
+          key.kind == RecordKind::kTable ? 0 : std::numeric_limits<std::int64_t>::max()};
+}
 Place place_behind(std::string_view key, std::string_view value) {
   const RecordKey decoded = decode_key(key);
-  if (decoded.kind == RecordKind::kTable) return {decoded.variable, 0};
+  if (decoded.kind != RecordKind::kRows) return place_of(decoded);
   const StoredRows rows = decode_rows(key, value);
   return {decoded.variable,
           decoded.row +
@@ -200,8 +203,7 @@ class Salvage {
       const std::string why = reason(file.take_why(), first);
       if (!last_.empty() && file.key() <= last_) continue;  // damage has made files overlap
       const RecordKey key = decode_key(file.key());
-      if (!why.empty())
-        add_gap(Place{key.variable, key.kind == RecordKind::kRows ? key.row : 0}, why);
+      if (!why.empty()) add_gap(place_of(key), why);
       if (key.kind == RecordKind::kTable)
         parts_[key.variable].push_back(decode_table(file.key(), file.value()).rows);
       take_(file.key(), file.value());
@@ -244,7 +246,7 @@ class Salvage {
       begun = begun || first;
       if (!begun) continue;
       const std::int64_t begin = first ? at_->row : 0;
-      const std::int64_t end = last ? to->row : row_count(variable);
+      const std::int64_t end = last ? std::min(to->row, row_count(variable)) : row_count(variable);
       if (begin < end) lost_.push_back({variable.name, begin, end, why});
       if (last) return;
     }

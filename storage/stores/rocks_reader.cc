@@ -2,7 +2,7 @@
 // which read ahead. RocksDB's read-ahead would copy every byte once more, know nothing of where the
 // wanted range ends, and stand still while it reads. The kernel's, asked for some megabytes ahead,
 // goes on while blocks are decoded, and its pages are no memory of this process.
-#include "storage/rocks_reader.h"
+#include "storage/stores/rocks_reader.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/file_system.h>
@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/object_file_system.h"
 #include "storage/object_store/object_disk.h"
-#include "storage/rocks_status.h"
+#include "storage/stores/object_file_system.h"
+#include "storage/stores/rocks_status.h"
 
 namespace cairn::storage {
 namespace {
