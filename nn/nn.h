@@ -13,6 +13,7 @@
 #include "nn/layers/conv2d.h"
 #include "nn/layers/dense.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/embedding_table.h"
 #include "nn/layers/gru.h"
 #include "nn/layers/id_cross.h"
 #include "nn/layers/interactions.h"

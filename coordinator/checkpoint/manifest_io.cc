@@ -20,6 +20,7 @@ storage::VariableInfo to_manifest(const VariableLayout& variable) {
                              {},
                              {},
                              variable.spec->hashed};
+  made.evicts = variable.spec->policy.evicts();
   for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
   for (const Part& part : variable.parts) made.parts.push_back(part.rows);
   return made;

@@ -53,6 +53,17 @@ struct VariableSpec {
   synchronization @4 :UInt8;
   trainable @5 :Bool;
   hashed @6 :Bool;
+  policy @7 :RowPolicy;  # none: all rows are kept
+}
+
+# Of a hashed variable: see core/graph/row_policy.h.
+struct RowPolicy {
+  admitAfter @0 :UInt32 = 1;
+  sketchRows @1 :Int64 = 1048576;
+  admitProbability @2 :Float64 = 1;
+  rowsMax @3 :Int64;
+  stepsToLive @4 :Int64;
+  sparedNorm @5 :Float64;
 }
 
 struct ColumnSpec {

@@ -104,6 +104,29 @@ void verify_initializer(const VariableSpec& spec) {
 
 }  // namespace
 
+std::string why_not(const RowPolicy& policy) {
+  constexpr std::uint32_t kSeenMost = 16;
+  constexpr std::int64_t kSketchRowsMost = std::int64_t{1} << 29;
+  if (policy.admit_after < 1 || policy.admit_after > kSeenMost)
+    return str("admit_after is ", policy.admit_after,
+               ": a row is admitted when it has been seen 1 to ", kSeenMost, " times");
+  if (!(policy.admit_probability > 0 && policy.admit_probability <= 1))
+    return str("admit_probability is ", policy.admit_probability,
+               ": it is above 0, and at most 1, which admits every row");
+  if (policy.admit_after > 1 && policy.admit_probability < 1)
+    return "it has both admit_after and admit_probability: choose one of them";
+  if (policy.sketch_rows < 1 || policy.sketch_rows > kSketchRowsMost)
+    return str("sketch_rows is ", policy.sketch_rows, ": 1 to ", kSketchRowsMost);
+  if (policy.rows_max < 0) return str("rows_max is ", policy.rows_max, ": 0, no bound, or more");
+  if (policy.steps_to_live < 0 || policy.steps_to_live > INT32_MAX)
+    return str("steps_to_live is ", policy.steps_to_live, ": 0, for ever, to ", INT32_MAX);
+  if (!(policy.spared_norm >= 0) || std::isinf(policy.spared_norm))
+    return str("spared_norm is ", policy.spared_norm, ": 0 or more");
+  if (policy.spared_norm > 0 && policy.steps_to_live == 0)
+    return "it has spared_norm without steps_to_live, which alone spares no row: give both";
+  return "";
+}
+
 void verify_spec(const VariableSpec& spec) {
   if (spec.name.empty()) refuse(spec, "it has no name");
   if (spec.dtype == DType::kString) refuse(spec, "a variable cannot hold strings");
@@ -115,6 +138,9 @@ void verify_spec(const VariableSpec& spec) {
     if (d > 0) elements *= d;
   }
   verify_initializer(spec);
+  if (!spec.hashed && !spec.policy.keeps_all())
+    refuse(spec, "rows are admitted and evicted of hashed variables alone: make it hashed");
+  if (const std::string why = why_not(spec.policy); !why.empty()) refuse(spec, why);
   if (!spec.hashed) return;
   if (spec.shape.rank() < 2)
     refuse(spec, "a hashed variable has rows of rank 1 or more: give it the shape [rows, 1]");

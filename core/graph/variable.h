@@ -8,6 +8,7 @@
 
 #include "core/graph/array.h"
 #include "core/graph/reduce_op.h"
+#include "core/graph/row_policy.h"
 #include "core/graph/subscript.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/tensor.h"
@@ -67,6 +68,8 @@ struct VariableSpec {
   // many more of them than fit (ids that are hashes). Such a variable is read and updated by rows
   // alone, and by rules that leave other rows as they are.
   bool hashed = false;
+  // of a hashed variable alone
+  RowPolicy policy = {};
   // All rows on one shard, whatever the partitioner says, so that a closure that is run again finds
   // there what its first run pushed, even if it names another row now.
   bool one_part = false;
@@ -76,7 +79,8 @@ struct VariableSpec {
 };
 
 // InvalidArgument naming the variable: no name, an unknown dimension, an initializer that does not
-// fit the type, or a hashed one of rank below 2 or with a given initial value.
+// fit the type, a hashed one of rank below 2 or with a given initial value, or a policy for rows
+// that is impossible, or of a variable that is not hashed.
 void verify_spec(const VariableSpec& spec);
 // InvalidArgument naming a hashed variable that would be read as a whole, or whose update would
 // take all of its rows: a dense one, or one under a rule that changes rows without a gradient too.

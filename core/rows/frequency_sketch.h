@@ -12,6 +12,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace cairn {
@@ -19,9 +21,12 @@ namespace cairn {
 class FrequencySketch {
  public:
   static constexpr std::uint32_t kMost = 16;  // that count() ever says
+  // With ten, as others have it, ids that fall out of use stay longer than they should, and nothing
+  // else is gained (bench/notebook.md).
+  static constexpr std::size_t kUsesOfARow = 4;
 
-  // For a cache of `rows`.
-  explicit FrequencySketch(std::size_t rows);
+  // For a cache of `rows`, with a period of so many uses a row.
+  explicit FrequencySketch(std::size_t rows, std::size_t uses_of_a_row = kUsesOfARow);
 
   // Counts one use. `hash` must be well mixed, as by mix_bits().
   void add(std::uint64_t hash);
@@ -32,6 +37,13 @@ class FrequencySketch {
   }
   std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
 
+  // All that it has counted, for a checkpoint; and back. Other counts are added to those that are
+  // there, as those of two parts that become one.
+  //   Result  false: they are of a sketch of another size, and nothing is added.
+  //   Errors  DataLoss: these are not a sketch's.
+  std::string saved() const;
+  bool add_saved(std::string_view saved);
+
  private:
   static constexpr std::size_t kCounterWords = 7, kCounters = 4;
   struct alignas(64) Block {
@@ -40,6 +52,7 @@ class FrequencySketch {
   };
 
   void age();
+  static void add(Block& to, const Block& other);
 
   std::vector<Block> blocks_;
   std::size_t uses_ = 0, period_;

@@ -64,6 +64,8 @@ VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
   const RowRange all{0, spec->rows()};
   variables_.emplace_back(std::move(spec), UpdateRule{}, all, seed_);
   holders_.push_back(nullptr);
+  turnovers_.push_back(nullptr);
+  renew_turnover(static_cast<VariableId>(variables_.size() - 1));
   return static_cast<VariableId>(variables_.size() - 1);
 }
 
@@ -130,8 +132,30 @@ void LocalStore::apply(const Update& update) {
   RowMemory& to = memory(update.variable);
   if (!update.ids.defined())
     return to.update_all(update.rule, update.learning_rate, update.value.raw());
-  const Places places = to.make(to.find(update.ids.values<std::int64_t>()));
-  to.update(update.rule, update.learning_rate, places, update.value.raw());
+  RowTurnover::Rows wanted{update.ids.values<std::int64_t>(), update.value.raw()};
+  RowTurnover* const turnover = turnovers_[update.variable].get();
+  if (turnover != nullptr && !is_assignment(update.rule.kind))
+    wanted = turnover->admit(to.find(wanted.rows), wanted.values);
+  const Places places = to.make(to.find(wanted.rows));
+  to.update(update.rule, update.learning_rate, places, wanted.values);
+  if (turnover == nullptr) return;
+  turnover->update(places.at);
+  turn_over(to, *turnover);
+}
+
+// Rows move into the places of those that go, so that all places have one.
+void LocalStore::turn_over(RowMemory& memory, RowTurnover& turnover) {
+  constexpr std::size_t kRowsAtOnce = 1024;
+  for (;;) {
+    const std::vector<std::int64_t> places = turnover.choose(kRowsAtOnce);
+    if (places.empty()) return;
+    for (const std::int64_t place : places) memory.let_go(place);
+    while (memory.used() < memory.held()) {
+      const std::int64_t last = memory.held() - 1;
+      if (const std::int64_t to = memory.drop_last_place(); to != IdIndex::kAbsent)
+        turnover.moved(last, to);
+    }
+  }
 }
 
 // All updates are checked before the first is applied, so that a wrong one leaves everything as it
@@ -156,7 +180,16 @@ std::span<const std::int64_t> LocalStore::rows_held(VariableId id) const {
   return memory(id).rows_held();
 }
 
-void LocalStore::reset(VariableId id) { memory(id).reset(); }
+void LocalStore::reset(VariableId id) {
+  memory(id).reset();
+  renew_turnover(id);
+}
+
+// It knows where the rows are.
+void LocalStore::renew_turnover(VariableId id) {
+  const RowMemory& rows = variables_[id];
+  if (!rows.spec().policy.keeps_all()) turnovers_[id] = std::make_unique<RowTurnover>(rows);
+}
 
 // A checkpoint may have been written under another rule. Its slots then mean something else, and
 // only the rows are taken; the slots keep their initial values.
@@ -175,7 +208,10 @@ void LocalStore::put(VariableId id, const SavedContents& saved, Take what) {
     const Places places = to.make(to.find(block.rows));
     for (std::size_t i = 0; i < places.at.size(); ++i)
       to.restore(places.at[i], block.data.data() + i * row_bytes, slots, what);
+    if (turnovers_[id] != nullptr) turnovers_[id]->update(places.at);
   }
+  for (const SavedContents::Seen& seen : saved.seen)
+    if (turnovers_[id] != nullptr) turnovers_[id]->restore(seen.dropped, seen.sketch);
   if (same_slots(saved.rule, to.rule())) to.set_updates(std::max(to.updates(), saved.updates));
 }
 

@@ -4,6 +4,7 @@
 //   Thread  one at a time. Every call answers before it returns.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/graph/variable.h"
 #include "core/rows/lending.h"
 #include "core/rows/row_memory.h"
+#include "core/rows/row_turnover.h"
 #include "core/rows/saved_contents.h"
 #include "core/rows/variable_store.h"
 
@@ -60,6 +62,8 @@ class LocalStore final : public VariableStore, private RowLender {
   // For a hashed variable, the row that lies at each place of its block. For others it is empty:
   // their row r lies at place r.
   std::span<const std::int64_t> rows_held(VariableId id) const;
+  // Knows which rows it saw and did not admit; nullptr: it keeps all of its rows.
+  const RowTurnover* turnover(VariableId id) const { return turnovers_.at(id).get(); }
   // Back to the initial values of rows and slots; of a hashed variable no row is held.
   void reset(VariableId id);
   // Slots are taken over from a rule of the same kind only.
@@ -75,11 +79,15 @@ class LocalStore final : public VariableStore, private RowLender {
   void read(Read& read);
   void check(const Update& update) const;
   void apply(const Update& update);
+  static void turn_over(RowMemory& memory, RowTurnover& turnover);
+  void renew_turnover(VariableId id);
 
   std::uint64_t seed_;
   // Rows that are lent are brought home into it when they are looked at.
-  mutable std::vector<RowMemory> variables_;
+  mutable std::deque<RowMemory> variables_;
   std::vector<RowHolder*> holders_;  // by variable; nullptr: not lent
+  // by variable; nullptr: it keeps all of its rows
+  std::vector<std::unique_ptr<RowTurnover>> turnovers_;
 };
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/graph/update_rule.h"
@@ -25,6 +26,12 @@ struct SavedContents {
   // The rule that the variable had when it was saved.
   UpdateRule rule;
   std::int64_t updates = 0;  // by optimizers so far: the `t` of Adam
+  // The counts that its parts had of rows that were not admitted (RowTurnover).
+  struct Seen {
+    std::uint64_t dropped = 0;
+    std::string sketch;
+  };
+  std::vector<Seen> seen = {};
   std::vector<SavedRows>
       blocks;  // of two that hold a row, the later one wins; rows in none have their initial values
 };

@@ -142,10 +142,27 @@ Initializer initializer_of(const Json& json, const TensorType& type) {
   return made;
 }
 
+// Absent where it keeps all rows, as in files of earlier releases.
+Json json_of(const RowPolicy& policy) {
+  return {{"admit_after", policy.admit_after},
+          {"sketch_rows", policy.sketch_rows},
+          {"admit_probability", policy.admit_probability},
+          {"rows_max", policy.rows_max},
+          {"steps_to_live", policy.steps_to_live},
+          {"spared_norm", policy.spared_norm}};
+}
+
+RowPolicy policy_of(const Json& json) {
+  return {json.at("admit_after"), json.at("sketch_rows"),   json.at("admit_probability"),
+          json.at("rows_max"),    json.at("steps_to_live"), json.at("spared_norm")};
+}
+
 Json json_of(const VariableSpec& variable) {
-  return {{"name", variable.name},          {"dtype", dtype_name(variable.dtype)},
-          {"shape", variable.shape.dims()}, {"trainable", variable.trainable},
-          {"hashed", variable.hashed},      {"initializer", json_of(variable.initializer)}};
+  Json json = {{"name", variable.name},          {"dtype", dtype_name(variable.dtype)},
+               {"shape", variable.shape.dims()}, {"trainable", variable.trainable},
+               {"hashed", variable.hashed},      {"initializer", json_of(variable.initializer)}};
+  if (variable.policy != RowPolicy{}) json["policy"] = json_of(variable.policy);
+  return json;
 }
 
 VariableSpec variable_of(const Json& json) {
@@ -153,6 +170,7 @@ VariableSpec variable_of(const Json& json) {
   VariableSpec variable{.name = json.at("name"), .dtype = type.dtype, .shape = type.shape};
   variable.trainable = json.at("trainable");
   variable.hashed = json.at("hashed");
+  if (json.contains("policy")) variable.policy = policy_of(json.at("policy"));
   variable.initializer = initializer_of(json.at("initializer"), type);
   verify_spec(variable);
   return variable;

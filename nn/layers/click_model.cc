@@ -36,14 +36,16 @@ ClickModel::ClickModel(ClickModelOptions options)
                                           .dim = options_.dim,
                                           .combiner = combiner,
                                           .seed = options_.seed,
-                                          .hashed = table.hashed});
+                                          .hashed = table.hashed,
+                                          .policy = table.policy});
     if (options_.kind == ClickModelKind::kDeepFm)
       weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight",
                                              .rows = table.rows,
                                              .dim = 1,
                                              .combiner = combiner,
                                              .seed = options_.seed,
-                                             .hashed = table.hashed});
+                                             .hashed = table.hashed,
+                                             .policy = table.policy});
   }
 }
 

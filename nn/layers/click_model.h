@@ -29,6 +29,7 @@ struct ClickModelOptions {
     std::int64_t rows = 0;
     bool hashed = false;  // as an Embedding's
     bool bags = false;    // of ids, which `combiner` makes one vector
+    RowPolicy policy = {};
   };
   std::vector<Table> tables = {};             // one per column of ids; required
   std::int64_t dim = 16;                      // of each vector

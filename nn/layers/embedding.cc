@@ -26,8 +26,10 @@ Array Embedding::lookup(const Array& ids, const Array& examples) const {
     throw InvalidArgumentError(str("embedding \"", name_.get(), "\" wants int32 or int64 ids, got ",
                                    ids.defined() ? ids.type().to_string() : "nothing"));
   const auto& variables = variables_.in_scope([&](VariableCreator& creator) {
-    VariableSpec table{
-        .name = name_.get(), .shape = {options_.rows, options_.dim}, .hashed = options_.hashed};
+    VariableSpec table{.name = name_.get(),
+                       .shape = {options_.rows, options_.dim},
+                       .hashed = options_.hashed,
+                       .policy = options_.policy};
     table.initializer =
         options_.initializer.value_or(Initializer::uniform(-0.05f, 0.05f, options_.seed));
     return std::vector<Variable>{creator.create_variable(std::move(table))};

@@ -33,6 +33,8 @@ struct EmbeddingOptions {
   // Rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
   // dim.
   bool hashed = false;
+  // If it is hashed: which rows come to be, and which go.
+  RowPolicy policy = {};
   // A penalty on the vectors that a call looks up, each as often as its id occurs, divided by the
   // number of examples. The reference's embeddings_regularizer takes all rows instead, which would
   // make every step read and change the whole table.

@@ -170,12 +170,13 @@ rpc::Task<void> save_unordered(ShardHost& host, std::uint64_t attempt,
     for (std::size_t bytes = 0; bytes < host.save_batch_bytes;) {
       std::optional<Shard::UnorderedRows> rows = host.shard.next_unordered(attempt);
       if (!rows.has_value()) break;
-      bytes += rows->rows.data.size();
+      bytes += rows->rows.data.size() + rows->gone.size() * sizeof(std::int64_t);
       batch->push_back(std::move(*rows));
     }
     if (batch->empty()) co_return;
     writes.begin([runs, batch] {
-      for (Shard::UnorderedRows& rows : *batch) runs->add(rows.table, std::move(rows.rows));
+      for (Shard::UnorderedRows& rows : *batch)
+        runs->add(rows.table, std::move(rows.rows), rows.gone);
     });
     pages.look();
     co_await host.reactor.yield();

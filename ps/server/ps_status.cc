@@ -47,6 +47,8 @@ Json shard_json(const ShardCounters& shard) {
           {"fetched_rows", get(shard.tier.fetched_rows)},
           {"evicted_rows", get(shard.tier.evicted_rows)},
           {"written_rows", get(shard.tier.written_rows)},
+          {"dropped_rows", get(shard.turnover.dropped)},
+          {"gone_rows", get(shard.turnover.gone)},
           {"restored_rows", get(shard.restored_rows)}};
 }
 

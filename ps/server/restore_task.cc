@@ -7,6 +7,7 @@
 #include "rpc/loop/on_offload.h"
 #include "storage/moved_rows.h"
 #include "storage/range_read.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn::ps {
 namespace {
@@ -28,6 +29,7 @@ struct ReadPiece {
 
 struct ReadBatch {
   std::vector<ReadPiece> pieces;
+  std::vector<std::pair<std::size_t, storage::SeenRows>> seen;  // of wanted ranges
   // Those behind the last piece's are left from earlier use: their memory is used again, as fresh
   // pages would take as long to get as the rows to read.
   std::vector<storage::StoredRows> blocks;
@@ -52,6 +54,8 @@ class RestoreReader {
 
   void read(ReadBatch& batch) {
     batch.pieces.clear();
+    batch.seen.clear();
+    if (superseded_.empty()) find_superseded(batch);
     std::size_t blocks = 0;
     for (std::size_t bytes = 0; bytes < kRestoredBatchBytes;) {
       batch.last = !range_.has_value() && !next_range(batch, blocks);
@@ -70,21 +74,50 @@ class RestoreReader {
   }
 
  private:
+  std::unique_ptr<storage::DatabaseReader> open(std::size_t database) {
+    return store_.open(folder_ + "/" + databases_[database]);
+  }
+  // The variable in the checkpoint, and its rows, that are read for a wanted range.
+  std::pair<std::string, RowRange> source_of(std::size_t wanted) const {
+    const auto& [variable, rows] = wanted_[wanted];
+    const auto found = moves_.find(variable);
+    if (found == moves_.end()) return {variable, rows};
+    return {found->second.from, storage::rows_to_read(rows, found->second)};
+  }
+  void find_superseded(ReadBatch& batch) {
+    superseded_.resize(wanted_.size() + 1);  // not empty from now on
+    for (std::size_t i = 0; i < databases_.size(); ++i) {
+      const auto reader = open(i);
+      for (std::size_t wanted = 0; wanted < wanted_.size(); ++wanted) {
+        const auto [variable, rows] = source_of(wanted);
+        superseded_[wanted].look_into(*reader, variable, rows);
+      }
+      read_bytes_ += reader->read_bytes();
+    }
+    for (std::size_t wanted = 0; wanted < wanted_.size(); ++wanted) {
+      // It says nothing where rows have other numbers now.
+      const auto move = moves_.find(wanted_[wanted].first);
+      if (move != moves_.end() && move->second.numbers != nullptr) continue;
+      for (const storage::SeenRows& seen : superseded_[wanted].seen())
+        batch.seen.emplace_back(wanted, seen);
+    }
+  }
+
   // Goes on to the next range that the database knows, or that the next one does. False: that was
   // all.
   bool next_range(ReadBatch& batch, std::size_t blocks) {
     for (;;) {
       if (reader_ == nullptr) {
         if (database_ == databases_.size()) return false;
-        reader_ = store_.open(folder_ + "/" + databases_[database_++]);
+        reader_ = open(database_++);
         at_ = 0;
       }
       for (; at_ < wanted_.size(); ++at_) {
-        const auto& [variable, rows] = wanted_[at_];
+        const std::string& variable = wanted_[at_].first;
         const auto found = moves_.find(variable);
         move_ = found == moves_.end() ? nullptr : &found->second;
-        range_.emplace(*reader_, move_ == nullptr ? variable : move_->from,
-                       move_ == nullptr ? rows : storage::rows_to_read(rows, *move_));
+        const auto [from, range] = source_of(at_);
+        range_.emplace(*reader_, from, range, &superseded_[at_], database_ - 1);
         ReadPiece piece{.range = at_, .tables = range_->tables(), .begin = blocks, .end = blocks};
         if (move_ != nullptr)
           for (storage::TableRecord& record : piece.tables)
@@ -106,6 +139,7 @@ class RestoreReader {
   const std::vector<std::string> databases_;
   const WantedRanges wanted_;
   const RowMoves moves_;
+  std::vector<storage::SupersededRows> superseded_;  // of the wanted ranges
   const RowMove* move_ = nullptr;  // of the range that is being read; null: its own rows
   std::size_t database_ = 0;       // the next one to open
   std::size_t at_ = 0;             // the wanted range that is being read
@@ -154,6 +188,8 @@ rpc::Task<std::uint64_t> place_rows(std::shared_ptr<ShardHost> host, std::uint64
                                     std::shared_ptr<const ReadBatch> batch) {
   Shard& shard = host->shard;
   std::uint64_t bytes = 0;
+  for (const auto& [range, seen] : batch->seen)
+    shard.restore(seen, wanted[range].first, wanted[range].second.begin);
   for (const ReadPiece& piece : batch->pieces) {
     const auto& [variable, rows] = wanted[piece.range];
     for (const storage::TableRecord& record : piece.tables) shard.restore(record);

@@ -13,7 +13,9 @@ SortedRuns::OfTable& SortedRuns::of(const storage::TableRecord& table,
   for (OfTable& known : tables_)
     if (known.table.variable == table.variable && known.table.rows.begin == table.rows.begin)
       return known;
-  tables_.push_back({table, layout, {}});
+  tables_.push_back({table, layout, {}, {}});
+  // The shard's database says it, before all runs: they are not to supersede one another.
+  tables_.back().table.whole = false;
   tables_.back().layout.offsets.clear();
   tables_.back().layout.data.clear();
   return tables_.back();
@@ -25,8 +27,10 @@ void SortedRuns::keep(std::vector<std::byte> rows) {
   if (bytes_ >= run_bytes_) end_run();
 }
 
-void SortedRuns::add(const storage::TableRecord& table, storage::StoredRows rows) {
+void SortedRuns::add(const storage::TableRecord& table, storage::StoredRows rows,
+                     std::span<const std::int64_t> gone) {
   OfTable& to = of(table, rows);
+  to.gone.insert(to.gone.end(), gone.begin(), gone.end());
   const std::size_t row_bytes = rows.row_bytes();
   for (std::size_t i = 0; i < rows.offsets.size(); ++i)
     to.rows.push_back({rows.first_row + static_cast<std::int64_t>(rows.offsets[i]),
@@ -75,6 +79,21 @@ void SortedRuns::write_rows(OfTable& of, storage::DatabaseWriter& writer,
   saved.rows += of.rows.size();
 }
 
+void SortedRuns::write_gone(const OfTable& of, storage::DatabaseWriter& writer,
+                            SavedDatabase& saved) {
+  for (std::size_t begin = 0; begin < of.gone.size(); begin += storage::kGoneRowsMax) {
+    const std::size_t end = std::min(of.gone.size(), begin + storage::kGoneRowsMax);
+    storage::GoneRows rows{of.gone[begin], {}};
+    for (std::size_t i = begin; i < end; ++i)
+      rows.offsets.push_back(static_cast<std::uint64_t>(of.gone[i] - rows.first_row));
+    const std::string key =
+        storage::encode({of.table.variable, storage::RecordKind::kGone, rows.first_row});
+    const std::string value = storage::encode(key, rows);
+    writer.put(key, value);
+    saved.bytes += value.size();
+  }
+}
+
 // In the order of storage's keys: shorter names first, the table records of a variable before its
 // rows.
 void SortedRuns::end_run() {
@@ -97,6 +116,7 @@ void SortedRuns::end_run() {
       writer->put(key, storage::encode(key, part->table, encoding_.form_of(part->table.variable)));
     }
     for (auto part = first; part != last; ++part) write_rows(*part, *writer, saved);
+    for (auto part = first; part != last; ++part) write_gone(*part, *writer, saved);
     first = last;
   }
   saved.files = writer->finish();

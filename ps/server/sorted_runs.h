@@ -31,9 +31,11 @@ class SortedRuns {
         run_bytes_(run_bytes),
         encoding_(std::move(encoding)) {}
 
-  // Adds rows of the table. Their numbers are of the whole variable.
+  // Adds rows of the table, and such as have gone, ascending. Their numbers are of the whole
+  // variable.
   //   Errors  the store's.
-  void add(const storage::TableRecord& table, storage::StoredRows rows);
+  void add(const storage::TableRecord& table, storage::StoredRows rows,
+           std::span<const std::int64_t> gone = {});
   // The same: `rows` one behind the other, as `layout` says, with their numbers in `keys`, which
   // are of the table's part.
   void add(const storage::TableRecord& table, const storage::StoredRows& layout,
@@ -51,11 +53,13 @@ class SortedRuns {
     storage::TableRecord table;
     storage::StoredRows layout;  // without rows
     std::vector<Row> rows;
+    std::vector<std::int64_t> gone;
   };
   OfTable& of(const storage::TableRecord& table, const storage::StoredRows& layout);
   void keep(std::vector<std::byte> rows);
   void end_run();
   void write_rows(OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved) const;
+  static void write_gone(const OfTable& of, storage::DatabaseWriter& writer, SavedDatabase& saved);
 
   storage::RowStore& store_;
   const std::string path_;

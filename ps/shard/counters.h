@@ -32,6 +32,11 @@ struct ShardCounters {
     Number rows_elsewhere{0}, disk_bytes{0}, fetched_rows{0}, evicted_rows{0}, written_rows{0};
   };
   Tier tier;
+  // Gradients of rows that were not admitted, and rows that went for good, of the tables of now.
+  struct Turnover {
+    Number dropped{0}, gone{0};
+  };
+  Turnover turnover;
   Number waiting{0};        // requests that wait, for rows or for room to copy them aside
   Number restored_rows{0};  // by the last restore, so far
 

@@ -87,7 +87,8 @@ Table* Shard::existing(const Configuration& configuration, const TableConfig& co
   if (renumbered ||
       (table != nullptr &&
        (table->range() != part.rows || table->spec().dtype != config.spec->dtype ||
-        table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed)))
+        table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed ||
+        table->spec().policy != config.spec->policy)))
     throw FailedPreconditionError(str("variable '", config.spec->name, "' rows ", part.rows.begin,
                                       " to ", part.rows.end, ", ", dtype_name(config.spec->dtype),
                                       config.spec->shape.to_string(), ", number ", config.variable,
@@ -103,6 +104,11 @@ void Shard::verify_table(const TableConfig& config) const {
   if (is_kept(config.rule) && spec.dtype != DType::kFloat32)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
                                    rule_name(config.rule), " updates float32 variables only"));
+  if (tiers_ != nullptr && spec.policy.evicts())
+    throw InvalidArgumentError(str(
+        "variable '", spec.name, "' evicts rows for good (rows_max or steps_to_live), and this ",
+        "ps has a memory limit, under which rows that do not fit go to its disk: do without "
+        "the one or the other; admission goes with both"));
   for (const PartConfig& part : config.parts) {
     if (part.rows.begin < 0 || part.rows.begin > part.rows.end || part.rows.end > spec.rows())
       throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ",
@@ -166,6 +172,7 @@ void Shard::count_tables() {
   }
   if (tiers_ != nullptr) tiers_->set_other_bytes(untiered);
   count_tiers();
+  count_turnover();
   ShardCounters::set(counters_.session, session_);
   ShardCounters::set(counters_.layout_version, layout_.now);
   ShardCounters::set(counters_.tables, tables_.size());

@@ -194,16 +194,18 @@ class Shard {
   //   Errors  FailedPrecondition: not marked, or being saved already; Cancelled: the mark was
   //           dropped meanwhile.
   using FrozenRecord =
-      std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
+      std::pair<storage::RecordKey,
+                std::variant<storage::TableRecord, storage::StoredRows, storage::SeenRows>>;
   void begin_save(std::uint64_t attempt);
   std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
-  // If a table may have rows elsewhere, next_frozen() has its table record alone. Its rows come in
-  // any order: first those that were in memory, a block at a time and nothing at the end, and then
-  // those that were elsewhere, up to `most` at a time, which are read meanwhile: `done` is called
-  // once, later. False: that was all.
+  // If a table has places that change (Table::in_order()), next_frozen() has none of its rows. They
+  // come in any order: first those that were in memory, a block at a time and nothing at the end,
+  // or a list of those that went, and then those that were elsewhere, up to `most` at a time, which
+  // are read meanwhile: `done` is called once, later. False: that was all.
   struct UnorderedRows {
     storage::TableRecord table;
     storage::StoredRows rows;
+    std::vector<std::int64_t> gone;  // of the whole variable, ascending
   };
   std::optional<UnorderedRows> next_unordered(std::uint64_t attempt);
   struct RowsElsewhere {
@@ -239,6 +241,7 @@ class Shard {
   void restore(const storage::StoredRows& rows, const std::string& variable);
   // The same, into the part of the variable that begins at `part` alone.
   void restore(const storage::StoredRows& rows, const std::string& variable, std::int64_t part);
+  void restore(const storage::SeenRows& seen, const std::string& variable, std::int64_t part);
   // Before that, unless the part restores at once, as all of its rows are in memory: rows of an
   // earlier database that lie on the disk have to be there again, for these to take their place,
   // which they must do within `done`. It is called once, later. False: there are none.
@@ -287,7 +290,9 @@ class Shard {
   static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, RowEncoding encoding);
-  void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
+  static std::int64_t rows_of(const Table& table);
+  void count_growth(const Table& table, std::int64_t rows_before, std::size_t bytes_before);
+  void count_turnover();
   void want(const PullRequest& request);
   bool rows_must_wait(const PullRequest& request);
   bool rows_must_wait(const Plan& plan);
@@ -347,13 +352,14 @@ class Shard {
     MarkResult result;
     std::vector<Table*> tables;  // by key order of their records
     bool saving = false;
-    std::size_t table = 0;  // the next record is of this one:
-    bool rows = false;      // its rows, or its table record
+    std::size_t table = 0;  // the next record is of this one, and of this kind:
+    storage::RecordKind kind = storage::RecordKind::kTable;
     // The table whose rows are next of next_unordered() and next_elsewhere(); rows of it so far.
     std::size_t unordered = 0, elsewhere = 0;
     std::uint64_t taken_elsewhere = 0;
     // Blocks in all, those of tables that are done, and how many records were taken.
     std::uint64_t blocks = 0, passed = 0, taken = 0;
+    void go_on();
   };
   struct Cuts {
     CopyPool copies;

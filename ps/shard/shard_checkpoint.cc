@@ -138,43 +138,48 @@ void Shard::begin_save(std::uint64_t attempt) {
   cuts_.mark->saving = true;
 }
 
-// All records of one variable come together: its tables' records first, then its rows, as their
-// keys are ordered.
+// All records of one variable come together: its tables' records first, then its rows, and then
+// what its parts had seen, as their keys are ordered.
 std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
+  using storage::RecordKind;
   verify_being_saved(attempt);
   Mark& mark = *cuts_.mark;
   while (mark.table < mark.tables.size()) {
     Table& table = *mark.tables[mark.table];
-    const std::string& name = table.spec().name;
-    const auto next_is_same = [&] {
-      return mark.table + 1 < mark.tables.size() &&
-             mark.tables[mark.table + 1]->spec().name == name;
-    };
-    if (!mark.rows) {
-      FrozenRecord record{{name, storage::RecordKind::kTable, table.range().begin},
-                          table.frozen_record()};
-      if (next_is_same()) {
-        ++mark.table;
-      } else {
-        // This is the table record of the variable's last part: back to its first part, for the
-        // rows.
-        while (mark.table > 0 && mark.tables[mark.table - 1]->spec().name == name) --mark.table;
-        mark.rows = true;
-      }
-      return record;
-    }
+    const RecordKind kind = mark.kind;
     std::optional<storage::StoredRows> rows;
-    if (table.tier() == nullptr) {
+    if (kind == RecordKind::kRows && table.in_order()) {
       rows = table.take_frozen();
       note_taken(table, rows.has_value() ? rows->data.size() : 0);
+      if (rows.has_value())
+        return FrozenRecord{{table.spec().name, kind, rows->first_row}, std::move(*rows)};
+      mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
     }
-    if (rows.has_value())
-      return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
-    mark.rows = next_is_same();
-    if (table.tier() == nullptr) mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
-    ++mark.table;
+    mark.go_on();
+    const storage::RecordKey key{table.spec().name, kind, table.range().begin};
+    if (kind == RecordKind::kTable) return FrozenRecord{key, table.frozen_record()};
+    if (kind == RecordKind::kSeen && table.frozen_seen().has_value())
+      return FrozenRecord{key, *table.frozen_seen()};
   }
   return std::nullopt;
+}
+
+// To the variable's next part, or back to its first one for the next kind of records, or to the
+// next variable.
+void Shard::Mark::go_on() {
+  const std::string& name = tables[table]->spec().name;
+  if (table + 1 < tables.size() && tables[table + 1]->spec().name == name) {
+    ++table;
+    return;
+  }
+  if (kind == storage::RecordKind::kSeen) {
+    ++table;
+    kind = storage::RecordKind::kTable;
+    return;
+  }
+  while (table > 0 && tables[table - 1]->spec().name == name) --table;
+  kind =
+      kind == storage::RecordKind::kTable ? storage::RecordKind::kRows : storage::RecordKind::kSeen;
 }
 
 // ---- restoring ----
@@ -284,6 +289,12 @@ void Shard::restore(const storage::StoredRows& rows, const std::string& variable
   CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
   if (const auto at = named_.find({variable, part}); at != named_.end())
     put_restored(*at->second, rows);
+}
+
+void Shard::restore(const storage::SeenRows& seen, const std::string& variable, std::int64_t part) {
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  const auto at = named_.find({variable, part});
+  if (at != named_.end() && restore_.chosen.count(at->second) != 0) at->second->put(seen);
 }
 
 // The size of a row in the checkpoint is taken to be that of a row here.

@@ -262,23 +262,39 @@ void Shard::apply(const PlannedUpdate& update, RowEncoding encoding) {
                           reinterpret_cast<float*>(work_.widened.data()));
     values = work_.widened.data();
   }
-  const std::int64_t held = table.held();
+  const std::int64_t rows_before = rows_of(table);
   const std::size_t bytes = table.memory_bytes();
   if (header.whole)
     table.update_all(rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(rule.kind))
     table.update(rule, header.learning_rate, update.ids, values, update.continues);
-  count_growth(table, held, bytes);
+  count_growth(table, rows_before, bytes);
   ShardCounters::add(counters_.pushes.rows,
                      header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushes.bytes, update.values.size());
 }
 
-// Counts the rows and bytes by which new rows have made a hashed table grow.
-void Shard::count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before) {
-  if (table.held() == held_before) return;
-  ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held_before));
+// Rows on a disk are counted apart, and leave memory at other times (count_tiers()).
+std::int64_t Shard::rows_of(const Table& table) {
+  return table.tier() == nullptr ? table.used() : table.held();
+}
+
+// Counts the rows and bytes by which a hashed table has grown, or become less.
+void Shard::count_growth(const Table& table, std::int64_t rows_before, std::size_t bytes_before) {
+  if (table.spec().policy.keeps_all() && rows_of(table) == rows_before) return;
+  ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(rows_of(table) - rows_before));
   ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes_before);
+  if (!table.spec().policy.keeps_all()) count_turnover();
+}
+
+void Shard::count_turnover() {
+  std::uint64_t dropped = 0, gone = 0;
+  for (const auto& [key, table] : tables_) {
+    dropped += table->dropped();
+    gone += table->gone();
+  }
+  ShardCounters::set(counters_.turnover.dropped, dropped);
+  ShardCounters::set(counters_.turnover.gone, gone);
 }
 
 }  // namespace cairn::ps

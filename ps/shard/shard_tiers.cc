@@ -59,10 +59,14 @@ std::optional<Shard::UnorderedRows> Shard::next_unordered(std::uint64_t attempt)
   Mark& mark = *cuts_.mark;
   for (; mark.unordered < mark.tables.size(); ++mark.unordered) {
     Table& table = *mark.tables[mark.unordered];
-    if (table.tier() == nullptr) continue;
+    if (table.in_order()) continue;
     std::optional<storage::StoredRows> rows = table.take_frozen();
     note_taken(table, rows.has_value() ? rows->data.size() : 0);
-    if (rows.has_value()) return UnorderedRows{table.frozen_record(), std::move(*rows)};
+    if (rows.has_value()) return UnorderedRows{table.frozen_record(), std::move(*rows), {}};
+    std::vector<std::int64_t> gone = table.take_gone();
+    for (std::int64_t& row : gone) row += table.range().begin;
+    if (!gone.empty())
+      return UnorderedRows{table.frozen_record(), table.saved_layout(), std::move(gone)};
     mark.passed += static_cast<std::uint64_t>(table.frozen_blocks());
   }
   return std::nullopt;

@@ -123,10 +123,10 @@ PushResult Shard::take_turn(const PushRequest& request, std::span<const PushPiec
 // ---- fetched rows, and refusals ----
 
 void Shard::put_fetched(Table& table, const storage::StoredRows& rows) {
-  const std::int64_t held = table.held();
+  const std::int64_t rows_before = rows_of(table);
   const std::size_t bytes = table.memory_bytes();
   table.put(rows);
-  count_growth(table, held, bytes);
+  count_growth(table, rows_before, bytes);
 }
 
 // Requests that would be refused if they came now are refused at once.

@@ -16,7 +16,12 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, R
                                               str(memory_.spec().name, " rows ", range.begin))
                 : nullptr),
       snapshot_(memory_, pool,
-                tier_ == nullptr ? Snapshot::Order::kRows : Snapshot::Order::kPlaces) {}
+                tier_ == nullptr && !memory_.spec().policy.evicts() ? Snapshot::Order::kRows
+                                                                    : Snapshot::Order::kPlaces) {
+  const RowPolicy& policy = memory_.spec().policy;
+  if (!policy.keeps_all()) turnover_ = std::make_unique<RowTurnover>(memory_);
+  if (policy.evicts()) gone_ = std::make_unique<GoneRows>();
+}
 
 // Computed in floating point, which does not wrap: a shape from the wire may ask for more bytes
 // than 64 bits count. A hashed table begins empty, and its growth is checked at each push.
@@ -100,6 +105,11 @@ Places Table::made_to_restore(std::span<const std::int64_t> rows, std::uint32_t 
 
 void Table::update(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> rows,
                    const std::byte* values, bool continues) {
+  if (turnover_ != nullptr && !is_assignment(rule.kind)) {
+    const RowTurnover::Rows admitted = turnover_->admit(memory_.find(rows), values);
+    rows = admitted.rows;
+    values = admitted.values;
+  }
   // First the rows are made, then what is frozen or lent is copied aside, then they are noted as
   // touched, and only then do they change: making rows may fail for lack of memory, and must come
   // before anything else has happened.
@@ -117,6 +127,9 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
   else
     snapshot_.touch(places);
   memory_.update(rule, learning_rate, places, values, continues);
+  if (gone_ == nullptr) return;
+  note_taken(places.at);
+  turn_over();
 }
 
 void Table::update_all(const UpdateRule& rule, float learning_rate, const std::byte* values) {
@@ -125,11 +138,48 @@ void Table::update_all(const UpdateRule& rule, float learning_rate, const std::b
   memory_.update_all(rule, learning_rate, values);
 }
 
+// ---- rows that go for good ----
+
+void Table::note_taken(std::span<const std::int64_t> places) {
+  taken_places_.resize((static_cast<std::size_t>(memory_.held()) + 63) / 64);
+  for (const std::int64_t place : places)
+    taken_places_[static_cast<std::size_t>(place) >> 6] |= std::uint64_t{1} << (place & 63);
+  turnover_->update(places);
+}
+
+// During a save a row that goes is copied aside. Without room for that it stays until later.
+void Table::turn_over() {
+  constexpr std::size_t kRowsAtOnce = 1024;
+  for (;;) {
+    const std::vector<std::int64_t> places = turnover_->choose(kRowsAtOnce);
+    if (places.empty()) return;
+    const Places going{{}, places, {}, {}};
+    if (snapshot_.copies_on_write() &&
+        snapshot_.room_for(snapshot_.rows_to_copy(going)) > pool_.room())
+      return turnover_->stay(places);
+    let_go(places);
+  }
+}
+
+void Table::let_go(std::span<const std::int64_t> places) {
+  before_write(places);
+  for (const std::int64_t place : places) {
+    gone_->add(memory_.row_at(place));
+    memory_.let_go(place);
+    taken_places_[static_cast<std::size_t>(place) >> 6] &= ~(std::uint64_t{1} << (place & 63));
+  }
+  gone_count_ += places.size();
+}
+
 // A row that the checkpoint holds is not given its initial value first: the rows to be reset are
 // known only at the end.
 void Table::begin_restore() {
   memory_.set_updates(0);
   if (tier_ != nullptr) tier_->reset();
+  if (turnover_ != nullptr) turnover_->reset();
+  if (gone_ != nullptr) gone_->forget();
+  gone_count_ = 0;
+  taken_places_.clear();
   if (hashed()) {
     if (held() == 0) return;
     CAIRN_CHECK(!snapshot_.frozen(), "'", spec().name, "' is frozen");
@@ -204,7 +254,15 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   const std::size_t row_bytes = stored.row_bytes();
   const auto skipped = static_cast<std::size_t>(offsets_of_part(stored).first);
   memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);
+  if (gone_ != nullptr) note_taken(places.at);
   return static_cast<std::int64_t>(here.size());
+}
+
+// Each piece of a part that was cut since has all that was seen of it, and one of them the count.
+void Table::put(const storage::SeenRows& seen) {
+  if (turnover_ == nullptr) return;
+  const bool here = seen.rows.begin >= range().begin && seen.rows.begin < range().end;
+  turnover_->restore(here ? seen.dropped : 0, seen.sketch);
 }
 
 // ---- rows that are elsewhere ----
@@ -249,14 +307,30 @@ void Table::compact() {
 }
 
 void Table::freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
-  if (tier_ == nullptr) return snapshot_.freeze(rows, tracking);
-  cold_ = tier_->freeze();
-  snapshot_.freeze_places(tier_->dirty_places());
+  seen_.reset();
+  if (turnover_ != nullptr) seen_ = {range(), turnover_->dropped(), turnover_->saved()};
+  if (tier_ != nullptr) {
+    cold_ = tier_->freeze();
+    snapshot_.freeze_places(tier_->dirty_places());
+  } else if (gone_ != nullptr) {
+    taken_places_.resize((static_cast<std::size_t>(memory_.held()) + 63) / 64);
+    snapshot_.freeze(gone_->lost() ? Snapshot::Rows::kAll : rows, tracking, taken_places_);
+    gone_->freeze(!snapshot_.holds_all(), rows, tracking);
+    // Those that have come again are among the rows.
+    std::vector<std::int64_t>& gone = gone_->frozen();
+    const Places found = memory_.find(gone);
+    for (std::size_t i = 0; i < found.absent.size(); ++i) gone[i] = gone[found.absent[i]];
+    gone.resize(found.absent.size());
+  } else {
+    snapshot_.freeze(rows, tracking);
+  }
+  whole_in_delta_ = hashed() && rows != Snapshot::Rows::kAll && snapshot_.holds_all();
 }
 
 void Table::thaw() {
   snapshot_.thaw();
   cold_.reset();
+  seen_.reset();
 }
 
 }  // namespace cairn::ps

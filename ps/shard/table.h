@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "core/rows/row_memory.h"
+#include "core/rows/row_turnover.h"
 #include "ps/shard/lending.h"
+#include "ps/snapshot/gone_rows.h"
 #include "ps/snapshot/snapshot.h"
 #include "ps/tier/table_tier.h"
 
@@ -50,7 +52,9 @@ class Table {
   // at first 1, and one more after each push, or slice of one, that reached it
   std::uint64_t written() const { return written_; }
   void count_write() { ++written_; }
-  std::size_t memory_bytes() const { return memory_.bytes(); }
+  std::size_t memory_bytes() const {
+    return memory_.bytes() + (turnover_ == nullptr ? 0 : turnover_->bytes());
+  }
   std::size_t place_bytes() const { return memory_.place_bytes(); }
 
   // Null: all rows are always here.
@@ -67,6 +71,11 @@ class Table {
   // After rows have left: places that the table may not have any more go. Not while a checkpoint
   // wants rows from where they lie.
   void compact();
+
+  // Gradients of rows that were not admitted, and rows that have gone for good, since the table was
+  // made or last restored.
+  std::uint64_t dropped() const { return turnover_ == nullptr ? 0 : turnover_->dropped(); }
+  std::uint64_t gone() const { return gone_count_; }
 
   // Errors  FailedPrecondition: the rule has other slots, and some rows are written elsewhere.
   void verify_new_rule(const UpdateRule& rule) const;
@@ -104,9 +113,21 @@ class Table {
   storage::ColdCut* frozen_elsewhere() { return cold_.get(); }
   // Rows of no number and no value, as the others of the table are saved.
   storage::StoredRows saved_layout() const { return snapshot_.saved_layout(); }
-  storage::TableRecord frozen_record() const { return snapshot_.record(); }
+  storage::TableRecord frozen_record() const {
+    storage::TableRecord record = snapshot_.record();
+    record.whole = whole_in_delta_;
+    return record;
+  }
   std::int64_t frozen_blocks() const { return snapshot_.blocks(); }
-  bool frozen_whole() const { return tier_ != nullptr || snapshot_.holds_all(); }
+  bool frozen_whole() const { return snapshot_.holds_all(); }
+  // Whether take_frozen() gives rows in the order of their numbers, those of one block behind those
+  // of the one before.
+  bool in_order() const { return tier_ == nullptr && gone_ == nullptr; }
+  // Rows that went, ascending, local: of a delta, once.
+  std::vector<std::int64_t> take_gone() {
+    return gone_ == nullptr ? std::vector<std::int64_t>() : gone_->take();
+  }
+  const std::optional<storage::SeenRows>& frozen_seen() const { return seen_; }
   std::int64_t frozen_taken() const { return snapshot_.taken(); }
   std::optional<storage::StoredRows> take_frozen() { return snapshot_.take(); }
   bool frozen_prepared() const { return snapshot_.prepared(); }
@@ -136,8 +157,14 @@ class Table {
   // and of this table's kind of rule. Returns how many rows were set.
   // Errors  DataLoss: rows of another width. ResourceExhausted: not enough memory.
   std::int64_t put(const storage::StoredRows& stored, Slots take = Slots::kTake);
+  // Adds what a part of the variable had seen of rows that it had not admitted.
+  //   Errors  DataLoss: it is damaged.
+  void put(const storage::SeenRows& seen);
 
  private:
+  void turn_over();
+  void let_go(std::span<const std::int64_t> places);
+  void note_taken(std::span<const std::int64_t> places);
   Places made(std::span<const std::int64_t> rows);
   Places made_to_restore(std::span<const std::int64_t> rows, std::uint32_t slots);
   template <typename Make>
@@ -155,6 +182,14 @@ class Table {
   std::unique_ptr<storage::ColdCut> cold_;  // of what is frozen
   Snapshot snapshot_;
   Lending lending_;
+  // There is the first if the variable does not keep all rows. If it evicts some: which went, and
+  // which places have a row, a bit each.
+  std::unique_ptr<RowTurnover> turnover_;
+  std::unique_ptr<GoneRows> gone_;
+  std::vector<std::uint64_t> taken_places_;
+  std::uint64_t gone_count_ = 0;
+  std::optional<storage::SeenRows> seen_;  // of what is frozen
+  bool whole_in_delta_ = false;
   std::optional<TouchedRows> stale_;  // touched before the restore that is under way
   std::uint64_t written_ = 1;
 };

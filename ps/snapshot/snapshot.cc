@@ -140,9 +140,20 @@ void Snapshot::freeze(Rows rows, Tracking tracking) {
   begin_freeze();
 }
 
+void Snapshot::freeze(Rows rows, Tracking tracking, const std::vector<std::uint64_t>& taken) {
+  freeze(rows, tracking);
+  if (!delta_.has_value()) {
+    delta_ = taken;
+    return;
+  }
+  delta_->resize(taken.size());
+  for (std::size_t i = 0; i < taken.size(); ++i) (*delta_)[i] &= taken[i];
+}
+
 void Snapshot::freeze_places(std::vector<std::uint64_t> places) {
   thaw();
   delta_ = std::move(places);
+  all_ = true;
   begin_freeze();
 }
 
@@ -164,7 +175,8 @@ void Snapshot::begin_freeze() {
 // and then the next one holds them.
 void Snapshot::choose_rows_of_delta(Rows rows) {
   const bool known =
-      changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || delta_.has_value());
+      changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || !all_);
+  all_ = !known;
   if (!known) return delta_.reset();
   changed_->settle();
   if (rows == Rows::kChanged) {

@@ -48,7 +48,7 @@ class Snapshot {
   void touch_all();
   // Any of the rows that were ever touched changes, named or not: a delta has to hold them all.
   void all_change() { changed_.reset(); }
-  bool holds_all() const { return !delta_.has_value(); }  // of the frozen state
+  bool holds_all() const { return all_; }  // of the frozen state
   // The table holds more rows than before. They are no part of what is frozen.
   void grew();
   // Before the rows are laid anew, and after it.
@@ -75,7 +75,9 @@ class Snapshot {
   // tracked since the same freeze as before.
   enum class Tracking : std::uint8_t { kNone, kAnew, kGoesOn };
   void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
-  // The same of the rows at these places alone, a bit each; they are taken in the order of places.
+  // The same, where places change: those at `taken` have a row, a bit each.
+  void freeze(Rows rows, Tracking tracking, const std::vector<std::uint64_t>& taken);
+  // All rows are those at these places.
   void freeze_places(std::vector<std::uint64_t> places);
   void thaw();
   bool frozen() const { return frozen_; }
@@ -147,6 +149,7 @@ class Snapshot {
   // held, if it was a delta.
   std::optional<TouchedRows> changed_;
   std::optional<std::vector<std::uint64_t>> delta_;
+  bool all_ = true;  // the last freeze was of all rows, though delta_ may say which these are
   // After a change of the layout: the blocks that were still to be taken, in the old one.
   struct Aside {
     bool all = false;

@@ -20,6 +20,7 @@
 #include "storage/range_read.h"
 #include "storage/row_block.h"
 #include "storage/saved_ids.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn {
 namespace {
@@ -126,6 +127,13 @@ std::uint64_t write_variable(storage::DatabaseWriter& writer, const LocalStore& 
         storage::encode(storage::RecordKey{spec.name, storage::RecordKind::kRows, block.first_row});
     writer.put(at, storage::encode(at, block, form));
   }
+  if (const RowTurnover* const turnover = store.turnover(id)) {
+    const std::string at =
+        storage::encode(storage::RecordKey{spec.name, storage::RecordKind::kSeen, 0});
+    writer.put(
+        at, storage::encode(
+                at, storage::SeenRows{{0, spec.rows()}, turnover->dropped(), turnover->saved()}));
+  }
   return rows.count();
 }
 
@@ -170,7 +178,14 @@ class CheckpointSource final : public VariableSource {
     if (plan_->may_not_fit(spec))
       storage::verify_ids(*place_.store, plan_->folder(), databases_,
                           {move->from, spec.name, spec.rows()});
-    for (const std::string& name : databases_) read_database(name, spec, *move, contents);
+    const RowRange rows = storage::rows_to_read({0, spec.rows()}, *move);
+    storage::SupersededRows superseded;
+    for (const std::string& database : databases_)
+      superseded.look_into(*open(database), move->from, rows);
+    for (const storage::SeenRows& seen : superseded.seen())
+      if (move->numbers == nullptr) contents.seen.push_back({seen.dropped, seen.sketch});
+    for (std::size_t i = 0; i < databases_.size(); ++i)
+      read_database(i, superseded, spec, *move, contents);
     return contents;
   }
 
@@ -186,11 +201,15 @@ class CheckpointSource final : public VariableSource {
     log_warning("variable \"", spec.name, "\" is not in the checkpoint ", plan_->folder(),
                 ": it has its initial values");
   }
-  void read_database(const std::string& name, const VariableSpec& spec, const RowMove& move,
-                     SavedContents& contents) const {
-    storage::verify_database_name(name);
-    auto reader = place_.store->open(plan_->folder() + "/" + name);
-    storage::RangeRead range(*reader, move.from, storage::rows_to_read({0, spec.rows()}, move));
+  std::unique_ptr<storage::DatabaseReader> open(const std::string& database) const {
+    storage::verify_database_name(database);
+    return place_.store->open(plan_->folder() + "/" + database);
+  }
+  void read_database(std::size_t number, const storage::SupersededRows& superseded,
+                     const VariableSpec& spec, const RowMove& move, SavedContents& contents) const {
+    const auto reader = open(databases_[number]);
+    storage::RangeRead range(*reader, move.from, storage::rows_to_read({0, spec.rows()}, move),
+                             &superseded, number);
     const auto tables = range.tables();
     if (tables.empty()) return;
     for (const storage::TableRecord& table : tables)

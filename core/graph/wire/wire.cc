@@ -123,6 +123,14 @@ void write(VariableSpec::Builder out, const cairn::VariableSpec& spec) {
   out.setSynchronization(static_cast<std::uint8_t>(spec.synchronization));
   out.setTrainable(spec.trainable);
   out.setHashed(spec.hashed);
+  if (spec.policy == cairn::RowPolicy{}) return;
+  auto policy = out.initPolicy();
+  policy.setAdmitAfter(spec.policy.admit_after);
+  policy.setSketchRows(spec.policy.sketch_rows);
+  policy.setAdmitProbability(spec.policy.admit_probability);
+  policy.setRowsMax(spec.policy.rows_max);
+  policy.setStepsToLive(spec.policy.steps_to_live);
+  policy.setSparedNorm(spec.policy.spared_norm);
 }
 
 void write(ElementSpec::Builder out, const cairn::ElementSpec& spec) {
@@ -222,6 +230,11 @@ cairn::VariableSpec read(VariableSpec::Reader in) {
       checked_enum<Synchronization>(in.getSynchronization(), 4, "synchronization");
   spec.trainable = in.getTrainable();
   spec.hashed = in.getHashed();
+  if (in.hasPolicy()) {
+    auto policy = in.getPolicy();
+    spec.policy = {policy.getAdmitAfter(), policy.getSketchRows(),  policy.getAdmitProbability(),
+                   policy.getRowsMax(),    policy.getStepsToLive(), policy.getSparedNorm()};
+  }
   verify_spec(spec);
   return spec;
 }
