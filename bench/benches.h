@@ -20,6 +20,7 @@ void bench_growth(const Options& options, Limits& limits, Report& report);
 void bench_memory(const Options& options, Limits& limits, Report& report);
 void bench_storage(const Options& options, Limits& limits, Report& report);
 void bench_cold_rows(const Options& options, Limits& limits, Report& report);
+void bench_turnover(const Options& options, Limits& limits, Report& report);
 void bench_ps_step(const Options& options, Limits& limits, Report& report);
 
 // How many pieces of work fill a window: `run(count)` is called with growing counts, which also

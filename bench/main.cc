@@ -35,7 +35,8 @@ constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},
                                      {"growth", bench_growth},
                                      {"memory", bench_memory},
                                      {"storage", bench_storage},
-                                     {"cold-rows", bench_cold_rows}};
+                                     {"cold-rows", bench_cold_rows},
+                                     {"turnover", bench_turnover}};
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
@@ -78,8 +79,10 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--only-limited", options.storage.only_limited,
                "cold-rows: not the runs to compare with");
-  app.add_option("--table-rows", options.storage.table_rows,
-                 "storage: rows of each of its five tables; cold-rows: the keys of its one")
+  app.add_option(
+         "--table-rows", options.storage.table_rows,
+         "storage: rows of each of its five tables; cold-rows: the keys of its one; turnover: new "
+         "ids")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--of", options.growth, "growth: of what")

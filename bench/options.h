@@ -30,7 +30,7 @@ struct Options {
   std::int64_t batch = 0;  // of wide-deep and dlrm; 0: their own
   std::vector<std::string> growth = {"workers", "rows", "batch"};
   struct Storage {
-    std::int64_t table_rows = 2'000'000;  // storage: of each of its tables; cold-rows: its keys
+    std::int64_t table_rows = 2'000'000;  // of a table; cold-rows: keys; turnover: new ids
     std::string memory_limit = "2 GB";    // cold-rows: of the ps
     bool only_limited = false;            // cold-rows: nothing to compare with
   };

@@ -36,7 +36,7 @@ struct Verdict {
 //     within a second if nothing else is wrong; a checkpoint is of a step that all have ended
 //   - of the data service every element is handed out, none twice unless a data worker was killed
 //     or a connection failed, and those that come again are counted
-//   - of a ps or workers that come and go: flapping.h
+//   - of a ps or workers that come and go: flapping.h; of rows that do: turnover.h
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
 //     fault has ended
 //   - every checkpoint that has a manifest is clean; those that are restored, the newest at the end

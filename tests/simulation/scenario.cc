@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "tests/simulation/data_service.h"
 #include "tests/simulation/flapping.h"
+#include "tests/simulation/turnover.h"
 
 namespace cairn::simulation {
 namespace {
@@ -189,6 +190,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kGroups) return group_scenario(seed);
   if (mix == Mix::kDataService) return data_service_scenario(seed);
   if (mix == Mix::kFlapping) return flapping_scenario(seed);
+  if (mix == Mix::kTurnover) return turnover_scenario(seed);
   Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;

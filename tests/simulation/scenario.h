@@ -48,6 +48,7 @@ enum class Job : std::uint8_t {
   kDataService,
   // a ps or all workers come and go (flapping.h)
   kFlapping,
+  kTurnover,  // shards of which rows come and go for good, without a network: turnover.h
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
@@ -119,6 +120,8 @@ enum class Mix : std::uint8_t {
   kDataService,
   // a ps or all workers come and go, over and over (flapping.h)
   kFlapping,
+  // checkpoints and deltas of rows that come and go for good (turnover.h)
+  kTurnover,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

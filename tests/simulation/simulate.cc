@@ -76,7 +76,8 @@ int main(int argc, char** argv) {
       {"flights", Mix::kFlights},          {"slices", Mix::kSlices},
       {"bounded", Mix::kBounded},          {"groups", Mix::kGroups},
       {"synchronous", Mix::kSynchronous},  {"hybrid", Mix::kHybrid},
-      {"data-service", Mix::kDataService}, {"flapping", Mix::kFlapping}};
+      {"data-service", Mix::kDataService}, {"flapping", Mix::kFlapping},
+      {"turnover", Mix::kTurnover}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(mixes))
       ->option_text(
           "everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
-          "data-service|flapping");
+          "data-service|flapping|turnover");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

@@ -75,6 +75,12 @@ TEST(Simulation, WhoComesAndGoesWithoutWorkIsAnErrorInBoundedTime) {
   for (std::uint64_t seed : {11'307, 881'125}) expect_good(Mix::kFlapping, "flapping", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix turnover --seeds 1000
+TEST(Simulation, ACheckpointOfRowsThatComeAndGoIsOfItsMoment) {
+  for (std::uint64_t seed = 1; seed <= effort(60); ++seed)
+    expect_good(Mix::kTurnover, "turnover", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= effort(40); ++seed)

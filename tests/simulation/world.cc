@@ -4,6 +4,7 @@
 #include "tests/simulation/data_service.h"
 #include "tests/simulation/flapping.h"
 #include "tests/simulation/group.h"
+#include "tests/simulation/turnover.h"
 
 namespace cairn::simulation {
 namespace {
@@ -156,6 +157,7 @@ bool World::waited_too_long() const {
 Verdict run(const Scenario& scenario) {
   if (scenario.job == Job::kDataService) return run_data_service(scenario);
   if (scenario.job == Job::kFlapping) return run_flapping(scenario);
+  if (scenario.job == Job::kTurnover) return run_turnover(scenario);
   return scenario.job == Job::kInStep ? GroupWorld(scenario).run() : World(scenario).run();
 }
 

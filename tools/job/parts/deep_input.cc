@@ -73,11 +73,13 @@ DeepInput::DeepInput(const Job& job, const FittedFeatures& fitted, const std::st
     : fitted_(fitted), part_(part), of_(of) {
   for (const IdFeature& id : embedded_ids(job, fitted)) {
     if (!takes(of, id.name) && !takes(of, id.field)) continue;
+    const JobTable said = job.table_of(id.name, id.rows);
     nn::EmbeddingOptions table{.name = part + "/" + id.name,
                                .rows = id.rows,
                                .dim = job.model.embedding_dim,
                                .seed = job.model.seed,
-                               .hashed = job.model.hashed(id.rows)};
+                               .hashed = *said.hashed,
+                               .policy = said.policy};
     if (id.bags) table.combiner = combiner_of(job);
     embeddings_.emplace_back(table);
     ids_.push_back(id);

@@ -27,6 +27,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
       embedded_(embedded_ids(job, features)),
       objective_(job, features.label) {
   const std::uint64_t seed = job.model.seed;
+  verify_tables(job);
   if (click_on_) make_click_model(job);
   if (job.model.kind == "two_tower") {
     towers_ = std::make_shared<RetrievalNetwork>(job, features);
@@ -44,6 +45,25 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   std::vector<std::shared_ptr<nn::Optimizer>> optimizers{deep_optimizer_, wide_optimizer_};
   std::erase(optimizers, nullptr);
   learning_rates_.emplace(job, std::move(optimizers));
+}
+
+// A section that no table has would change nothing, without a word.
+void JobNetwork::verify_tables(const Job& job) const {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const IdFeature& id : embedded_) {
+    names.push_back(id.name);
+    listed += (listed.empty() ? "" : ", ") + id.name;
+  }
+  for (const auto& [name, table] : job.tables.all()) {
+    if (std::ranges::find(names, name) != names.end() || (name == "*" && !names.empty())) continue;
+    const std::string near = nearest_name(name, names);
+    throw InvalidArgumentError(str(table.place, "no feature of ids that a model of the kind \"",
+                                   job.model.kind, "\" embeds has this name",
+                                   names.empty()  ? std::string(": it embeds none")
+                                   : near.empty() ? str("; there are ", listed)
+                                                  : str("; did you mean \"", near, "\"?")));
+  }
 }
 
 // Each output has a linear model of its own. Without ids, the numbers alone make it.
@@ -93,8 +113,10 @@ void JobNetwork::make_click_model(const Job& job) {
   click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
                : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
                                             : nn::ClickModelKind::kDeepFm;
-  for (const IdFeature& id : embedded_)
-    click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows), id.bags});
+  for (const IdFeature& id : embedded_) {
+    const JobTable table = job.table_of(id.name, id.rows);
+    click.tables.push_back({"table/" + id.name, id.rows, *table.hashed, id.bags, table.policy});
+  }
   click_ = std::make_shared<nn::ClickModel>(click);
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }

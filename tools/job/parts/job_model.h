@@ -41,6 +41,7 @@ class JobNetwork {
 
  private:
   void make_click_model(const Job& job);
+  void verify_tables(const Job& job) const;
   void make_wide(const Job& job);
   // Which parts the kind of model has.
   bool click_on_, wide_on_, deep_on_;

@@ -210,6 +210,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   read_validation(root.table("validation"), job.validation);
   read_features(root.table("features"), job.features);
   read_model(root.table("model"), job.model);
+  job.tables = JobTables::read(root.table("table"));
   job.optimizer = read_optimizer(root.table("optimizer"), {}, ModelPart::kDeep);
   job.wide_optimizer =
       read_optimizer(root.table("wide_optimizer"), job.optimizer, ModelPart::kWide);

@@ -15,6 +15,7 @@
 #include "tools/job/spec/job_callbacks.h"
 #include "tools/job/spec/job_data.h"
 #include "tools/job/spec/job_features.h"
+#include "tools/job/spec/job_tables.h"
 #include "tools/job/toml/job_optimizer.h"
 #include "tools/job/toml/job_threshold.h"
 
@@ -54,7 +55,7 @@ struct JobModel {
   // Numbers that the network gives for an example.
   std::int64_t outputs() const { return objective == "multiclass" ? classes : 1; }
 
-  // Whether a table of so many rows is hashed.
+  // Whether the wide part is hashed, with a column of so many rows.
   bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }
 };
 
@@ -155,12 +156,18 @@ struct JobEarlyStopping {
 
 // The file as a whole.
 struct Job {
+  // The sections that speak of the table of a feature with so many ids.
+  JobTable table_of(const std::string& feature, std::int64_t rows) const {
+    return tables.of(feature, rows, model.hashed_from);
+  }
+
   std::string name;
   std::string text;  // as read, for the report and the checkpoints
   JobData data;
   JobValidation validation;
   JobFeatures features;
   JobModel model;
+  JobTables tables;
   // [optimizer] and [wide_optimizer]: of the deep part, and of the wide part, which takes the first
   // where it says nothing.
   JobOptimizer optimizer;

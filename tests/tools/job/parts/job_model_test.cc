@@ -12,7 +12,9 @@
 namespace cairn::tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kExamples = 2048, kBatch = 256, kTableRows = 20;
 
@@ -138,6 +140,40 @@ TEST(ClickModels, AnArgumentOfAnotherKindIsRefused) {
   } catch (const InvalidArgumentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("cross_layers"));
   }
+}
+
+TEST(JobTables, GiveAFeaturesTableItsPolicyAndAllOthersTheCommonOne) {
+  const JobOverClicks clicks;
+  const Job job = clicks.job(
+      "kind = 'deepfm'\n[table.'ids_3']\nadmit_after = 2\nrows_max = 50\n"
+      "[table.'*']\nsteps_to_live = 9\n");
+  const FittedFeatures features = fit_features(job);
+  OneDeviceStrategy strategy(7);
+  const Scope scope = strategy.scope();
+  const JobNetwork network(job, features);
+  const JobTable third = job.table_of("ids_3", 20), other = job.table_of("ids_4", 20);
+  EXPECT_EQ(third.policy, (RowPolicy{.admit_after = 2, .rows_max = 50}));
+  EXPECT_EQ(other.policy, (RowPolicy{.steps_to_live = 9}));
+  EXPECT_TRUE(*third.hashed && *other.hashed);
+}
+
+TEST(JobTables, ThatNothingEmbedsOrThatAreImpossibleAreRefusedWithTheirPlace) {
+  const JobOverClicks clicks;
+  const Job misspelt = clicks.job("kind = 'dlrm'\n[table.'ids_33']\nadmit_after = 2\n");
+  const FittedFeatures features = fit_features(misspelt);
+  OneDeviceStrategy strategy(7);
+  const Scope scope = strategy.scope();
+  EXPECT_THAT([&] { JobNetwork(misspelt, features); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("some.toml:"), HasSubstr("table.ids_33"), HasSubstr("ids_3"))));
+  const auto refused = [&](const std::string& keys, const std::string& why) {
+    EXPECT_THAT([&] { clicks.job("kind = 'dlrm'\n[table.'ids_3']\n" + keys); },
+                ThrowsMessage<InvalidArgumentError>(
+                    AllOf(HasSubstr("some.toml:"), HasSubstr("table.ids_3"), HasSubstr(why))));
+  };
+  refused("admit_after = 40", "1 to 16");
+  refused("hashed = false\nrows_max = 3", "hashed tables alone");
+  refused("admit_afer = 2", "admit_after");
 }
 
 }  // namespace
