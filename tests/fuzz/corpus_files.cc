@@ -5,6 +5,7 @@
 #include "core/base/checksum.h"
 #include "core/graph/ops.h"
 #include "core/graph/wire/wire.h"
+#include "core/rows/frequency_sketch.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/dataset_iterator.h"
 #include "data/dataset/state.h"
@@ -70,6 +71,12 @@ void row_blocks() {
   say("bf16", rows, encode(rows, stored, {RowForm::kBfloat16, SlotForm::kBfloat16}));
   say("int8", rows, encode(rows, stored, {.rows = RowForm::kInt8}));
   say("zstd", rows, encode(rows, stored, {RowForm::kInt8, SlotForm::kExact, Compression::kZstd}));
+  const std::string gone = encode(RecordKey{"w", RecordKind::kGone, 10});
+  say("gone", gone, encode(gone, GoneRows{10, {0, 5, std::uint64_t{1} << 40}}));
+  const std::string seen = encode(RecordKey{"w", RecordKind::kSeen, 0});
+  FrequencySketch sketch(64);
+  for (std::uint64_t hash = 1; hash < 40; ++hash) sketch.add(hash * 0x9e3779b97f4a7c15u);
+  say("seen", seen, encode(seen, SeenRows{{0, 20}, 7, sketch.saved()}));
   const std::string table = encode(RecordKey{"w", RecordKind::kTable, 0});
   say("table", table,
       encode(table, TableRecord{"w",

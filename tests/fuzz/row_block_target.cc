@@ -1,4 +1,5 @@
 #include "core/base/checksum.h"
+#include "core/rows/frequency_sketch.h"
 #include "storage/row_block.h"
 #include "tests/fuzz/refusal.h"
 
@@ -22,6 +23,12 @@ void read_record(std::string_view key, std::string_view value) {
                 "rows change when they are written again");
   });
   may_refuse([&] { storage::decode_table(key, value); });
+  may_refuse([&] {
+    const storage::GoneRows gone = storage::decode_gone(key, value);
+    CAIRN_CHECK(storage::decode_gone(key, storage::encode(key, gone)) == gone,
+                "rows that went change when they are written again");
+  });
+  may_refuse([&] { FrequencySketch(64).add_saved(storage::decode_seen(key, value).sketch); });
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ class JobTables {
   //   Errors  InvalidArgument: file, line and what is wrong.
   static JobTables read(TomlTable tables);
 
-  // The section of a feature's table of so many rows. `hashed_from` says from how many on tables are
-  // hashed; 0: from none. One with a policy is hashed if nothing else is said.
+  // The section of a feature's table of so many rows. `hashed_from` says from how many on tables
+  // are hashed; 0: from none. One with a policy is hashed if nothing else is said.
   JobTable of(const std::string& feature, std::int64_t rows, std::int64_t hashed_from) const;
   // The sections, by their names.
   const std::map<std::string, JobTable>& all() const { return tables_; }
