@@ -15,7 +15,7 @@ set(folders_of_worker rows lane)
 set(folders_of_coordinator restore cluster dispatch checkpoint engine)
 set(folders_of_strategy base in_sync servers)
 set(folders_of_model writers steps saved)
-set(folders_of_tools launch job ckpt cli)
+set(folders_of_tools launch job ckpt export cli)
 set(folders_of_tools/job toml spec parts model run train)
 
 set(checked 0)

@@ -8,28 +8,23 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <type_traits>
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "data/dataset/dataset_iterator.h"
-#include "data/dataset/file_source.h"
-#include "data/dataset/stage_spec.h"
 #include "model/saved/loaded_model.h"
 #include "nn/metrics/classification_metrics.h"
 #include "tools/cli/model_options.h"
 #include "tools/job/model/calibration.h"
+#include "tools/job/model/job_of_model.h"
 #include "tools/job/model/trained_model.h"
 #include "tools/job/parts/job_lists.h"
-#include "tools/job/parts/job_source.h"
 #include "tools/job/parts/job_warnings.h"
 #include "tools/job/parts/label_texts.h"
 #include "tools/job/parts/label_warnings.h"
-#include "tools/job/spec/job_format.h"
 #include "tools/job/spec/job_metrics.h"
 #include "tools/job/spec/job_objective.h"
-#include "tools/job/toml/toml_table.h"
 
 namespace cairn::tools {
 namespace {
@@ -38,59 +33,6 @@ struct EvaluateRequest : ModelOptions {
   bool as_json = false;
   std::string calibrate;  // a method; empty: the model stays as it is
 };
-
-// Writes format and delimiter of the training data into the job. A job file may leave both to the
-// names of the training files, and these files have other names.
-void say_form(const SavedModel& model, toml::table& data) {
-  const StageSpec* source = model.examples.last().get();
-  while (source->input) source = source->input.get();
-  if (const FileSource* files = file_source_of(*source)) name_format(*files, data);
-}
-
-// The job that trained the model, with these files as its test data: it says what a label means,
-// which rows count, and which metrics evaluate the model.
-Job job_over(const SavedModel& model, const EvaluateRequest& request) {
-  const Json metadata = parse_json(model.metadata, "the model's metadata");
-  const auto text = metadata.find("toml");
-  if (text == metadata.end() || !text->is_string() || !model.examples.defined())
-    throw FailedPreconditionError(
-        str("the model in ", model.folder, " is not of `cairn train`, whose job file says how ",
-            "models are judged: call Model::evaluate() in the program that made it"));
-  toml::array paths;
-  for (const std::string& file : request.paths())
-    paths.push_back(std::filesystem::absolute(file).string());
-  const std::string name = str("the job file in ", model.folder);
-  toml::table job = toml::parse(text->get<std::string>(), name);
-  toml::table* const data = job["data"].as_table();
-  if (data == nullptr) throw DataLossError(str(name, " has no [data]"));
-  say_form(model, *data);
-  data->insert_or_assign("train", paths);
-  data->insert_or_assign("test", paths);
-  data->erase("service");
-  if (request.skip_bad_rows) data->insert_or_assign("skip_bad_rows", true);
-  job.erase("validation");
-  if (toml::table* const trained = job["model"].as_table()) trained->erase("threshold");
-  std::ostringstream out;
-  out << job;
-  return parse_job(out.str(), name);
-}
-
-// Reads the job's test data with the model's features. Label and weights stay the job's.
-Dataset eval_examples(const Job& job, const SavedModel& model) {
-  const Dataset raw = eval_data(job).back().data;
-  const auto* features = std::get_if<FeaturesSpec>(&model.examples.last()->kind);
-  if (features == nullptr) return raw;
-  std::vector<FeatureColumn> columns = features->columns;
-  const auto has = [&columns](const std::string& name) {
-    return std::ranges::find(columns, name, &FeatureColumn::name) != columns.end();
-  };
-  const std::string& group = job.data.identity();
-  if (!job.data.weight.empty()) columns.push_back(FeatureColumn::as_is(job.data.weight));
-  if (!group.empty() && job.data.has_columns()) columns.push_back(group_column(job));
-  if (!job.data.has_columns() && !group.empty() && !has(group))
-    columns.push_back(FeatureColumn::as_is(group));
-  return raw.features(std::move(columns));
-}
 
 // The metrics' results, and how many examples there were.
 struct EvaluatedFiles {
@@ -226,7 +168,7 @@ EvaluatedFiles evaluate(LoadedModel& model, const Job& job, const EvaluateReques
   const auto decision = std::ranges::find(outputs, "decision", &ColumnSpec::name);
   const bool decides = decision != outputs.end() && job.model.objective == "binary";
   if (decides) collector = std::make_unique<Decisions>(std::move(collector));
-  const Dataset batches = eval_examples(job, model.about()).batch(request.batch);
+  const Dataset batches = labelled_examples(job, model.about()).batch(request.batch);
   const ElementSpec spec = batches.element_spec();
   const std::string group = job.data.identity().empty() || !job.data.has_columns()
                                 ? job.data.group
@@ -282,7 +224,7 @@ std::optional<CalibrationOutcome> kept_calibration(std::optional<ModelCalibratio
 
 int evaluate(const EvaluateRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
-  const Job job = job_over(model.about(), request);
+  const Job job = job_of_model(model.about(), request.paths(), request.skip_bad_rows);
   std::optional<ModelCalibration> calibration = calibration_for(model.about(), job, request);
   LinesRead met;
   const auto [examples, metrics] =
