@@ -37,7 +37,9 @@ void arrays(Bytes input) {
       CAIRN_CHECK(format == 2 || (array.offset <= input.size() &&
                                   array.info.bytes() <= input.size() - array.offset),
                   "an array lies outside of its file");
-    tools::ckpt::plan_import("the input", std::move(listing), {});
+    // A count of steps would lie in a file that is not there.
+    const auto slots = tools::ckpt::take_bundle_slots(listing, "adam");
+    tools::ckpt::plan_import("the input", std::move(listing), {}, slots);
   });
 }
 

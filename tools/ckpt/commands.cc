@@ -184,6 +184,8 @@ void add_formats(CLI::App& ckpt, int& status) {
   in.command().get_option("--out")->required();
   in.command().add_option("--rows", in.request().rows,
                           "NAME=N: a hashed variable's ids are below N");
+  in.command().add_option("--optimizer", in.request().optimizer,
+                          "adam or lazy_adam: whose slots a bundle's \"m\" and \"v\" are");
 }
 
 void add_keepers(CLI::App& ckpt, int& status) {

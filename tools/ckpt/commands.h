@@ -100,6 +100,7 @@ int export_arrays(const ExportRequest& request);
 struct ImportRequest {
   std::string file, out;
   std::vector<std::string> rows;  // "NAME=N": how many ids a hashed variable may have
+  std::string optimizer;          // of a bundle: whose "m" and "v" are
   Form form = Form::kText;
 };
 int import_arrays(const ImportRequest& request);

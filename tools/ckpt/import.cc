@@ -69,7 +69,13 @@ void import_rows(const ImportedVariable& one, storage::CheckpointWriter& writer,
 }  // namespace
 
 int import_arrays(const ImportRequest& request) {
-  ImportPlan plan = plan_import(request.file, list_arrays(request.file), read_rows(request.rows));
+  ArrayListing listing = list_arrays(request.file);
+  const bool is_bundle = request.file.ends_with(".index");
+  if (!is_bundle && !request.optimizer.empty())
+    throw InvalidArgumentError("--optimizer is of a TensorFlow bundle: name its .index file");
+  const auto slots = is_bundle ? take_bundle_slots(listing, request.optimizer)
+                               : std::map<std::string, BundleSlots>();
+  ImportPlan plan = plan_import(request.file, std::move(listing), read_rows(request.rows), slots);
   std::uint64_t bytes = 0;
   std::vector<storage::VariableInfo> variables;
   for (const ImportedVariable& one : plan.variables) {
@@ -96,11 +102,13 @@ int import_arrays(const ImportRequest& request) {
     print_json({{"file", request.file},
                 {"path", made.path()},
                 {"variables", plan.variables.size()},
+                {"with_slots", slots.size()},
                 {"rows", plan.manifest.databases.at(0).rows}});
   else
-    std::printf("%s: %zu variables, %llu rows, of %s\n", made.path().c_str(), plan.variables.size(),
-                static_cast<unsigned long long>(plan.manifest.databases.at(0).rows),
-                request.file.c_str());
+    std::printf(
+        "%s: %zu variables%s, %llu rows, of %s\n", made.path().c_str(), plan.variables.size(),
+        slots.empty() ? "" : str(" (", slots.size(), " with slots)").c_str(),
+        static_cast<unsigned long long>(plan.manifest.databases.at(0).rows), request.file.c_str());
   return kFine;
 }
 

@@ -1,6 +1,7 @@
 #include "tools/ckpt/import_plan.h"
 
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -55,9 +56,14 @@ class Planner {
   }
 
   // For a file that another program wrote.
-  void add_all(const std::map<std::string, std::int64_t>& rows) {
+  void add_all(const std::map<std::string, std::int64_t>& rows,
+               const std::map<std::string, BundleSlots>& slots) {
     std::vector<VariableInfo> found;
+    std::set<std::string> slot_arrays;
+    for (const auto& [name, of] : slots)
+      for (const std::string& slot : of.slots) slot_arrays.insert(slot_name(name, slot));
     for (const auto& [name, array] : arrays_) {
+      if (slot_arrays.contains(name)) continue;
       const std::string base = name.substr(0, name.rfind('/'));
       if (name == values_name(base) && arrays_.contains(keys_name(base))) {
         const auto given = rows.find(base);
@@ -75,7 +81,16 @@ class Planner {
         found.push_back(variable_of(name, array.info));
       }
     }
-    for (VariableInfo& variable : found) add(std::move(variable), 0);
+    for (VariableInfo& variable : found) {
+      const auto its = slots.find(variable.name);
+      if (its == slots.end()) {
+        add(std::move(variable), 0);
+        continue;
+      }
+      variable.rule = its->second.rule;
+      variable.slots = its->second.slots;
+      add(std::move(variable), its->second.updates);
+    }
   }
 
   std::vector<ImportedVariable> finish(const std::string& file) {
@@ -118,14 +133,15 @@ ArrayListing list_one(const std::string& file) {
 }  // namespace
 
 ImportPlan plan_import(const std::string& file, ArrayListing listing,
-                       const std::map<std::string, std::int64_t>& rows) {
+                       const std::map<std::string, std::int64_t>& rows,
+                       const std::map<std::string, BundleSlots>& slots) {
   ImportPlan plan;
   std::map<std::string, std::int64_t> updates;
   const bool ours = read_metadata(listing.metadata, file, plan.manifest, updates);
   Planner planner(std::move(listing));
   for (const VariableInfo& variable : plan.manifest.variables)
     planner.add(variable, updates.contains(variable.name) ? updates.at(variable.name) : 0);
-  if (!ours) planner.add_all(rows);
+  if (!ours) planner.add_all(rows, slots);
   plan.variables = planner.finish(file);
   return plan;
 }

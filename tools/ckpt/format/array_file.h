@@ -93,6 +93,9 @@ struct StoredArray {
   Sum sum = Sum::kNone;
   std::uint32_t sum_before = 0;  // of the bytes before the elements that it covers too
   std::uint32_t checksum = 0;
+  // In a bundle: the variable whose slot it is, the slot and the optimizer as TensorFlow names
+  // them. Empty: the names do not say that it is one.
+  std::string slot_of = "", slot = "", optimizer = "";
 };
 struct ArrayListing {
   std::vector<StoredArray> arrays;

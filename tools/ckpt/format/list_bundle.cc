@@ -141,15 +141,20 @@ std::optional<DType> dtype_of(std::uint64_t number) {
 
 // The path by which TensorFlow 2 finds a variable from its model, less what all of them end in. A
 // slot stands below its variable: "dense/kernel/accumulator".
-std::string variable_name(std::string name) {
+void name_array(std::string name, StoredArray& array) {
   const std::string ending = "/.ATTRIBUTES/VARIABLE_VALUE";
   if (name.ends_with(ending)) name.resize(name.size() - ending.size());
   const std::string slot = "/.OPTIMIZER_SLOT/";
-  if (const std::size_t at = name.find(slot); at != std::string::npos) {
-    const std::size_t optimizer_end = name.find('/', at + slot.size());
-    if (optimizer_end != std::string::npos) name.erase(at, optimizer_end - at);
+  const std::size_t at = name.find(slot);
+  const std::size_t begin = at + slot.size();
+  const std::size_t end = at == std::string::npos ? at : name.find('/', begin);
+  if (end != std::string::npos) {
+    array.slot_of = name.substr(0, at);
+    array.slot = name.substr(end + 1);
+    array.optimizer = name.substr(begin, end - begin);
+    name.erase(at, end - at);
   }
-  return name;
+  array.info.name = std::move(name);
 }
 
 std::string data_file(const std::string& prefix, std::uint64_t shard, std::uint64_t shards) {
@@ -203,11 +208,12 @@ class BundleList {
                                      entry.sliced ? " is cut into slices" : " is ",
                                      entry.sliced ? "" : str("of dtype ", entry.dtype),
                                      ", which Cairn does not read: save it whole, as float32"));
-    StoredArray array{.info = {variable_name(key), *dtype, entry.shape},
+    StoredArray array{.info = {"", *dtype, entry.shape},
                       .path = data_file(prefix_, entry.shard, shards_),
                       .offset = entry.offset,
                       .sum = StoredArray::Sum::kCrc32c,
                       .checksum = unmasked(entry.checksum)};
+    name_array(key, array);
     std::uint64_t bytes = dtype_bytes(*dtype);
     for (const std::int64_t dim : entry.shape) {
       const auto of = static_cast<std::uint64_t>(dim);
