@@ -146,8 +146,14 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
     return {};
   }
   own.resize(own.size() - std::min(own.size(), keep_last));
-  if (keep_every > 0)
-    std::erase_if(own, [&](const auto& name) { return *parse_name(name) % keep_every == 0; });
+  std::vector<std::string> spared;
+  if (keep_every > 0) {
+    const auto rest = std::stable_partition(own.begin(), own.end(), [&](const auto& name) {
+      return *parse_name(name) % keep_every != 0;
+    });
+    spared.assign(rest, own.end());
+    own.erase(rest, own.end());
+  }
   const std::set<std::string> old(own.begin(), own.end());
   for (const auto& [name, manifest] : known.manifests)
     if (!old.contains(name)) kept.insert(name);
@@ -168,7 +174,17 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
     failpoint("prune.end");
     removed.push_back(path);
   }
+  for (const std::string& name : spared) remove_replaced(known.manifests.at(name), name);
   return removed;
+}
+
+// Databases that a consolidation has put others in place of. In the newest checkpoints they stay,
+// as a ps may be reading them.
+void CheckpointFolder::remove_replaced(const Manifest& manifest, const std::string& name) {
+  std::set<std::string> named = {kManifestFile};
+  for (const DatabaseInfo& database : manifest.databases) named.insert(database.name);
+  for (const std::string& there : disk_.list(folder_ + "/" + name))
+    if (!named.contains(there)) disk_.remove_tree(folder_ + "/" + name + "/" + there);
 }
 
 // Manifests first, so that none names rows that are gone. Then rows that none of those that stay

@@ -55,8 +55,9 @@ class CheckpointFolder {
   std::uint64_t next_id() const;  // above all there are, with a manifest or without
   // Removes, of the checkpoints of `run`, all but the newest `keep_last` and those whose number is
   // a multiple of `keep_every` (0: of none), and leftovers without a manifest. Those of other runs
-  // stay, as does what cannot be read. To be called after a commit, while no further checkpoint is
-  // being written.
+  // stay, as does what cannot be read. Of those that `keep_every` spares, databases go
+  // that a consolidation (consolidation.h) has put others in place of. To be called after a commit,
+  // while no further checkpoint is being written.
   //   Result  the folders that were removed.
   std::vector<std::string> prune(std::size_t keep_last, const Lineage& run,
                                  std::size_t keep_every = 0);
@@ -66,6 +67,7 @@ class CheckpointFolder {
   Known read_all() const;
   std::vector<std::string> remove_unnamed(const std::vector<Manifest>& old,
                                           const std::vector<Manifest>& kept, const Lineage& run);
+  void remove_replaced(const Manifest& manifest, const std::string& name);
   Disk& disk_;
   std::string folder_;
 };

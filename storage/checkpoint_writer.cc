@@ -47,12 +47,13 @@ void CheckpointWriter::end_variable() {
 }
 
 std::vector<RowRange> CheckpointWriter::begin(const VariableInfo& variable, std::int64_t updates,
-                                              std::vector<SeenRows> seen) {
+                                              std::vector<SeenRows> seen, BlockForm form) {
   end_variable();
   std::ranges::sort(seen, {}, [](const SeenRows& one) { return one.rows.begin; });
   seen_ = std::move(seen);
   variable_ = variable;
   form_ = row_fields(variable);
+  block_form_ = form;
   last_ = -1;
   current_ = 0;
   const std::int64_t rows = row_count(variable);
@@ -81,7 +82,7 @@ void CheckpointWriter::flush(Database& database) {
   StoredRows& block = database.block;
   if (block.offsets.empty()) return;
   const std::string key = encode(RecordKey{variable_.name, RecordKind::kRows, block.first_row});
-  database.writer->put(key, encode(key, block));
+  database.writer->put(key, encode(key, block, block_form_));
   database.rows += block.offsets.size();
   block.offsets.clear();
   block.data.clear();

@@ -12,6 +12,7 @@
 #include "storage/manifest.h"
 #include "storage/merged_rows.h"
 #include "storage/row_block.h"
+#include "storage/row_encoding.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {
@@ -28,10 +29,11 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Begins a variable, to be called in in_key_order(). Its rows are cut into a part for each
-  // database, some of which may be empty. `seen` is what its parts had seen of other rows.
+  // database, some of which may be empty. `seen` is what its parts had seen of other rows. Blocks
+  // are written in `form`, whatever the variable says of its own.
   //   Result  the parts that hold rows: VariableInfo::parts.
   std::vector<RowRange> begin(const VariableInfo& variable, std::int64_t updates,
-                              std::vector<SeenRows> seen = {});
+                              std::vector<SeenRows> seen = {}, BlockForm form = {});
   // Rows of that variable, ascending from one call to the next.
   //   Errors  those of DatabaseWriter. InvalidArgument: a row is not above the one before it, or
   //           beyond the variable's.
@@ -48,6 +50,7 @@ class CheckpointWriter {
   VariableInfo variable_;
   RowFields form_;
   std::vector<SeenRows> seen_;
+  BlockForm block_form_;
   std::int64_t last_ = -1;
   std::size_t current_ = 0;  // the database of the row before
   std::vector<std::unique_ptr<Database>> databases_;

@@ -17,7 +17,8 @@ struct FolderLock {
   std::unique_ptr<DiskLock> lock;
 };
 
-// Locks `folder`, which is made if it is missing. Waits up to `patience` for a holder that is about
+// Locks `folder`, which is made if it is missing, and removes what a killed holder was making of a
+// chain (consolidation.h). Waits up to `patience` for a holder that is about
 // to end.
 //   Errors  FailedPrecondition: another run saves there; names that run and since when. The disk's
 //           own.

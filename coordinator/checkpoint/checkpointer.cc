@@ -72,6 +72,7 @@ rpc::Task<std::string> Checkpointer::save(CheckpointPolicy policy, std::string m
 rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::string metadata) {
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   verify_encoding(policy.encoding);
+  verify_chain(policy, session_.parts.disk);
   const TimePoint began = session_.parts.clock.now();
   std::uint64_t id = 0;
   Disk* disk = &session_.parts.disk;
@@ -119,6 +120,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
     stats.last_checkpoint = name;
     stats.last_checkpoint_seconds = seconds;
   });
+  consolidate_if_due(policy);
   co_return name;
 }
 

@@ -4,7 +4,8 @@
 // writes the manifest last: before that the checkpoint does not exist. If a ps is lost on the way,
 // its files are swept and the save begins anew once the ps is back. A restore compares every
 // variable first, so that a checkpoint of another model changes nothing, and then has each ps read
-// its rows.
+// its rows. A chain of deltas that is as long as CheckpointPolicy::consolidate_after says is made
+// full beside all that, by pieces of work between which saves have the disk's thread.
 //   Thread  the engine's; files are touched on the disk's thread.
 //   Errors  save(): InvalidArgument: no folder, or metadata that is not JSON; FailedPrecondition:
 //           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
@@ -40,8 +41,9 @@
 namespace cairn {
 
 namespace storage {
+class Consolidation;
 struct FolderLock;
-}
+}  // namespace storage
 
 class Checkpointer final : public CheckpointSaver {
  public:
@@ -77,6 +79,11 @@ class Checkpointer final : public CheckpointSaver {
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);
+  // InvalidArgument: consolidate_after means nothing with the rest.
+  static void verify_chain(const CheckpointPolicy& policy, const Disk& disk);
+  void consolidate_if_due(const CheckpointPolicy& policy);
+  rpc::Task<void> consolidate(std::string path, std::size_t deltas);
+  rpc::Task<void> put_in_place(std::shared_ptr<storage::Consolidation> work, std::size_t deltas);
 
   Session& session_;
   ClusterMembers& members_;
@@ -97,6 +104,7 @@ class Checkpointer final : public CheckpointSaver {
     storage::RowEncoding encoding = {};
   };
   Base base_;
+  bool consolidating_ = false;
   std::vector<storage::Ancestor> ancestors_;  // of this session
   // on the folders that it saves to
   std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;

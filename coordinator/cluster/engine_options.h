@@ -42,6 +42,12 @@ struct CheckpointPolicy {
   // that no checkpoint needs another. 1: each holds all. Under parameter servers alone, where a ps
   // that was lost writes all of its rows once.
   std::size_t full_every = 1;
+  // Once a checkpoint is so many deltas beyond a full one, the coordinator's process makes it, or a
+  // later one that goes back to it, hold all rows itself (storage/consolidation.h): of what the
+  // disk has, beside the training, so that the ps need not write all rows for that. 0: never. On a
+  // file system, with `full_every` above it, and rows that lose nothing by being written again (no
+  // int8, no dropped slots).
+  std::size_t consolidate_after = 0;
   // Beside the newest `keep_last`, those stay whose number (of "ckpt-00000040": 40) is a multiple
   // of this. By number and not by step: checkpoints that are saved by time or on request lie at any
   // step, so that few would be a multiple of anything. 0: none stay.

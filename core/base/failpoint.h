@@ -14,6 +14,8 @@ namespace cairn {
 //   file.*    a file that is written atomically (the manifest): its bytes are beside it, it is
 //   renamed, its folder is synced
 //   prune.*   an old checkpoint: its manifest is gone, then all of it
+//   consolidate.*  a chain of deltas: the full databases are in the newest one's folder, and its
+//   manifest names them
 std::span<const char* const> failpoints();
 
 // Dies here if CAIRN_DIE_AT says so. `name` is one of failpoints().

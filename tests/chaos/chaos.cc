@@ -257,6 +257,9 @@ int die_everywhere(Options options) {
     options.cluster.exerciser = {"--ps",          std::to_string(options.cluster.ps),
                                  "--closures",    "2000",
                                  "--checkpoints", checkpoints_of(options)};
+    if (std::string_view(place).starts_with("consolidate."))
+      options.cluster.exerciser.insert(options.cluster.exerciser.end(),
+                                       {"--consolidate-after", "1"});
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
     options.cluster.die_at = {{victim, str(place, ":2")}};
     Chaos chaos(options);

@@ -62,6 +62,9 @@ TEST_F(ChaosTest, CheckpointsAreWholeWhereverTheCoordinatorDies) {
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverPruningEnds) {
   expect_good({"--mode", "failpoints", "--workers", "1", "--places", "prune."});
 }
+TEST_F(ChaosTest, CheckpointsAreWholeWhereverMakingAChainFullEnds) {
+  expect_good({"--mode", "failpoints", "--workers", "1", "--places", "consolidate."});
+}
 
 }  // namespace
 }  // namespace cairn::tools

@@ -105,9 +105,9 @@ simulation::Base resume(Program& program, const Scenario& scenario, const std::s
   return {values, simulation::committed_at(manifest, scenario), step};
 }
 
-void run_and_save(Program& program, const Scenario& scenario, const std::string& folder,
+void run_and_save(Program& program, const Scenario& scenario, const CheckpointPolicy& policy,
                   const std::string& finish_when) {
-  const simulation::Base base = resume(program, scenario, folder);
+  const simulation::Base base = resume(program, scenario, policy.folder);
   const std::int64_t before = base.step;
   std::int64_t scheduled = before, last = scenario.closures;
   // reading values is closures as well
@@ -123,8 +123,7 @@ void run_and_save(Program& program, const Scenario& scenario, const std::string&
     // To ask is to wait: in rounds the last closures may be too few for a round.
     if (scheduled >= last) program.coordinator.done();
     const std::int64_t acknowledged = finished();
-    const std::string saved =
-        program.coordinator.save({.folder = folder, .keep_last = 3}, std::to_string(acknowledged));
+    const std::string saved = program.coordinator.save(policy, std::to_string(acknowledged));
     std::printf("acknowledged %lld, saved %s\n", static_cast<long long>(acknowledged),
                 saved.c_str());
     std::fflush(stdout);
@@ -184,7 +183,8 @@ int main(int argc, char** argv) {
   scenario.closures = std::int64_t{1} << 40;
   scenario.spread = simulation::Spread::kEveryShard;
   scenario.ps = 2;
-  std::string checkpoints, recovery, finish_when;
+  std::string recovery, finish_when;
+  CheckpointPolicy policy{.keep_last = 3};
   bool flights = false, hybrid = false;
   std::optional<std::uint32_t> bound, backups;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
@@ -196,7 +196,9 @@ int main(int argc, char** argv) {
   app.add_option("--backups", backups, "Under synchronous(b); updates by a rule");
   app.add_flag("--hybrid", hybrid, "Under HybridStrategy; updates by a rule");
   app.add_option("--ps", scenario.ps, "How many there are in the cluster");
-  app.add_option("--checkpoints", checkpoints);
+  app.add_option("--checkpoints", policy.folder);
+  app.add_option("--consolidate-after", policy.consolidate_after,
+                 "With --checkpoints: deltas, which become full ones after so many");
   app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
@@ -206,6 +208,7 @@ int main(int argc, char** argv) {
   if (scenario.pipeline_depth > 1 || scenario.consistency.in_rounds())
     scenario.updates = simulation::Updates::kByRule;
   if (!recovery.empty()) scenario.rows = kLargeRows;
+  if (policy.consolidate_after > 0) policy.full_every = policy.consolidate_after + 100;
   if (flights) {
     scenario.job = simulation::Job::kFlights;
     scenario.spread = simulation::Spread::kOneRow;
@@ -224,10 +227,10 @@ int main(int argc, char** argv) {
   report("connected");
   if (!recovery.empty())
     run_and_report(program, recovery);
-  else if (checkpoints.empty())
+  else if (policy.folder.empty())
     run_all(program, scenario);
   else
-    run_and_save(program, scenario, checkpoints, finish_when);
+    run_and_save(program, scenario, policy, finish_when);
   return 0;
 }
 

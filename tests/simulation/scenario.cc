@@ -242,6 +242,10 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   scenario.saves.slow = everything && saving.index(2) == 0;
   if (scenario.saves.slow && saving.index(3) == 0) scenario.saves.memory = 1;
   if (everything && saving.index(2) == 0) scenario.saves.full_every = 2 + saving.index(4);
+  if (scenario.saves.full_every > 1 && saving.index(2) == 0) {
+    scenario.saves.consolidate_after = 1 + saving.index(2);
+    scenario.saves.full_every += 20;  // so that chains become long for no other reason
+  }
   if (everything || mix == Mix::kExactlyOnce) draw_memory(scenario);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
@@ -293,6 +297,8 @@ std::string Scenario::str() const {
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "
       << ms(disk_delay_max);
   if (saves.full_every > 1) out << ", one in " << saves.full_every << " of them full";
+  if (saves.consolidate_after > 0)
+    out << ", " << saves.consolidate_after << " deltas made full beside the training";
   if (saves.slow) out << ", records saved one by one";
   if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
   if (saves.memory > 0) out << ", no row copied aside during saves";

@@ -86,8 +86,8 @@ struct Scenario {
   // one of workers in step, of whom `closures` are the steps
   std::int64_t wide = 0;
   struct Saves {
-    std::int64_t every = 0;      // steps; 0: none
-    std::size_t full_every = 1;  // CheckpointPolicy
+    std::int64_t every = 0;                             // steps; 0: none
+    std::size_t full_every = 1, consolidate_after = 0;  // CheckpointPolicy
     // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default
     std::size_t memory = 0;
     bool slow = false;  // records are written one by one, and pushes come between them

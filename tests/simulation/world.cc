@@ -112,10 +112,12 @@ void World::begin_life() {
   if (lives_++ > 0) resume();
   schedule(*program_, scenario_, base_.step);
   if (scenario_.saves.every > 0)
-    program_->coordinator.save_automatically({.folder = kCheckpoints,
-                                              .every_steps = scenario_.saves.every,
-                                              .keep_last = 3,
-                                              .full_every = scenario_.saves.full_every});
+    program_->coordinator.save_automatically(
+        {.folder = kCheckpoints,
+         .every_steps = scenario_.saves.every,
+         .keep_last = 3,
+         .full_every = scenario_.saves.full_every,
+         .consolidate_after = scenario_.saves.consolidate_after});
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.

@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
+#include "storage/any_disk.h"
 #include "storage/row_encoding.h"
 #include "strategy/base/average_loss.h"
 #include "tools/job/parts/job_warnings.h"
@@ -200,7 +201,12 @@ void Trainer::begin() {
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
   policy_.full_every = job_.checkpoint.full_every;
+  policy_.consolidate_after = job_.checkpoint.consolidate_after;
   policy_.keep_every = job_.checkpoint.keep_every;
+  if (policy_.consolidate_after > 0 && !storage::any_disk().has_links(policy_.folder))
+    throw InvalidArgumentError(str("checkpoint.consolidate_after is ", policy_.consolidate_after,
+                                   ", and ", policy_.folder,
+                                   " is in a bucket, where deltas stay as they are: remove it"));
   policy_.encoding = encoding_of(job_.checkpoint);
   policy_.single_writer = options_.single_writer;
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment

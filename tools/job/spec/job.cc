@@ -221,6 +221,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   checkpoint.read("keep_last", job.checkpoint.keep_last);
   checkpoint.read("keep_every", job.checkpoint.keep_every);
   checkpoint.read("full_every", job.checkpoint.full_every);
+  checkpoint.read("consolidate_after", job.checkpoint.consolidate_after);
   checkpoint.read("rows", job.checkpoint.rows);
   checkpoint.read("slots", job.checkpoint.slots);
   checkpoint.read("compression", job.checkpoint.compression);

@@ -122,7 +122,8 @@ struct JobCheckpoint {
   Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
   std::size_t keep_every = 0;
-  std::size_t full_every = 1;  // 1: each holds all rows; more: the others are deltas
+  std::size_t full_every = 1;         // 1: each holds all rows; more: the others are deltas
+  std::size_t consolidate_after = 0;  // deltas; 0: never
   // How rows lie in the files: CheckpointPolicy::encoding.
   std::string rows = "exact", slots = "exact", compression = "none";
   std::vector<std::string> encode;

@@ -91,6 +91,10 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("checkpoint.full_every",
                static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.full_every, kMany)),
                1, kMany);
+  limits.whole(
+      "checkpoint.consolidate_after",
+      static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.consolidate_after, kMany)),
+      0, kMany);
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
 }
 

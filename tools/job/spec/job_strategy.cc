@@ -119,6 +119,20 @@ Consistency consistency_of(const JobStrategy& strategy) {
   return {};
 }
 
+// As the coordinator does (Checkpointer::verify_chain), but before anything is started.
+void verify_consolidation(const JobCheckpoint& checkpoint, const PlaceOf& place) {
+  if (checkpoint.consolidate_after == 0) return;
+  const std::string given =
+      str(place("checkpoint.consolidate_after"), " is ", checkpoint.consolidate_after);
+  if (checkpoint.full_every <= checkpoint.consolidate_after)
+    throw InvalidArgumentError(str(given, " and checkpoint.full_every ", checkpoint.full_every,
+                                   ": no chain becomes so long; raise full_every above it"));
+  if (checkpoint.rows == "int8" || checkpoint.slots == "dropped")
+    throw InvalidArgumentError(str(given,
+                                   ", which is for rows that lose nothing by being written "
+                                   "again: not for int8, nor for dropped slots"));
+}
+
 // The kind first: what else may be given depends on it.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
   const JobStrategy& strategy = job.strategy;
@@ -131,6 +145,7 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
         str(place("checkpoint.full_every"), " is ", job.checkpoint.full_every,
             ": deltas are made by parameter servers, and under strategy.kind = \"", strategy.kind,
             "\" every checkpoint holds all rows; remove it"));
+  verify_consolidation(job.checkpoint, place);
   if (strategy.kind != "parameter_server") return;
   std::vector<std::string> names;
   for (const NamedConsistency& one : consistencies()) names.push_back(one.name);

@@ -97,6 +97,10 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
        {"some.toml:5: strategy.max_staleness", "bounds nothing"}},
       {"kind = 'one_device'\n[checkpoint]\nfull_every = 4",
        {"some.toml:6: checkpoint.full_every is 4", "\"one_device\"", "all rows", "remove it"}},
+      {"[checkpoint]\nfull_every = 4\nconsolidate_after = 4",
+       {"some.toml:6: checkpoint.consolidate_after is 4", "raise full_every"}},
+      {"[checkpoint]\nfull_every = 9\nconsolidate_after = 4\nrows = 'int8'",
+       {"some.toml:6: checkpoint.consolidate_after is 4", "int8"}},
       {"kind = 'mirrored'\nreplicas = 0", {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
       {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
   };
