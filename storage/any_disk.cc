@@ -40,6 +40,9 @@ class AnyDisk final : public Disk {
   void make_folder(const std::string& path) override { at(path).make_folder(path); }
   void remove(const std::string& path) override { at(path).remove(path); }
   void remove_tree(const std::string& path) override { at(path).remove_tree(path); }
+  std::size_t remove_unfinished(const std::string& path) override {
+    return at(path).remove_unfinished(path);
+  }
   void rename(const std::string& from, const std::string& to) override {
     one_place(from, to).rename(from, to);
   }

@@ -209,6 +209,7 @@ std::vector<std::string> CheckpointFolder::remove_unnamed(const std::vector<Mani
     if (name.starts_with(own)) unnamed.insert(name);
   for (const std::string& name : unnamed)
     if (!name.empty() && !named.contains(name)) disk_.remove_tree(folder_ + "/" + name);
+  disk_.remove_unfinished(folder_ + "/" + own);  // by a ps that was killed as it uploaded
   return removed;
 }
 

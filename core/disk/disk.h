@@ -62,6 +62,10 @@ class Disk {
   // Removes a folder with all that is in it, or a file; fine if it is absent. Not atomic: after a
   // crash any part of it may be left.
   virtual void remove_tree(const std::string& path) = 0;
+  // Removes what killed writers have left of files whose paths begin with `path` and that never
+  // became files: parts of uploads to a store. No such file may be being written.
+  //   Result  how many there were.
+  virtual std::size_t remove_unfinished(const std::string& /*path*/) { return 0; }
   // Renames a file or a folder, replacing a file that has the new name, and syncs the folders of
   // both names, so that the rename survives a crash.
   virtual void rename(const std::string& from, const std::string& to) = 0;

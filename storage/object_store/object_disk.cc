@@ -131,6 +131,11 @@ void ObjectDisk::remove_tree(const std::string& path) {
   bucket->remove(at.key);
 }
 
+std::size_t ObjectDisk::remove_unfinished(const std::string& path) {
+  const ObjectPath at = ObjectPath::of(path);
+  return store(at.bucket)->abandon_uploads(at.key + (path.ends_with('/') ? "/" : ""));
+}
+
 void ObjectDisk::rename(const std::string& from, const std::string&) {
   throw UnimplementedError(str("objects have no other names: ", from, " cannot be renamed"));
 }

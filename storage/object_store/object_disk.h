@@ -49,6 +49,7 @@ class ObjectDisk final : public Disk {
   void make_folder(const std::string&) override {}
   void remove(const std::string& path) override;
   void remove_tree(const std::string& path) override;
+  std::size_t remove_unfinished(const std::string& path) override;
   //   Errors  Unimplemented.
   void rename(const std::string& from, const std::string& to) override;
   void link_files(const std::string& from, const std::string& to,

@@ -1,5 +1,6 @@
 // ObjectStore: objects by key in one bucket, as S3 has them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,6 +44,10 @@ class ObjectStore {
   virtual std::optional<std::uint64_t> size(const std::string& key) = 0;
   virtual ObjectListing list(const std::string& prefix, Depth depth) = 0;
   virtual void remove(const std::string& key) = 0;  // fine if it is absent
+  // Gives up the uploads of keys with this prefix that put_file() began and never completed, since
+  // its process was killed: their parts take room, and list() does not name them.
+  //   Result  how many there were.
+  virtual std::size_t abandon_uploads(const std::string& prefix) = 0;
 };
 
 }  // namespace cairn::storage

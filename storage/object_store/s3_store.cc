@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::uint64_t kAnswerBytesMax = std::uint64_t{16} << 20;  // of all but GET's objects
 constexpr std::uint64_t kPartsMax = 10'000;
+constexpr std::size_t kUploadPagesMax = 100;  // of 1,000 uploads each
 constexpr Duration kPauseMax = std::chrono::seconds(5);
 
 std::string environment(const char* name) {
@@ -163,6 +164,24 @@ class S3Store final : public ObjectStore {
     Call call{.method = "DELETE", .key = key};
     const HttpAnswer answer = send(call);
     if (answer.status != 404) expect_well(call, answer);
+  }
+
+  // Those of a page are given up before the next page is asked for, which therefore begins anew. A
+  // store that goes on to list what is gone is not asked for ever.
+  std::size_t abandon_uploads(const std::string& prefix) override {
+    std::size_t abandoned = 0;
+    for (std::size_t page = 0; page < kUploadPagesMax; ++page) {
+      Call call{.method = "GET", .query = {{"prefix", prefix}, {"uploads", ""}}};
+      const HttpAnswer answer = send(call);
+      if (answer.status == 501) return abandoned;  // it knows of none
+      expect_well(call, answer);
+      const auto uploads = xml_elements(answer.body, "Upload");
+      for (const std::string_view each : uploads)
+        abandon_upload(xml_text(each, "Key"), xml_text(each, "UploadId"));
+      abandoned += uploads.size();
+      if (uploads.empty() || xml_text(answer.body, "IsTruncated") != "true") break;
+    }
+    return abandoned;
   }
 
  private:

@@ -198,6 +198,25 @@ TEST_F(Bucket, PruningKeepsRowsThatAKeptDeltaNamesAndNoOthersOfTheRun) {
     EXPECT_THAT(verify(any_disk(), *store, path(id)).problems, IsEmpty());
 }
 
+TEST_F(Bucket, WhatAPsLeavesThatIsKilledAsItUploadsGoesWithTheNextSaveOfItsRun) {
+  const TempFolder files;
+  const std::string large = files.path() + "/large";
+  system_disk().write_atomically(large, std::string(std::size_t{20} << 20, 'x'));
+  there.set_faults([](const SeenRequest& request) {
+    const bool part = request.target.find("partNumber") != std::string::npos;
+    return part || request.method == "DELETE" ? Fault::kNotImplemented : Fault::kNone;
+  });
+  for (const std::uint64_t session : {7, 8}) {
+    const ObjectPath at = ObjectPath::of(folder + "/" + rows_folder_name(session, 3) + "/ps/1.sst");
+    EXPECT_THROW(object_store_of(at.bucket)->put_file(at.key, large), UnknownError);
+  }
+  there.set_faults(nullptr);
+  EXPECT_EQ(there.uploads(), 2u);
+  save(1, 7);
+  CheckpointFolder(any_disk(), folder).prune(1, {.session = 7, .ancestors = {}});
+  EXPECT_EQ(there.uploads(), 1u) << "another run's may be under way";
+}
+
 TEST_F(Bucket, NothingIsPrunedWhereAManifestCannotBeRead) {
   const Manifest full = save(1, 7);
   save(2, 7, &full);

@@ -85,6 +85,7 @@ struct S3Double::State {
   std::vector<SeenRequest> seen;
   std::map<std::string, std::string> objects;
   std::map<std::string, std::map<int, std::string>> uploads;  // parts, by number
+  std::map<std::string, std::string> keys_of_uploads;         // with the bucket
   int next_upload = 1;
   std::list<Socket*> open;
   bool ending = false;
@@ -257,14 +258,29 @@ struct S3Double::State {
     return answer(200, body + "<IsTruncated>false</IsTruncated>");
   }
 
+  Answer list_uploads(const std::string& prefix) const {
+    std::string body;
+    std::size_t listed = 0;
+    for (const auto& [id, parts] : uploads) {
+      const std::string& key = keys_of_uploads.at(id);
+      if (!key.starts_with(prefix)) continue;
+      if (listed++ == *page) return answer(200, body + "<IsTruncated>true</IsTruncated>");
+      body += str("<Upload><Key>", xml_escaped(key.substr(key.find('/') + 1)), "</Key><UploadId>",
+                  id, "</UploadId></Upload>");
+    }
+    return answer(200, body + "<IsTruncated>false</IsTruncated>");
+  }
+
   Answer multipart(const Request& request, const std::string& key,
                    std::map<std::string, std::string>& query) {
     const std::string id = query["uploadId"];
     if (request.method() == http::verb::post && query.contains("uploads")) {
       const std::string made = str("upload ", next_upload++);
       uploads[made];
+      keys_of_uploads[made] = key;
       return answer(200, "<UploadId>" + made + "</UploadId>");
     }
+    if (request.method() == http::verb::get) return list_uploads(key + "/" + query["prefix"]);
     if (!uploads.contains(id)) return failure(404, "NoSuchUpload");
     if (request.method() == http::verb::put) {
       uploads[id][std::stoi(query["partNumber"])] = request.body();

@@ -228,6 +228,24 @@ TEST_F(S3Store, AnUploadThatFailsLeavesNoParts) {
   EXPECT_THAT(there.objects(), IsEmpty());
 }
 
+// As by processes that were killed while they uploaded.
+TEST_F(S3Store, UploadsThatNeverEndedAreGivenUpBelowAPrefixAndNoOthers) {
+  const TempFolder folder;
+  const std::string path = file_of(folder, noise(kFileBytes));
+  there.set_faults([](const SeenRequest& request) {
+    const bool part = request.target.find("partNumber") != std::string::npos;
+    return part || request.method == "DELETE" ? Fault::kNotImplemented : Fault::kNone;
+  });
+  for (const char* key : {"rows-1/a&b", "rows-1/c", "rows-1/d", "rows-2/a"})
+    EXPECT_THROW(store->put_file(key, path), UnknownError);
+  there.set_faults(nullptr);
+  ASSERT_EQ(there.uploads(), 4u);
+  there.keys_a_page = 2;
+  EXPECT_EQ(store->abandon_uploads("rows-1"), 3u);
+  EXPECT_EQ(there.uploads(), 1u);
+  EXPECT_EQ(store->abandon_uploads("rows-1"), 0u);
+}
+
 TEST_F(S3Store, ASilentStoreIsGivenUpAfterItsTime) {
   S3Options options = there.options();
   options.attempts = 1;
