@@ -111,6 +111,12 @@ void add_readers(CLI::App& ckpt, int& status) {
   two.command().get_option("b")->required();
 }
 
+void add_single(CLI::App& command, Disk::SingleWriter& single) {
+  command.add_flag_callback(
+      "--store-single-writer", [&single] { single = Disk::SingleWriter::kYes; },
+      "No other program saves there: for a bucket whose store has no conditional writes");
+}
+
 void add_writers(CLI::App& ckpt, int& status) {
   constexpr const char* kOut =
       "The folder of the new checkpoint; without it, the next one of the folder it comes from";
@@ -123,12 +129,14 @@ void add_writers(CLI::App& ckpt, int& status) {
       ->required()
       ->check(CLI::Range(1, 1024));
   add_path(cut.command(), "--out", cut.request().out, kOut);
+  add_single(cut.command(), cut.request().single);
 
   Subcommand<RewriteRequest> one(ckpt, "merge", "Write all rows anew, in one database", reshard,
                                  status);
   add_path(one.command(), "path", one.request().path, kOne);
   one.command().get_option("path")->required();
   add_path(one.command(), "--out", one.request().out, kOut);
+  add_single(one.command(), one.request().single);
 
   add_plain<consolidate>(ckpt, "consolidate", "Make a delta a full checkpoint, in its place", kOne,
                          status);
@@ -140,6 +148,7 @@ void add_writers(CLI::App& ckpt, int& status) {
   add_path(sound.command(), "path", sound.request().path, kOne);
   sound.command().get_option("path")->required();
   add_path(sound.command(), "--out", sound.request().out, kOut);
+  add_single(sound.command(), sound.request().single);
 
   Subcommand<CopyRequest> there(ckpt, "copy",
                                 "Copy checkpoints to another folder; begun again, it "
@@ -147,6 +156,7 @@ void add_writers(CLI::App& ckpt, int& status) {
                                 copy, status);
   add_path(there.command(), "source", there.request().source, kAll);
   add_path(there.command(), "target", there.request().target, "A folder of checkpoints");
+  add_single(there.command(), there.request().single);
   there.command().get_option("source")->required();
   there.command().get_option("target")->required();
 }
@@ -182,6 +192,7 @@ void add_formats(CLI::App& ckpt, int& status) {
       ->required();
   add_path(in.command(), "--out", in.request().out, "The folder of the new checkpoint");
   in.command().get_option("--out")->required();
+  add_single(in.command(), in.request().single);
   in.command().add_option("--rows", in.request().rows,
                           "NAME=N: a hashed variable's ids are below N");
   in.command().add_option("--optimizer", in.request().optimizer,
@@ -198,6 +209,9 @@ void add_keepers(CLI::App& ckpt, int& status) {
   old.command().add_option("--keep-last", old.request().keep_last, "Keep the newest N");
   old.command().add_option("--keep-every", old.request().keep_every,
                            "Keep those whose numbers are multiples of N");
+  old.command().add_flag("--unfinished", old.request().unfinished,
+                         "Remove what killed saves have left, too; in a bucket only while no "
+                         "training saves there, which cannot be seen");
   old.command().add_flag("--dry-run", old.request().dry_run, "Say what would go, and leave it");
 
   Subcommand<WatchRequest> coming(ckpt, "watch", "Print each new checkpoint once it is complete",

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/disk/disk.h"
 #include "tools/ckpt/support.h"
 
 namespace CLI {
@@ -53,6 +54,7 @@ struct RewriteRequest {
   std::string path;
   std::string out;  // its folder; empty: the next of the folder that `path` lies in
   std::uint32_t shards = 1;
+  Disk::SingleWriter single = Disk::SingleWriter::kNo;  // as CheckpointPolicy's
   Form form = Form::kText;
 };
 int reshard(const RewriteRequest& request);
@@ -62,6 +64,7 @@ int consolidate(const std::string& path, Form form);
 struct PruneRequest {
   std::string folder;
   std::uint64_t keep_last = 0, keep_every = 0;  // 0: not asked for
+  bool unfinished = false;  // rows and uploads that no checkpoint is made of, too
   bool dry_run = false;
   Form form = Form::kText;
 };
@@ -69,6 +72,7 @@ int prune(const PruneRequest& request);
 
 struct RepairRequest {
   std::string path, out;  // as RewriteRequest has it
+  Disk::SingleWriter single = Disk::SingleWriter::kNo;
   Form form = Form::kText;
 };
 int repair(const RepairRequest& request);
@@ -83,6 +87,7 @@ int watch(const WatchRequest& request);
 
 struct CopyRequest {
   std::string source, target;  // the second is a folder of checkpoints
+  Disk::SingleWriter single = Disk::SingleWriter::kNo;
   Form form = Form::kText;
 };
 int copy(const CopyRequest& request);
@@ -101,6 +106,7 @@ struct ImportRequest {
   std::string file, out;
   std::vector<std::string> rows;  // "NAME=N": how many ids a hashed variable may have
   std::string optimizer;          // of a bundle: whose "m" and "v" are
+  Disk::SingleWriter single = Disk::SingleWriter::kNo;
   Form form = Form::kText;
 };
 int import_arrays(const ImportRequest& request);

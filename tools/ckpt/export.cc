@@ -248,6 +248,7 @@ class Export {
 }  // namespace
 
 int export_arrays(const ExportRequest& request) {
+  verify_local(request.file);
   Export work(request);
   work.plan();
   work.write();

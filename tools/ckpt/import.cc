@@ -69,6 +69,7 @@ void import_rows(const ImportedVariable& one, storage::CheckpointWriter& writer,
 }  // namespace
 
 int import_arrays(const ImportRequest& request) {
+  verify_local(request.file);
   ArrayListing listing = list_arrays(request.file);
   const bool is_bundle = request.file.ends_with(".index");
   if (!is_bundle && !request.optimizer.empty())
@@ -97,7 +98,7 @@ int import_arrays(const ImportRequest& request) {
   plan.manifest.variables.clear();
   for (const ImportedVariable& one : plan.variables)
     plan.manifest.variables.push_back(one.variable);
-  made.commit(plan.manifest);
+  made.commit(plan.manifest, request.single);
   if (request.form == Form::kJson)
     print_json({{"file", request.file},
                 {"path", made.path()},

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/checkpoint_writer.h"
 
@@ -18,7 +18,7 @@ std::string last_name(const std::string& path) { return path.substr(path.rfind('
 std::shared_ptr<const storage::FolderLock> hold_folder(const std::string& folder,
                                                        const std::string& cure) {
   try {
-    return storage::lock_folder(system_disk(), folder, system_clock(), Duration::zero());
+    return storage::lock_folder(storage::any_disk(), folder, system_clock(), Duration::zero());
   } catch (const FailedPreconditionError& taken) {
     throw FailedPreconditionError(str(taken.what(), ". ", cure));
   }
@@ -26,13 +26,18 @@ std::shared_ptr<const storage::FolderLock> hold_folder(const std::string& folder
 
 NewCheckpoint::NewCheckpoint(const std::string& source, const std::string& out) : path_(out) {
   if (!out.empty()) {
-    if (!system_disk().list(out).empty() || system_disk().exists(out + "/"))
+    if (!storage::any_disk().list(out).empty() || storage::any_disk().exists(out + "/"))
       throw AlreadyExistsError(str("there is something in ", out, " already: name a new folder"));
     id_ = storage::CheckpointFolder::parse_name(last_name(out)).value_or(0);
   } else {
     const std::string folder = folder_of(source);
+    if (!storage::any_disk().has_links(folder))
+      throw InvalidArgumentError(
+          str(folder,
+              " is in a bucket, where a training that saves there cannot be seen: name a "
+              "place of its own with --out"));
     lock_ = hold_folder(folder, "Or name another place with --out");
-    const storage::CheckpointFolder beside(system_disk(), folder);
+    const storage::CheckpointFolder beside(storage::any_disk(), folder);
     const auto newest = beside.latest();
     if (newest.has_value() && last_name(newest->path) != last_name(source))
       throw FailedPreconditionError(
@@ -42,20 +47,20 @@ NewCheckpoint::NewCheckpoint(const std::string& source, const std::string& out) 
     id_ = beside.next_id();
     path_ = beside.path(id_);
   }
-  system_disk().make_folder(path_);
+  storage::any_disk().make_folder(path_);
 }
 
 NewCheckpoint::~NewCheckpoint() {
   if (committed_) return;
   try {
-    system_disk().remove_tree(path_);
+    storage::any_disk().remove_tree(path_);
   } catch (const Error&) {  // what is left has no manifest, and so is no checkpoint
   }
 }
 
-void NewCheckpoint::commit(storage::Manifest manifest) {
+void NewCheckpoint::commit(storage::Manifest manifest, Disk::SingleWriter single) {
   if (id_ != 0) manifest.checkpoint = id_;
-  storage::commit(system_disk(), path_, manifest);
+  storage::commit_new(storage::any_disk(), path_, manifest, single);
   committed_ = true;
 }
 

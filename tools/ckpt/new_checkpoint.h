@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/disk/disk.h"
 #include "storage/folder_lock.h"
 #include "storage/manifest.h"
 #include "tools/ckpt/opened_checkpoint.h"
@@ -16,7 +17,8 @@ namespace cairn::tools::ckpt {
 // checkpoint at `source`, which must then be the newest, since the new one will be. Unless
 // commit() was called, it is removed again.
 //   Errors  AlreadyExists: there is something in the folder. FailedPrecondition: a run saves beside
-//           the source, or the source is not the newest; says that --out helps.
+//           the source, or the source is not the newest; says that --out helps. InvalidArgument:
+//           the source is in a bucket, and no folder is named.
 class NewCheckpoint {
  public:
   NewCheckpoint(const std::string& source, const std::string& out);
@@ -25,7 +27,8 @@ class NewCheckpoint {
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
   const std::string& path() const { return path_; }
   // Its manifest is written last, as a save does.
-  void commit(storage::Manifest manifest);
+  //   Errors  Unimplemented: it is in a bucket whose store cannot tell whether there is one.
+  void commit(storage::Manifest manifest, Disk::SingleWriter single);
 
  private:
   std::string path_;

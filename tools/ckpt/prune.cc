@@ -24,6 +24,10 @@
 namespace cairn::tools::ckpt {
 namespace {
 
+constexpr const char* kUnfinishedIs =
+    ". --unfinished removes what no checkpoint is made of, and a running save is just that: try "
+    "again once that run has ended";
+
 struct Known {
   std::uint64_t id = 0;
   std::string path;
@@ -70,19 +74,26 @@ void keep(Known& known, const std::string& why) {
   if (known.stays.empty()) known.stays = why;
 }
 
-// Marks what the training that holds the lock may need.
-void keep_for_training(std::vector<Known>& all, const std::string& folder) {
+// A training that holds the lock and has not saved may be restoring any of them. A bucket has no
+// lock to tell of it.
+void verify_has_saved(const storage::Manifest& newest, const std::string& folder) {
+  if (!storage::any_disk().has_links(folder)) return;
   const std::string holder = storage::any_disk().read(folder + "/" + storage::kLockFile);
   const auto since = held_since(holder);
-  const storage::Manifest* newest = nullptr;
-  for (const Known& known : all)
-    if (known.manifest.has_value()) newest = &*known.manifest;
-  if (newest == nullptr) return;
-  if (!since.has_value() || newest->saved_at_us / 1'000'000 <= *since)
+  if (!since.has_value() || newest.saved_at_us / 1'000'000 <= *since)
     throw FailedPreconditionError(
         str("a training holds ", folder, " (", holder,
             ") and has not saved there yet: it may be restoring any of these checkpoints. Nothing "
             "was removed; try again after its first save"));
+}
+
+// Marks what a training that saves there may need.
+void keep_for_training(std::vector<Known>& all, const std::string& folder) {
+  const storage::Manifest* newest = nullptr;
+  for (const Known& known : all)
+    if (known.manifest.has_value()) newest = &*known.manifest;
+  if (newest == nullptr) return;
+  verify_has_saved(*newest, folder);
   std::set<std::uint64_t> seen;
   for (auto known = all.rbegin(); known != all.rend(); ++known)
     if (known->manifest.has_value() && seen.insert(known->manifest->session).second)
@@ -94,6 +105,8 @@ void keep_for_training(std::vector<Known>& all, const std::string& folder) {
 }
 
 void choose(std::vector<Known>& all, const PruneRequest& request) {
+  if (request.keep_last == 0 && request.keep_every == 0)
+    for (Known& known : all) keep(known, "--unfinished alone");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t newer = all.size() - 1 - i;
     if (newer == 0) keep(all[i], "the newest");
@@ -109,34 +122,110 @@ void remove(const Known& known) {
   storage::any_disk().remove_tree(known.path);
 }
 
+void note_rows_of(const Known& known, std::set<std::string>& names) {
+  if (!known.manifest.has_value()) return;
+  for (const auto& database : known.manifest->databases)
+    if (const std::string rows = storage::rows_folder_of(database.name); !rows.empty())
+      names.insert(rows);
+}
+
+// Paths beside the checkpoints that are to go with those that go: in a bucket their rows, where no
+// other one names them; and if `unfinished` asks for it, all that is part of no checkpoint.
+std::vector<std::string> leftovers(const std::vector<Known>& all, const std::string& folder,
+                                   bool unfinished) {
+  std::set<std::string> named, unnamed;
+  for (const Known& known : all) note_rows_of(known, known.stays.empty() ? unnamed : named);
+  if (unfinished)
+    for (const std::string& name : storage::any_disk().list(folder)) {
+      const bool checkpoint = storage::CheckpointFolder::parse_name(name).has_value();
+      if (checkpoint ? !is_checkpoint(folder + "/" + name)
+                     : !storage::rows_folder_of("../" + name + "/x").empty())
+        unnamed.insert(name);
+    }
+  std::vector<std::string> paths;
+  for (const std::string& name : unnamed)
+    if (!named.contains(name)) paths.push_back(folder + "/" + name);
+  return paths;
+}
+
+// In a bucket a manifest that cannot be read might name any rows.
+void verify_readable(const std::vector<Known>& all, const std::string& folder) {
+  if (storage::any_disk().has_links(folder)) return;
+  for (const Known& known : all)
+    if (!known.manifest.has_value())
+      throw FailedPreconditionError(str("nothing is removed in ", folder, ": the manifest of ",
+                                        known.path,
+                                        " cannot be read, and might name any rows there"));
+}
+
+class Removal {
+ public:
+  explicit Removal(const PruneRequest& request) : request_(request) {}
+
+  void take(const Known& known) {
+    const bool goes = known.stays.empty();
+    if (goes && !request_.dry_run) remove(known);
+    if (goes) return tell(known.path, removed_);
+    kept_.push_back({{"path", known.path}, {"why", known.stays}});
+    if (request_.form == Form::kText)
+      std::printf("kept %s: %s\n", known.path.c_str(), known.stays.c_str());
+  }
+  void take_leftover(const std::string& path) {
+    if (!request_.dry_run) storage::any_disk().remove_tree(path);
+    tell(path, leftovers_);
+  }
+  void take_uploads(const std::string& folder) {
+    if (request_.dry_run || !request_.unfinished) return;
+    uploads_ = storage::any_disk().remove_unfinished(folder + "/");
+    if (request_.form == Form::kText && uploads_ > 0)
+      std::printf("gave up %zu uploads that were never completed\n", uploads_);
+  }
+  void end() const {
+    if (request_.form == Form::kJson)
+      print_json({{"dry_run", request_.dry_run},
+                  {"removed", removed_},
+                  {"kept", kept_},
+                  {"leftovers", leftovers_},
+                  {"uploads", uploads_}});
+  }
+
+ private:
+  void tell(const std::string& path, Json& list) const {
+    list.push_back({{"path", path}, {"why", ""}});
+    if (request_.form == Form::kText)
+      std::printf("%s %s\n", request_.dry_run ? "would remove" : "removed", path.c_str());
+  }
+
+  const PruneRequest& request_;
+  Json removed_ = Json::array(), kept_ = Json::array(), leftovers_ = Json::array();
+  std::size_t uploads_ = 0;
+};
+
 }  // namespace
 
 int prune(const PruneRequest& request) {
-  if (request.keep_last == 0 && request.keep_every == 0)
-    throw InvalidArgumentError("say what is to stay: --keep-last N, --keep-every N, or both");
+  if (request.keep_last == 0 && request.keep_every == 0 && !request.unfinished)
+    throw InvalidArgumentError(
+        "say what is to stay: --keep-last N, --keep-every N, or both; or what is to go: "
+        "--unfinished");
   const std::string folder = folder_of_checkpoints(request.folder);
   // Held until the end, so that no training begins to read meanwhile.
   std::shared_ptr<const storage::FolderLock> lock;
   try {
     lock = storage::lock_folder(storage::any_disk(), folder, system_clock(), Duration::zero());
-  } catch (const FailedPreconditionError&) {
+  } catch (const FailedPreconditionError& taken) {
+    if (request.unfinished) throw FailedPreconditionError(str(taken.what(), kUnfinishedIs));
   }
   std::vector<Known> all = read_folder(folder);
-  if (lock == nullptr) keep_for_training(all, folder);
+  verify_readable(all, folder);
+  if (lock == nullptr || !storage::any_disk().has_links(folder)) keep_for_training(all, folder);
   choose(all, request);
-  Json removed = Json::array(), kept = Json::array();
-  for (const Known& known : all) {
-    const bool goes = known.stays.empty();
-    if (goes && !request.dry_run) remove(known);
-    if (request.form == Form::kJson)
-      (goes ? removed : kept).push_back({{"path", known.path}, {"why", known.stays}});
-    else if (goes)
-      std::printf("%s %s\n", request.dry_run ? "would remove" : "removed", known.path.c_str());
-    else
-      std::printf("kept %s: %s\n", known.path.c_str(), known.stays.c_str());
-  }
-  if (request.form == Form::kJson)
-    print_json({{"dry_run", request.dry_run}, {"removed", removed}, {"kept", kept}});
+  Removal removal(request);
+  for (const Known& known : all) removal.take(known);
+  for (const std::string& path : leftovers(all, folder, request.unfinished))
+    removal.take_leftover(path);
+  removal.take_uploads(folder);
+  removal.end();
   return kFine;
 }
 

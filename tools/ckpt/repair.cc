@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <map>
 
+#include "core/base/error.h"
 #include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "storage/merged_rows.h"
+#include "storage/object_store/object_disk.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
 #include "storage/row_store.h"
@@ -129,6 +131,11 @@ std::string marked(const std::string& metadata, const std::string& source, const
 
 int repair(const RepairRequest& request) {
   const std::string source = checkpoint_at(request.path);
+  if (storage::is_object_path(source))
+    throw InvalidArgumentError(str(source,
+                                   " is in a bucket, and repair works on files: fetch its "
+                                   "folder and the folders rows-* that it names with any "
+                                   "client of S3, and repair it where they lie"));
   storage::Manifest manifest = storage::read_manifest(system_disk(), source);
   const auto store = storage::make_rocks_row_store();
   if (storage::verify(system_disk(), *store, source).clean()) {
@@ -152,7 +159,7 @@ int repair(const RepairRequest& request) {
       print(manifest.databases[i].name, all[i], !manifest.base.empty());
     manifest.databases[i] = all[i].info;
   }
-  made.commit(manifest);
+  made.commit(manifest, request.single);
   if (request.form == Form::kJson)
     print_json({{"source", source}, {"clean", false}, {"path", made.path()}, {"databases", found}});
   else

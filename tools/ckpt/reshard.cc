@@ -1,7 +1,9 @@
 // reshard, merge and consolidate: all rows of a checkpoint, written anew.
 #include <cstdio>
 
+#include "core/base/error.h"
 #include "core/disk/disk.h"
+#include "storage/any_disk.h"
 #include "storage/manifest.h"
 #include "tools/ckpt/commands.h"
 #include "tools/ckpt/new_checkpoint.h"
@@ -48,7 +50,7 @@ int reshard(const RewriteRequest& request) {
   NewCheckpoint made(checkpoint.path(), request.out);
   rewrite(checkpoint, made.path(), names, manifest);
   manifest.base.clear();
-  made.commit(manifest);
+  made.commit(manifest, request.single);
   tell(checkpoint.path(), made.path(), manifest, request.form);
   return kFine;
 }
@@ -58,6 +60,11 @@ int reshard(const RewriteRequest& request) {
 int consolidate(const std::string& path, Form form) {
   const OpenedCheckpoint checkpoint(checkpoint_at(path));
   const std::string& at = checkpoint.path();
+  if (!storage::any_disk().has_links(at))
+    throw InvalidArgumentError(str(at,
+                                   " is in a bucket, where a training that needs its rows "
+                                   "cannot be seen: make a full one elsewhere by `cairn ckpt "
+                                   "reshard` with --out"));
   storage::Manifest manifest = checkpoint.manifest();
   if (manifest.base.empty()) {
     tell(at, at, manifest, form);

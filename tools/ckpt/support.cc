@@ -11,6 +11,7 @@
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
 #include "storage/manifest.h"
+#include "storage/object_store/object_disk.h"
 
 namespace cairn::tools::ckpt {
 namespace {
@@ -88,6 +89,13 @@ void Progress::show() {
 
 bool is_checkpoint(const std::string& path) {
   return storage::any_disk().exists(path + "/" + storage::kManifestFile);
+}
+
+void verify_local(const std::string& file) {
+  if (storage::is_object_path(file))
+    throw InvalidArgumentError(str(file,
+                                   " is in a bucket: arrays are read and written as files of "
+                                   "this machine; only checkpoints may lie there"));
 }
 
 void raise_removed(const std::string& path, const Error& error) {

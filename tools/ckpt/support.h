@@ -45,6 +45,8 @@ class Progress {
 
 // Whether there is a checkpoint in this folder, which has a manifest.
 bool is_checkpoint(const std::string& path);
+// InvalidArgument: a file of arrays, which is read and written by place, is named in a bucket.
+void verify_local(const std::string& file);
 // NotFound: the checkpoint went while it was read.
 [[noreturn]] void raise_removed(const std::string& path, const Error& error);
 

@@ -55,6 +55,35 @@ inline void add_rows(storage::CheckpointWriter& writer, const storage::VariableI
   writer.add(batch);
 }
 
+// The delta of a checkpoint as a training makes it: links to its base's files, then its own rows.
+inline std::string make_delta(const std::string& base, const std::string& delta) {
+  storage::Manifest manifest = storage::read_manifest(system_disk(), base);
+  const std::string base_name = base.substr(base.rfind('/') + 1);
+  for (auto& database : manifest.databases) {
+    const std::string name = base_name + "." + database.name;
+    std::vector<std::string> files;
+    for (auto& file : database.files) {
+      files.push_back(file.name.substr(file.name.find('/') + 1));
+      file.name = name + "/" + files.back();
+    }
+    system_disk().link_files(base + "/" + database.name, delta + "/" + name, files);
+    database.name = name;
+  }
+  const auto store = storage::make_rocks_row_store();
+  storage::CheckpointWriter writer(*store, delta, {"ps-0-shard-0"});
+  for (auto& variable : storage::in_key_order(manifest.variables)) {
+    writer.begin(variable, 9);
+    const Change twice = [](const std::string&, std::int64_t, float* values) { values[0] *= 2; };
+    add_rows(writer, variable, {5}, twice);
+  }
+  manifest.databases.push_back(writer.finish().at(0));
+  manifest.base = base_name;
+  manifest.checkpoint =
+      storage::CheckpointFolder::parse_name(delta.substr(delta.rfind('/') + 1)).value_or(2);
+  storage::commit(system_disk(), delta, manifest);
+  return delta;
+}
+
 struct Made {
   std::uint64_t id = 1, session = 5;
   std::vector<storage::Ancestor> ancestors = {};

@@ -121,34 +121,6 @@ TEST_F(CkptTest, ReshardWithoutAPlaceMakesTheNextCheckpointOfTheNewestAlone) {
   EXPECT_THAT(output(), HasSubstr("there is something in"));
 }
 
-// The delta of a checkpoint as a training makes it: links to its base's files, then its own rows.
-std::string make_delta(const std::string& base, const std::string& delta) {
-  storage::Manifest manifest = storage::read_manifest(system_disk(), base);
-  const std::string base_name = base.substr(base.rfind('/') + 1);
-  for (auto& database : manifest.databases) {
-    const std::string name = base_name + "." + database.name;
-    std::vector<std::string> files;
-    for (auto& file : database.files) {
-      files.push_back(file.name.substr(file.name.find('/') + 1));
-      file.name = name + "/" + files.back();
-    }
-    system_disk().link_files(base + "/" + database.name, delta + "/" + name, files);
-    database.name = name;
-  }
-  const auto store = storage::make_rocks_row_store();
-  storage::CheckpointWriter writer(*store, delta, {"ps-0-shard-0"});
-  for (auto& variable : storage::in_key_order(manifest.variables)) {
-    writer.begin(variable, 9);
-    const Change twice = [](const std::string&, std::int64_t, float* values) { values[0] *= 2; };
-    add_rows(writer, variable, {5}, twice);
-  }
-  manifest.databases.push_back(writer.finish().at(0));
-  manifest.base = base_name;
-  manifest.checkpoint = 2;
-  storage::commit(system_disk(), delta, manifest);
-  return delta;
-}
-
 TEST_F(CkptTest, ConsolidateMakesADeltaFullInItsPlaceWithTheSameRows) {
   const std::string base = make();
   const std::string delta = make_delta(base, file("checkpoints/ckpt-00000002"));
