@@ -194,9 +194,10 @@ interface Shard {
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the
   # next open(). From no database: a new beginning, as if the tables had just been made. `moves`: those of the variables whose rows
-  # are not simply those of the checkpoint's variable of the same name and shape.
-  restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32), moves :List(RestoreMove))
-      -> (rows :UInt64, bytes :UInt64);
+  # are not simply those of the checkpoint's variable of the same name and shape. `onDemand`: answered as soon as the shard may be
+  # opened. `later`: rows are still to come; they do when calls want them, and by and by (awaitRestore).
+  restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32), moves :List(RestoreMove), onDemand :Bool)
+      -> (rows :UInt64, bytes :UInt64, later :Bool);
 
   # The coordinator's word on the closures of its session: their numbers lie below `closuresBelow`, and those below `settledBelow`
   # have ended. A push of a closure at or above the one is refused with InvalidArgument, of one below the other it is a duplicate.
@@ -213,6 +214,10 @@ interface Shard {
   # calls that tell both alike have read one state of the part.
   readState @11 (session :UInt64, variable :UInt32, part :UInt32, begin :Int64, rows :UInt32)
       -> (updates :Int64, rows :Data, version :Version, written :UInt64);
+
+  # Answered when all rows are there that restores on demand have left to come; with their error, if they do not come any more. Until
+  # then nothing can be marked (Unavailable).
+  awaitRestore @12 () -> ();
 }
 
 # ---- worker ----

@@ -37,6 +37,7 @@ struct RestoredRows {
   RestoreReport report;
   std::uint64_t bytes = 0;       // of rows with their slots
   std::uint64_t read_bytes = 0;  // asked of the disk
+  bool later = false;            // the rows are still to come, and none is counted
 };
 // Loads this shard's rows (of the variables `only`, if any are named) from the databases, later
 // ones over earlier ones, each variable by its move, or by its name if it has none. The shard is
@@ -48,5 +49,17 @@ struct RestoredRows {
 rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
                                       std::vector<std::string> databases, AppliedSet applied,
                                       std::vector<VariableId> only = {}, RowMoves moves = {});
+
+// The same, but the shard may be opened as soon as this ends, which is when the tables' records are
+// read: rows come when requests want them, and the others by and by (OnDemandRestore). That goes on
+// whatever becomes of the connection; await_restore() tells when it has ended. Where rows cannot be
+// found one by one all are restored first, as above, and the log says why: the shard has a memory
+// limit, rows get other numbers, or the blocks of an earlier release overlap.
+rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::string folder,
+                                          std::vector<std::string> databases, AppliedSet applied,
+                                          std::vector<VariableId> only = {}, RowMoves moves = {});
+// Ends when all rows are there that restores on demand have left to come.
+//   Errors  the store's: rows do not come any more, and all has to be restored again.
+rpc::Task<void> await_restore(std::shared_ptr<ShardHost> host);
 
 }  // namespace cairn::ps

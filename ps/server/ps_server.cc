@@ -81,6 +81,7 @@ struct PsServer::Impl {
       };
     }
     host->save_batch_bytes = options.save_batch_bytes;
+    host->restore_batch_bytes = options.restore_batch_bytes;
     // A shard learns of a new session on its own thread and posts it to the control's loop. The
     // pointer is weak: a post that arrives after stop() does nothing.
     host->on_session = [mailbox = reactor.mailbox(),

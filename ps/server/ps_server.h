@@ -21,6 +21,9 @@ namespace cairn::ps {
 // between two batches, and the memory for a save is bounded.
 inline constexpr std::size_t kSaveBatchBytes = std::size_t{1} << 20;
 
+// So much is read at a time of rows that are restored on demand: requests come between two batches.
+inline constexpr std::size_t kRestoreBatchBytes = std::size_t{2} << 20;
+
 struct PsServerOptions {
   std::uint32_t index = 0;  // of the task
   std::string listen = "tcp://127.0.0.1:0";
@@ -38,6 +41,7 @@ struct PsServerOptions {
   std::string row_log_folder;
   rpc::ConnectionOptions connection;
   std::size_t save_batch_bytes = kSaveBatchBytes;
+  std::size_t restore_batch_bytes = kRestoreBatchBytes;
 };
 
 class PsServer {

@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 #include "ps/server/checkpoint_tasks.h"
+#include "ps/server/on_demand_restore.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/on_offload.h"
 #include "storage/moved_rows.h"
@@ -214,13 +215,20 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void log_report(const ShardHost& host, const std::string& folder, const RestoreReport& report) {
-  log_info(host.database, ": ", report.rows, " rows restored from ", folder);
   if (!report.missing.empty())
     log_warning(host.database, ": not in ", folder,
                 ", at their initial values: ", joined(report.missing));
   if (!report.slots_reset.empty())
     log_warning(host.database, ": saved under another optimizer in ", folder,
                 ", slots begin anew: ", joined(report.slots_reset));
+}
+
+// Slots that were not to come have not been reset for another reason.
+void forget_asked_for(RestoreReport& report, const RowMoves& moves) {
+  std::erase_if(report.slots_reset, [&moves](const std::string& variable) {
+    const auto move = moves.find(variable);
+    return move != moves.end() && !move->second.slots;
+  });
 }
 
 }  // namespace
@@ -254,13 +262,53 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
   } while (!ready->last);
   restored.read_bytes = reader->read_bytes();
   restored.report = host->shard.end_restore(applied);
-  std::erase_if(restored.report.slots_reset, [&reader](const std::string& variable) {
-    const auto move = reader->moves().find(variable);
-    return move != reader->moves().end() && !move->second.slots;  // as it was asked for
-  });
+  forget_asked_for(restored.report, reader->moves());
   // A restore from no database is a new beginning, and nothing to report.
+  if (reads) log_info(host->database, ": ", restored.report.rows, " rows restored from ", folder);
   if (reads) log_report(*host, folder, restored.report);
   co_return std::move(restored);
+}
+
+rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::string folder,
+                                          std::vector<std::string> databases, AppliedSet applied,
+                                          std::vector<VariableId> only, RowMoves moves) {
+  for (const std::string& name : databases) storage::verify_database_name(name);
+  std::string obstacle;
+  if (host->shard.can_restore_on_demand()) {
+    const std::uint64_t number = host->shard.begin_restore(only);
+    const auto restore = std::make_shared<OnDemandRestore>(host->store, folder, databases,
+                                                           host->shard.ranges(), moves);
+    kj::Promise<void> opened =
+        rpc::on_offload(host->reactor, host->offload, host->lane, [restore] { restore->open(); });
+    co_await kj::mv(opened);
+    host->shard.verify_restore(number);
+    obstacle = restore->obstacle();
+    if (obstacle.empty()) {
+      for (const storage::TableRecord& record : restore->records()) host->shard.restore(record);
+      RestoredRows restored{.report = host->shard.end_restore_on_demand(applied, restore),
+                            .later = true};
+      forget_asked_for(restored.report, moves);
+      log_info(host->database, ": rows are restored on demand from ", folder);
+      log_report(*host, folder, restored.report);
+      restore->begin(host, number);
+      co_return std::move(restored);
+    }
+  } else {
+    obstacle = "this ps has a memory limit";
+  }
+  log_info(host->database, ": all rows are restored at once, and not on demand: ", obstacle);
+  kj::Promise<RestoredRows> whole = restore_shard(host, std::move(folder), std::move(databases),
+                                                  applied, std::move(only), std::move(moves))
+                                        .start();
+  co_return co_await kj::mv(whole);
+}
+
+rpc::Task<void> await_restore(std::shared_ptr<ShardHost> host) {
+  while (!host->shard.still_restoring().empty()) {
+    if (const std::exception_ptr error = host->shard.restore_error()) std::rethrow_exception(error);
+    kj::Promise<void> went_on = host->restore_to_go_on();
+    co_await kj::mv(went_on);
+  }
 }
 
 }  // namespace cairn::ps

@@ -63,21 +63,16 @@ class ShardService final : public wire::Shard::Server {
     return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
   }
   kj::Promise<void> readState(ReadStateContext context) override {
-    return rpc::at_once([&] {
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
       connection_.allow({rpc::Role::kWorker}, "Shard.readState");
-      connection_.verify_reading();
-      const VerifiedState state = host_->shard.read_state(read_state(context.getParams()));
-      auto results = context.initResults(kSmallAnswer);
-      results.setUpdates(state.updates());
-      results.setWritten(state.written());
-      write(results.initVersion(), host_->shard.version());
-      const std::size_t bytes = state.bytes();
-      if (bytes <= kCopiedBytes)
-        return state.read(
-            reinterpret_cast<std::byte*>(results.initRows(static_cast<unsigned>(bytes)).begin()));
-      const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
-      results.adoptRows(gathered(orphanage, bytes, state));
+      const StateRequest request = read_state(context.getParams());
+      if (host_->shard.hurry(request))
+        later = connection_.guard(answer_state_later(context, request));
+      else
+        answer_state(context, request);
     });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
   }
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
@@ -159,6 +154,14 @@ class ShardService final : public wire::Shard::Server {
       return rpc::to_kj(std::current_exception());
     }
   }
+  kj::Promise<void> awaitRestore(AwaitRestoreContext) override {
+    try {
+      from_coordinator("Shard.awaitRestore");
+      return connection_.guard(await_restore(host_));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+  }
 
  private:
   // A call on a connection that the coordinator has given up may arrive after calls on its next
@@ -227,6 +230,33 @@ class ShardService final : public wire::Shard::Server {
     }
     connection_.verify_reading();
     answer_pull(context, pull);
+  }
+
+  void answer_state(ReadStateContext context, const StateRequest& request) {
+    connection_.verify_reading();
+    const VerifiedState state = host_->shard.read_state(request);
+    auto results = context.initResults(kSmallAnswer);
+    results.setUpdates(state.updates());
+    results.setWritten(state.written());
+    write(results.initVersion(), host_->shard.version());
+    const std::size_t bytes = state.bytes();
+    if (bytes <= kCopiedBytes)
+      return state.read(
+          reinterpret_cast<std::byte*>(results.initRows(static_cast<unsigned>(bytes)).begin()));
+    const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
+    results.adoptRows(gathered(orphanage, bytes, state));
+  }
+
+  // Rows of the part are still being restored.
+  rpc::Task<void> answer_state_later(ReadStateContext context, StateRequest request) {
+    const TimePoint until = host_->reactor.clock().now() + kPushPatience;
+    while (host_->reactor.clock().now() < until && host_->shard.hurry(request)) {
+      kj::Promise<void> went_on = host_->restore_to_go_on();
+      kj::Promise<void> either =
+          went_on.exclusiveJoin(host_->reactor.sleep(until - host_->reactor.clock().now()));
+      co_await kj::mv(either);
+    }
+    answer_state(context, request);
   }
 
   static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
@@ -338,12 +368,15 @@ class ShardService final : public wire::Shard::Server {
       only.push_back(id);
     // A restore from no database is a new beginning, which reads no folder.
     std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
-    const RestoredRows restored = co_await restore_shard(
-        host, std::move(folder), std::move(databases), read_applied(params.getApplied()),
-        std::move(only), read_moves(params.getMoves()));
+    const auto restore =
+        params.getOnDemand() && !databases.empty() ? restore_on_demand : restore_shard;
+    const RestoredRows restored = co_await restore(host, std::move(folder), std::move(databases),
+                                                   read_applied(params.getApplied()),
+                                                   std::move(only), read_moves(params.getMoves()));
     auto results = context.initResults();
     results.setRows(restored.report.rows);
     results.setBytes(restored.bytes);
+    results.setLater(restored.later);
   }
 
   std::shared_ptr<ShardHost> host_;
@@ -353,17 +386,6 @@ class ShardService final : public wire::Shard::Server {
 };
 
 }  // namespace
-
-kj::Promise<void> ShardHost::store_to_go_on() {
-  auto pair = kj::newPromiseAndFulfiller<void>();
-  waiting_for_store.push_back(kj::mv(pair.fulfiller));
-  return kj::mv(pair.promise);
-}
-
-void ShardHost::store_went_on() {
-  shard.store_went_on();
-  for (auto& waiting : std::exchange(waiting_for_store, {})) waiting->fulfill();
-}
 
 wire::Shard::Client serve_shard(std::shared_ptr<ShardHost> host, rpc::Connection& connection) {
   return kj::heap<ShardService>(std::move(host), connection);

@@ -38,11 +38,15 @@ struct ShardHost {
   storage::RowStore& store;
   std::string database;  // the name of this shard's database in a checkpoint: "ps-0-shard-1"
   std::size_t save_batch_bytes = std::size_t{1} << 20;  // see PsServerOptions
-  std::size_t run_bytes = std::size_t{64} << 20;        // of rows, see SortedRuns
+  std::size_t restore_batch_bytes = std::size_t{2} << 20;
+  std::size_t run_bytes = std::size_t{64} << 20;  // of rows, see SortedRuns
   // Rows have to leave memory for the disk before others come: resolves when the disk has gone on.
-  kj::Promise<void> store_to_go_on();
+  kj::Promise<void> store_to_go_on();  // this and the next three are in shard_host.cc
   void store_went_on();
-  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_for_store;
+  // The same of rows that are restored on demand: all of a table's have come, or none comes.
+  kj::Promise<void> restore_to_go_on();
+  void restore_went_on();
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_for_store, waiting_for_restore;
   std::uint64_t connections = 0;  // so far
   // the number of the one that configured the shard last; 0: none has
   std::uint64_t in_charge = 0;

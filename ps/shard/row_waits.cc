@@ -248,10 +248,9 @@ void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& row
 }
 
 void RowWaits::reset(Table& table) {
-  if (source_ == nullptr) return;
   std::erase_if(fetches_, [&](const auto& entry) { return entry.second.table == &table; });
   std::erase_if(fetching_, [&](const auto& entry) { return entry.first.first == &table; });
-  source_->reset(table);
+  if (source_ != nullptr) source_->reset(table);
 }
 
 }  // namespace cairn::ps

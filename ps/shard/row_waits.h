@@ -83,6 +83,9 @@ class RowWaits {
   RowWaits(const RowWaits&) = delete;
   RowWaits& operator=(const RowWaits&) = delete;
 
+  // Instead of the one before. Null: from now on all rows are here. Requests that wait for a fetch
+  // still wait for it.
+  void set_source(RowSource* source) { source_ = source; }
   bool always_here() const { return source_ == nullptr; }
   // Nothing waits, and nothing will for rows that are elsewhere.
   bool idle() const { return source_ == nullptr && waiting_.empty(); }

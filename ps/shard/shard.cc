@@ -33,6 +33,9 @@ Shard::Shard(const Clock& clock, ShardOptions options)
       tiers_(options.tiering.memory_bytes > 0 ? std::make_unique<TieredRows>(options.tiering)
                                               : nullptr),
       staging_(options.staging, counters_.staged_bytes),
+      restoring_([this](Table& table, const storage::StoredRows& rows, Table::Slots slots) {
+        put_later(table, rows, slots);
+      }),
       waits_(tiers_ != nullptr ? tiers_.get() : options.row_source, options.waits,
              {[this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); },
               [this](std::span<const WantedRows> wanted) { return has_room_to_change(wanted); }}),
@@ -69,7 +72,8 @@ ShardVersion Shard::configure(const Configuration& configuration) {
   name_tables();
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
-      if (is_kept(config.rule)) tables_.at(key(config.variable, part.index))->set_rule(config.rule);
+      if (is_kept(config.rule))
+        set_rule(*tables_.at(key(config.variable, part.index)), config.rule);
   count_tables();
   return version();
 }
@@ -146,6 +150,7 @@ void Shard::start_session(const Configuration& configuration) {
   open_ = false;
   refuse_waiting();  // before the tables go whose rows they wait for
   for (const auto& [key, table] : tables_) waits_.reset(*table);
+  follow_restoring();
   staging_.clear();
   rounds_.clear();
   applied_.clear();
@@ -318,6 +323,10 @@ VerifiedState Shard::read_state(const StateRequest& request) {
     throw InvalidArgumentError(
         str("variable '", name, "': ", request.rows, " rows of ", table.saved_row_bytes(),
             " bytes with their slots are more than ", bytes_max, " bytes: ask for fewer at once"));
+  if (restoring_.has(table)) {
+    if (const std::exception_ptr error = restoring_.error()) std::rethrow_exception(error);
+    throw UnavailableError(str("variable '", name, "' is still being restored: repeat the call"));
+  }
   const WantedRows all{&table, {}, true};
   if (!waits_.always_here() && waits_.must_wait(RowWaits::Access::kRead, {&all, 1}))
     throw FailedPreconditionError(str("variable '", name,

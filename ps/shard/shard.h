@@ -29,9 +29,11 @@
 #include "core/base/incarnation.h"
 #include "core/base/machine.h"
 #include "ps/shard/applied.h"
+#include "ps/shard/checkpoint_requests.h"
 #include "ps/shard/counters.h"
 #include "ps/shard/fence.h"
 #include "ps/shard/requests.h"
+#include "ps/shard/restoring_rows.h"
 #include "ps/shard/rounds.h"
 #include "ps/shard/row_waits.h"
 #include "ps/shard/staging.h"
@@ -56,15 +58,6 @@ class PushObserver {
   ~PushObserver() = default;
 };
 
-// The memory that rows copied aside may take while a checkpoint is written.
-struct SaveMemory {
-  // Less than this is no bound that is worth a wait: it is the least where a share is given.
-  static constexpr std::size_t kBytesMin = std::size_t{16} << 20;
-
-  double share = 0.25;    // of the bytes of the rows
-  std::size_t bytes = 0;  // of this shard, instead of a share; 0: the share
-};
-
 struct ShardOptions {
   ShardIncarnation incarnation = 1;  // until the first restore; never none
   // of values a pull; callers cut theirs to about 4 MB
@@ -79,30 +72,6 @@ struct ShardOptions {
   RowWaitsOptions waits;
   SaveMemory save_memory;
   PushObserver* observer = nullptr;
-};
-
-struct MarkOptions {
-  // An earlier mark, whose checkpoint is whole and on the disk: the rows that changed since it are
-  // all that this one's has to hold. 0: it holds all.
-  std::uint64_t base = 0;
-  bool track = false;  // which rows change from now on, so that this mark may be a base
-  // This mark is none to go on from: what changed since an earlier one is still noted, so that that
-  // one may be a base afterwards.
-  bool passing = false;
-};
-struct MarkResult {
-  ShardVersion version;
-  AppliedSet applied;
-  bool delta = false;  // of the base; otherwise all rows that were ever touched
-};
-
-// The outcome of a restore of this shard, gathered by restore(), returned by end_restore().
-struct RestoreReport {
-  std::uint64_t rows = 0;
-  // variables of this shard that the checkpoint does not have: they keep their initial values
-  std::vector<std::string> missing;
-  // variables whose optimizer changed: their slots begin anew
-  std::vector<std::string> slots_reset;
 };
 
 class Shard {
@@ -251,6 +220,31 @@ class Shard {
   // About so many bytes of rows of that part are going to come: its index makes room for them.
   void expect(std::uint64_t bytes, const std::string& variable, std::int64_t part);
   RestoreReport end_restore(const AppliedSet& applied);
+
+  // ---- restoring on demand: shard_on_demand.cc ----
+  // Where all rows are in memory, the shard may open before they are there. After the records of
+  // all tables this ends the restore as end_restore() does, and the rows come from `rows`: those
+  // that requests want, which wait for them, and by restore_later() all. No state can be marked
+  // before that, and read_state() is Unavailable for such a variable.
+  bool can_restore_on_demand() const { return tiers_ == nullptr && options_.row_source == nullptr; }
+  RestoreReport end_restore_on_demand(const AppliedSet& applied,
+                                      std::shared_ptr<CheckpointRows> rows);
+  // Rows of the part are still to come from that restore, and no later one has begun with it.
+  bool restores_later(std::uint64_t restore, const std::string& variable, std::int64_t part) const;
+  // Then: rows of newer databases come first. Each counts if it has not come yet.
+  void restore_later(const storage::StoredRows& rows, const std::string& variable,
+                     std::int64_t part);
+  void expect_later(std::uint64_t bytes, const std::string& variable, std::int64_t part);
+  // That was all of the part's.
+  void end_restore_later(const std::string& variable, std::int64_t part);
+  // The rows of that restore do not come: requests that want some end with this error.
+  void fail_restore_later(std::uint64_t restore, std::exception_ptr error);
+  // The variables of which rows are still to come; empty: none. What keeps them away.
+  std::string still_restoring() const { return restoring_.names(); }
+  std::exception_ptr restore_error() const { return restoring_.error(); }
+  // Whether rows that the request reads are among them: they come first from now on.
+  bool hurry(const StateRequest& request);
+
   // Another connection of the coordinator is in charge from now on. What an earlier one had begun
   // comes to nothing: its mark is dropped, and its restore goes no further.
   void change_hands();
@@ -334,6 +328,10 @@ class Shard {
   void count_copies() { ShardCounters::set(counters_.save.copied_bytes, cuts_.copies.taken()); }
   void forget_restore();
   void put_restored(Table& table, const storage::StoredRows& rows);
+  void put_later(Table& table, const storage::StoredRows& rows, Table::Slots slots);
+  void set_rule(Table& table, const UpdateRule& rule);
+  void follow_restoring();
+  RestoreReport restore_report() const;
 
   const Clock& clock_;
   ShardOptions options_;
@@ -375,6 +373,7 @@ class Shard {
   Fence fence_;
   AppliedPushes applied_;
   PieceStaging staging_;
+  RestoringRows restoring_;  // the source of waits_ while it has any
   RowWaits waits_;
   StagedRounds rounds_;
   // Memory of the request under way, kept so that no request allocates.

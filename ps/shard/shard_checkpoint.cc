@@ -25,6 +25,10 @@ MarkResult Shard::mark(std::uint64_t attempt, const MarkOptions& options) {
   if (restore_.under_way || session_ == 0)
     throw FailedPreconditionError(
         "this shard has no state to mark: it is being restored, or was never configured");
+  if (restoring_.any())
+    throw UnavailableError(str("rows of ", still_restoring(),
+                               " are still being restored by this shard: mark ", attempt,
+                               " when they are there"));
   clear_mark();
   using Rows = Snapshot::Rows;
   Rows rows = Rows::kAll;
@@ -213,8 +217,9 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
       // of now.
       table->begin_restore();
     }
+  follow_restoring();
   ShardCounters::set(counters_.open, 0);
-  ShardCounters::set(counters_.restored_rows, 0);
+  if (!restoring_.any()) ShardCounters::set(counters_.restored_rows, 0);
   return restore_.number;
 }
 
@@ -319,14 +324,18 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
   // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
   if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
   was_open_ = false;
+  ShardCounters::set(counters_.incarnation, incarnation_.number);
+  count_tables();
+  return restore_report();
+}
+
+RestoreReport Shard::restore_report() const {
   RestoreReport report{
       restore_.rows, {}, {restore_.slots_reset.begin(), restore_.slots_reset.end()}};
   for (const auto& [name, table] : named_)
     if (restore_.chosen.count(&*table) != 0 && restore_.restored.count(name.first) == 0 &&
         (report.missing.empty() || report.missing.back() != name.first))
       report.missing.push_back(name.first);
-  ShardCounters::set(counters_.incarnation, incarnation_.number);
-  count_tables();
   return report;
 }
 

@@ -152,6 +152,7 @@ void Shard::give_up(std::uint64_t wait) {
 
 std::string Shard::waits_for() const {
   if (is_crowded()) return "rows to leave memory, which others need";
+  if (restoring_.any()) return str("rows of ", still_restoring(), ", which are being restored");
   if (!cuts_.mark.has_value()) return "rows that are being fetched, or pushes of the same rows";
   return str(
       "room to copy rows aside, of which ", cuts_.copies.taken(), " of ", cuts_.copies.limit(),

@@ -92,6 +92,10 @@ class Table {
   void read_all(std::byte* out, NextReader next = NextReader::kThisCore) const {
     memory_.read_all(out, next);
   }
+  // Adds those of the rows that a hashed table does not hold.
+  void add_absent(std::span<const std::int64_t> rows, std::vector<std::int64_t>& absent) {
+    for (const std::size_t i : memory_.find(rows).absent) absent.push_back(rows[i]);
+  }
   // Local rows of a table that is not hashed, each with its slots: saved_row_bytes() a row.
   void save(RowRange rows, std::byte* out) const { memory_.save(rows, out); }
   // See Lending::lend().
