@@ -215,6 +215,7 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
+  restored->on_demand = sources_.restored && sources_.restored->on_demand;
   // Only once the manifest is on the disk: a ps that is rebuilt meanwhile has to use the previous
   // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from,
   // nor for a delta to go back to.
@@ -308,10 +309,12 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
 rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source) {
   try {
     std::vector<std::shared_ptr<CheckpointView>> sources{source};
+    ps->coming.begin({});
     co_await tables_.restore(ps, tables_.synced(), 0, sources, ShardTables::Rest::kBeginsAnew);
     ++members_.restores;
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
     ps->needs_rows = false;
+    tables_.follow_restore(ps);
   } catch (const UnavailableError&) {
     // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
     // over a sound connection, it is cut off: otherwise it would never be rebuilt.

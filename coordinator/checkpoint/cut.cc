@@ -22,7 +22,8 @@ void verify_is_a_loss(const std::exception_ptr& error) {
 }  // namespace
 
 bool CutMaker::may_be_made() const {
-  return !scheduler_.any_torn() && members_.all_ps_ready() && !lock_.held();
+  return !scheduler_.any_torn() && members_.all_ps_ready() && !lock_.held() &&
+         members_.still_restoring() == nullptr;
 }
 
 // A closure that a lost worker left half done is completed first, by its retry.
@@ -31,6 +32,8 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint, CutBase base) {
     const auto waits_no_more = kj::defer([this] { scheduler_.cut_waits(false); });
     while (!may_be_made()) {
       scheduler_.cut_waits(true);
+      if (const Ps* ps = members_.still_restoring(); ps != nullptr && ps->coming.error != nullptr)
+        std::rethrow_exception(ps->coming.error);
       for (auto& ps : members_.ps)
         if (ps->lost_for_good)
           throw UnavailableError(

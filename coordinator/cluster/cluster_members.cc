@@ -19,6 +19,12 @@ bool ClusterMembers::any_ps_given_up() const {
   return std::any_of(ps.begin(), ps.end(), [](const auto& one) { return one->lost_for_good; });
 }
 
+const Ps* ClusterMembers::still_restoring() const {
+  for (const auto& one : ps)
+    if (!one->coming.from.empty()) return one.get();
+  return nullptr;
+}
+
 // A ps that is lost has no shards here, since PsGroup clears them at that moment.
 std::vector<ShardClient*> ClusterMembers::all_shards() const {
   std::vector<ShardClient*> all;

@@ -6,6 +6,7 @@
 //   Owners  Engine makes the members at its start, and holds them until it goes.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <set>
 #include <string>
@@ -95,6 +96,14 @@ struct Ps : ClusterMember {
   bool needs_rows = false;
   // How often it became part of the session: a mark is of one of these times.
   std::uint64_t attached = 0;
+  // Rows that it restores on demand (by ShardTables).
+  struct Coming {
+    std::string from;          // the checkpoint's folder; empty: all are there
+    std::exception_ptr error;  // they do not come
+    std::uint64_t number = 0;  // of the restore that left them, or of what made them needless
+    void begin(std::string folder) { *this = {std::move(folder), nullptr, number + 1}; }
+  };
+  Coming coming;
 };
 
 struct ClusterMembers {
@@ -109,6 +118,8 @@ struct ClusterMembers {
   std::vector<ClusterMember*> all() const;  // the ps, then the workers
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
+  // The first ps of which rows are still to come, or null.
+  const Ps* still_restoring() const;
   // The shards of the ps that are connected, in the order of the ps. Valid until the next wait.
   std::vector<ShardClient*> all_shards() const;
   // How often each ps became part of the session, by ps.

@@ -126,6 +126,8 @@ struct EngineOptions {
   bool take_over = false;
   // false: a ps that is lost is an error at once.
   bool recovery = true;
+  // Every restore, that of a ps that was lost too, is one with RestoreOptions::on_demand.
+  bool restore_on_demand = false;
   Heartbeats heartbeats;
   StartWait start;
   // How long a lost ps may take to come back before the program gets an error.

@@ -54,6 +54,11 @@ struct ShardSaved {
   std::vector<std::uint64_t> database_rows;  // in the order in which the files name databases
 };
 
+struct ShardRestored {
+  std::uint64_t rows = 0;
+  bool later = false;  // they are still to come
+};
+
 class ShardClient {
  public:
   ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId shard);
@@ -76,11 +81,15 @@ class ShardClient {
   rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder,
                              storage::ChosenEncoding encoding = {});
   rpc::Task<void> drop_mark(std::uint64_t attempt);
+  // With `on_demand` the shard may be opened when this ends. If rows are still to come then,
+  // await_restore() ends when all are there.   Errors  of that: they do not come.
   // `moves`: by name, those of the variables that do not simply take the rows of the checkpoint's
   // variable of their name.
-  rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,
+  rpc::Task<ShardRestored> restore(std::string folder, std::vector<std::string> databases,
                                    AppliedClosures applied, std::vector<VariableId> variables,
-                                   std::map<std::string, RowMove> moves = {});
+                                   std::map<std::string, RowMove> moves = {},
+                                   bool on_demand = false);
+  rpc::Task<void> await_restore();
   // All rows at their initial values, no closure applied, closed: as if its tables had just been
   // made. With `variables`: those of them, and what was applied stays so.
   rpc::Task<void> begin_anew(std::vector<VariableId> variables = {});

@@ -172,11 +172,9 @@ rpc::Task<void> ShardClient::drop_mark(std::uint64_t attempt) {
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
-                                              std::vector<std::string> databases,
-                                              AppliedClosures applied,
-                                              std::vector<VariableId> variables,
-                                              std::map<std::string, RowMove> moves) {
+rpc::Task<ShardRestored> ShardClient::restore(
+    std::string folder, std::vector<std::string> databases, AppliedClosures applied,
+    std::vector<VariableId> variables, std::map<std::string, RowMove> moves, bool on_demand) {
   auto request = stub_->shard.restoreRequest();
   request.setFolder(at_any_process(folder).c_str());
   auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
@@ -193,8 +191,13 @@ rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
   auto list = request.initMoves(static_cast<unsigned>(moves.size()));
   unsigned at = 0;
   for (const auto& [variable, move] : moves) write_move(list[at++], variable, move);
+  request.setOnDemand(on_demand);
   auto response = co_await request.send();
-  co_return response.getRows();
+  co_return ShardRestored{response.getRows(), response.getLater()};
+}
+
+rpc::Task<void> ShardClient::await_restore() {
+  co_await stub_->shard.awaitRestoreRequest().send().ignoreResult();
 }
 
 rpc::Task<void> ShardClient::begin_anew(std::vector<VariableId> variables) {

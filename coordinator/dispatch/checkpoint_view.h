@@ -28,7 +28,8 @@ struct CheckpointView {
   std::uint64_t lost_updates = 0;  // on the way to it
   AppliedClosures applied;
   std::shared_ptr<const RestorePlan> plan = std::make_shared<RestorePlan>();  // of its variables
-  bool partial = false;  // variables of another dtype or shape begin anew, without a word
+  bool partial = false;    // variables of another dtype or shape begin anew, without a word
+  bool on_demand = false;  // RestoreOptions::on_demand
   std::vector<PipelinePosition> positions;
   LossLedger::Holdings holdings;  // of this session's updates
 

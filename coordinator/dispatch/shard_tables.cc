@@ -15,6 +15,16 @@ bool same_tables(const Layout& a, const Layout& b) {
          std::equal(a.variables.begin(), a.variables.end(), b.variables.begin(),
                     [](const auto& x, const auto& y) { return x.rule == y.rule; });
 }
+
+[[noreturn]] void rethrow_restoring(const Error& error, ShardId shard, const std::string& folder) {
+  const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
+  const std::string cure = damaged ? str("; `cairn ckpt verify ", folder,
+                                         "` tells all that is wrong with it, restore a sound one")
+                                   : "";
+  throw_error(error.code(),
+              str("restoring shard ", shard, " from ", folder, ": ", error.what(), cure),
+              error.task());
+}
 }  // namespace
 
 void ShardTables::begin(std::vector<ShardServer> servers) {
@@ -120,6 +130,7 @@ rpc::Task<void> ShardTables::sync_all() {
         co_await configure(ps.get(), layout, first);
         co_await restore_new(ps.get(), layout);
         for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+        follow_restore(ps.get());
       }
       synced_ = layout;
       synced_version_ = layout->version;
@@ -201,7 +212,7 @@ rpc::Task<void> ShardTables::restore_variables(Ps* ps, std::size_t shard,
       together.push_back(*at);
       if (!source->plan->as_saved(spec)) moves.emplace(spec.name, move);
     }
-    co_await restore_shard(ps->shards[shard].get(), source, std::move(together), std::move(moves));
+    co_await restore_shard(ps, shard, source, std::move(together), std::move(moves));
   }
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
@@ -216,6 +227,7 @@ rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> l
 rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
                                      std::shared_ptr<CheckpointView> newest) {
   const bool anew = ps->served != ps->process;
+  ps->coming.begin({});
   if (anew)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
   std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
@@ -223,28 +235,64 @@ rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layou
   co_await restore(ps, layout, 0, sources, anew ? Rest::kAsItIs : Rest::kBeginsAnew);
 }
 
-rpc::Task<void> ShardTables::restore_shard(ShardClient* shard,
+rpc::Task<void> ShardTables::restore_shard(Ps* ps, std::size_t shard,
                                            std::shared_ptr<CheckpointView> source,
                                            std::vector<VariableId> wanted,
                                            std::map<std::string, RowMove> moves) {
-  const ShardId number = shard->shard();
+  const ShardId number = ps->shards[shard]->shard();
   AppliedClosures applied =
       source->session == session_.number ? source->applied : AppliedClosures{};
-  std::uint64_t rows = 0;
+  const bool on_demand = source->on_demand || session_.options.restore_on_demand;
+  ShardRestored restored;
   try {
-    rows = co_await shard->restore(source->folder, source->databases, applied, wanted,
-                                   std::move(moves));
+    restored = co_await ps->shards[shard]->restore(source->folder, source->databases, applied,
+                                                   wanted, std::move(moves), on_demand);
   } catch (const Error& error) {
-    const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
-    const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder,
-                                           "` tells all that is wrong with it, restore a sound one")
-                                     : "";
-    throw_error(error.code(),
-                str("restoring shard ", number, " from ", source->folder, ": ", error.what(), cure),
-                error.task());
+    rethrow_restoring(error, number, source->folder);
   }
-  log_info("shard ", number, ": ", rows, " rows of ", wanted.size(), " variables restored from ",
-           source->folder);
+  if (restored.later) ps->coming.begin(source->folder);
+  if (restored.later)
+    log_info("shard ", number, ": rows of ", wanted.size(), " variables come on demand from ",
+             source->folder);
+  else
+    log_info("shard ", number, ": ", restored.rows, " rows of ", wanted.size(),
+             " variables restored from ", source->folder);
+}
+
+// ---- rows that come on demand ----
+
+void ShardTables::follow_restore(Ps* ps) {
+  if (!ps->coming.from.empty() && ps->coming.error == nullptr)
+    session_.tasks.spawn("wait for rows that are restored on demand", await_restore(ps));
+}
+
+// The loss of the ps ends this, and whoever attaches it again follows anew.
+rpc::Task<void> ShardTables::await_restore(Ps* ps) {
+  const Ps::Coming awaited = ps->coming;
+  std::exception_ptr error;
+  try {
+    for (std::size_t s = 0; s < ps->shards.size(); ++s) {
+      const ShardId number = ps->shards[s]->shard();
+      try {
+        co_await ps->shards[s]->await_restore();
+      } catch (const Error& failure) {
+        rethrow_restoring(failure, number, awaited.from);
+      }
+    }
+  } catch (const UnavailableError&) {
+    co_return;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (ps->shards.empty() || ps->coming.number != awaited.number) co_return;
+  if (error == nullptr) {
+    ps->coming.begin({});
+    log_info(ps->name, ": all rows are restored from ", awaited.from);
+  } else {
+    ps->coming.error = error;
+    session_.queue.fail_all(error);
+  }
+  session_.changed.notify_all();
 }
 
 }  // namespace cairn

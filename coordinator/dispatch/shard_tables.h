@@ -75,6 +75,9 @@ class ShardTables {
   rpc::Task<void> restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
                           std::vector<std::shared_ptr<CheckpointView>> sources,
                           Rest rest = Rest::kAsItIs);
+  // Once its shards are open: notes when rows that it restores on demand are all there. If they do
+  // not come, the queue fails with their error.
+  void follow_restore(Ps* ps);
   // Only variables that no lane knows of yet. What merely got slots keeps its rows.
   rpc::Task<void> restore_new(Ps* ps, std::shared_ptr<const Layout> layout);
   // All rows, into a process that may be new.
@@ -92,9 +95,10 @@ class ShardTables {
                                     std::shared_ptr<CheckpointView> source,
                                     std::shared_ptr<const Layout> layout,
                                     std::vector<VariableId> wanted);
-  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
+  rpc::Task<void> restore_shard(Ps* ps, std::size_t shard, std::shared_ptr<CheckpointView> source,
                                 std::vector<VariableId> wanted,
                                 std::map<std::string, RowMove> moves);
+  rpc::Task<void> await_restore(Ps* ps);
 
   Session& session_;
   ClusterMembers& members_;

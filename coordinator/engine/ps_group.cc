@@ -177,6 +177,7 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   ps->ready = true;
   ps->trouble.clear();
   tables_.attached(layout);
+  tables_.follow_restore(ps);
   if (!session_.started) co_return;
   const double away = session_.seconds_since(ps->lost_at);
   log_info(ps->name, " is back after ", fixed(away, 2), " s",

@@ -29,6 +29,12 @@ struct RestoreOptions {
   // False: the step begins at 0 and not at the checkpoint's, as for another model.
   bool global_step = true;
 
+  // Steps run as soon as each ps has read which rows there are: it brings those that they want
+  // first, and the others by and by. No checkpoint is made before all are there, and a damaged
+  // block that is found later ends the run. Where the strategy has no ps, or a ps has a memory
+  // limit, all rows come first all the same.
+  bool on_demand = false;
+
   // Patterns of the checkpoint's names (name_pattern.h): those that one of `include` matches are
   // restored, or all if it is empty, but for those that one of `exclude` matches. A variable of the
   // program that they leave out begins anew, and is no difference for RestoreStatus.
