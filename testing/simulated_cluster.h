@@ -38,6 +38,7 @@ struct SimulatedClusterOptions {
   // So many rows of a hashed table are in memory on a shard, and the others elsewhere. 0: all.
   std::int64_t rows_in_memory = 0;
   std::size_t save_batch_bytes = ps::kSaveBatchBytes;
+  std::size_t restore_batch_bytes = ps::kRestoreBatchBytes;  // on demand
 };
 
 // Members in the order in which they may go: the network last.
@@ -81,6 +82,7 @@ class SimulatedCluster {
     options.shard.observer = options_.observer;
     options.shard.save_memory.bytes = options_.save_memory;
     options.save_batch_bytes = options_.save_batch_bytes;
+    options.restore_batch_bytes = options_.restore_batch_bytes;
     if (options_.rows_in_memory > 0) {
       options.shard.tiering.memory_bytes = 1;
       options.shard.tiering.rows_min = options_.rows_in_memory;

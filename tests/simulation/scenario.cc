@@ -247,6 +247,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.saves.full_every += 20;  // so that chains become long for no other reason
   }
   if (everything || mix == Mix::kExactlyOnce) draw_memory(scenario);
+  scenario.on_demand = everything && Draw(seed, "restore").index(2) == 0;
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -301,6 +302,7 @@ std::string Scenario::str() const {
     out << ", " << saves.consolidate_after << " deltas made full beside the training";
   if (saves.slow) out << ", records saved one by one";
   if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
+  if (on_demand) out << ", restored on demand";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)
     out << "\n  fault " << i << ": " << faults[i].str();

@@ -93,6 +93,8 @@ struct Scenario {
     bool slow = false;  // records are written one by one, and pushes come between them
   };
   Saves saves;
+  // Rows of a restore, also of a ps that was lost, come while closures run, a block at a time.
+  bool on_demand = false;
   Duration delay_max{0};  // of the network
   Duration disk_delay_max{0};
   std::vector<Fault> faults;
