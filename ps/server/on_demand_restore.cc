@@ -8,6 +8,7 @@
 #include "ps/server/shard_service.h"
 #include "storage/moved_rows.h"
 #include "storage/row_lookup.h"
+#include "storage/superseded_rows.h"
 
 namespace cairn::ps {
 namespace {
@@ -70,6 +71,11 @@ void OnDemandRestore::open_database(std::size_t database) {
   storage::DatabaseReader& opened = reader(streamed_, database);
   std::vector<std::pair<Wanted*, storage::RangeRead>> ranges;
   for (Wanted& wanted : wanted_) {
+    // Rows are found newest first, and where they have gone would have to be known before.
+    storage::SupersededRows said;
+    said.look_into(opened, wanted.from, wanted.rows);
+    if (!said.is_empty())
+      obstacle_ = str("'", wanted.from, "' has rows that have gone, or were not admitted");
     storage::RangeRead range(opened, wanted.from, wanted.rows);
     Source source{database, {}};
     for (storage::TableRecord& record : range.tables()) {

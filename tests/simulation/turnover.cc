@@ -274,7 +274,11 @@ class TurnoverWorld {
     lay(parts);
     train(random_.below(10));
     for (const auto& part : parts_) {
-      reactor_.wait(ps::restore_shard(part->host(), kFolder, saved.databases, {}));
+      // On demand it may be that all comes at once, as rows have gone.
+      if (random_.below(2) == 0)
+        reactor_.wait(ps::restore_on_demand(part->host(), kFolder, saved.databases, {}));
+      else
+        reactor_.wait(ps::restore_shard(part->host(), kFolder, saved.databases, {}));
       part->shard().open();
     }
     if (values() != saved.values)

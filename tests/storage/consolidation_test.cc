@@ -39,7 +39,8 @@ struct Chain {
     manifest.compression = compression;
     if (id > 1) link_base(id - 1, manifest);
     CheckpointWriter writer(*store, path(id), {"ps-0-shard-0"});
-    writer.begin(chained_variable(), static_cast<std::int64_t>(id), {.compression = compression});
+    writer.begin(chained_variable(), static_cast<std::int64_t>(id), {},
+                 {.compression = compression});
     RowBatch batch;
     for (auto row = static_cast<std::int64_t>(id); row < 1000; row += static_cast<int>(id))
       batch.rows.push_back(row);
