@@ -1,6 +1,7 @@
 #include "storage/stores/object_file_system.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <list>
@@ -21,15 +22,22 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 // A request of a store takes some tens of milliseconds before its first byte: at 1 GB/s that is
-// what two pieces take. Six are kept, so that two files that are read in turns keep theirs.
+// what two pieces take. Six are kept, so that two files that are read in turns keep theirs; fewer
+// where many databases are open at once, as of a chain of deltas: 144 MB in all, and a piece each.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
-constexpr std::size_t kPieces = 6;
+constexpr std::size_t kPieces = 6, kPiecesInAll = 36;
 
 // Pieces of objects, those that were used last.
 class Pieces {
  public:
   using Piece = std::shared_future<std::string>;
-  explicit Pieces(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
+  explicit Pieces(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) { ++open_; }
+  ~Pieces() { --open_; }
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+
+  // How many are kept, the one that is being read among them.
+  static std::size_t kept() { return std::clamp<std::size_t>(kPiecesInAll / open_, 1, kPieces); }
 
   // Begins to fetch it, if it is not there or on its way.
   Piece get(const std::string& key, std::uint64_t number, std::uint64_t object_bytes) {
@@ -50,7 +58,7 @@ class Pieces {
       return read;
     };
     // One that is still on its way when it is let go is waited for here: its time is bounded.
-    if (pieces_.size() == kPieces) pieces_.pop_back();
+    while (pieces_.size() >= kept()) pieces_.pop_back();
     pieces_.push_front({key, number, std::async(std::launch::async, std::move(fetch)).share()});
     return pieces_.front().piece;
   }
@@ -61,6 +69,7 @@ class Pieces {
     std::uint64_t number = 0;
     Piece piece;
   };
+  inline static std::atomic<std::size_t> open_{0};  // databases, in this process
   std::shared_ptr<ObjectStore> store_;
   std::mutex mutex_;  // guards `pieces_`
   std::list<Entry> pieces_;
@@ -114,11 +123,12 @@ class ObjectFile final : public rocksdb::FSRandomAccessFile {
     return IOStatus::OK();
   }
 
-  // Two pieces at most: what is read ahead must not drive out what is read.
+  // Two pieces at most, none where one is kept: what is read ahead must not drive out what is read.
   IOStatus Prefetch(std::uint64_t offset, std::size_t n, const IOOptions&,
                     IODebugContext*) override {
+    const std::size_t ahead = std::min<std::size_t>(Pieces::kept() - 1, 2);
     const std::uint64_t end =
-        std::min<std::uint64_t>({bytes_, offset + n, offset + 2 * kPieceBytes});
+        std::min<std::uint64_t>({bytes_, offset + n, offset + ahead * kPieceBytes});
     try {
       for (std::uint64_t at = offset; at < end; at = (at / kPieceBytes + 1) * kPieceBytes)
         pieces_->get(key_, at / kPieceBytes, bytes_);

@@ -104,6 +104,24 @@ TEST_F(Bucket, ADatabaseIsReadWhereItLiesAndLeavesNothingOnThisMachine) {
   EXPECT_THROW(store->open(folder + "/nowhere"), NotFoundError);
 }
 
+// As of a long chain of deltas, all of whose databases are read at once.
+TEST_F(Bucket, DatabasesAreReadInTurnsHoweverManyAreOpen) {
+  save(1, 7);
+  std::vector<std::unique_ptr<DatabaseReader>> readers(40);
+  for (auto& reader : readers) {
+    reader = store->open(path(1) + "/../" + rows_folder_name(7, 1) + "/ps-0-shard-0");
+    reader->will_read("", std::string(1, '\xff'));
+    reader->seek("");
+  }
+  for (const auto& record : some_records())
+    for (const auto& reader : readers) {
+      ASSERT_TRUE(reader->valid());
+      ASSERT_EQ(record, std::pair(std::string(reader->key()), std::string(reader->value())));
+      reader->next();
+    }
+  for (const auto& reader : readers) EXPECT_FALSE(reader->valid());
+}
+
 TEST_F(Bucket, AnObjectThatWasChangedIsFoundAndNamed) {
   const Manifest manifest = save(1, 7);
   const auto& files = manifest.databases.at(0).files;
