@@ -201,6 +201,7 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   // them.
   const Base base = cut->delta ? base_ : Base{};
   std::function<void()> write = [=] {
+    verify_shared(*disk, cut->rows, cut->saved);
     std::vector<storage::DatabaseInfo> below;
     if (!base.path.empty()) below = link_databases(*disk, base.path, name);
     for (const auto& database : below) restored->databases.push_back(database.name);

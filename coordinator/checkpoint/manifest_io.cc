@@ -122,6 +122,29 @@ void name_from(const std::string& path, const std::string& rows, storage::Databa
   for (storage::FileInfo& file : database.files) file.name = before + file.name;
 }
 
+// A bucket is the same for all that reach it. A network file system may take a moment to show what
+// another machine has made; to list the folder asks its server again.
+void verify_shared(const Disk& disk, const std::string& rows,
+                   const std::vector<ShardSaved>& saved) {
+  if (!disk.has_links(rows)) return;
+  const auto is_there = [&](const std::string& path, const SavedFile& file) {
+    return disk.exists(path) && disk.size(path) == file.bytes;
+  };
+  for (const ShardSaved& shard : saved)
+    for (const SavedFile& file : shard.files) {
+      const std::string path = rows + "/" + file.name;
+      if (is_there(path, file)) continue;
+      disk.list(rows);
+      disk.list(folder_of(path));
+      if (is_there(path, file)) continue;
+      throw FailedPreconditionError(
+          str("a ps wrote ", path, " (", file.bytes, " bytes), and the coordinator's machine, ",
+              "which writes the manifest, does not see it. The checkpoint folder must be one and ",
+              "the same for the coordinator and every ps: mount a shared file system there on all ",
+              "machines, or save into a bucket (s3://BUCKET/PREFIX)"));
+    }
+}
+
 // Where rows lie beside the checkpoint, its manifest may be there all the same: another run's, or
 // this one's, if only the store's answer was lost. Rows that a manifest might name stay.
 void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session) {

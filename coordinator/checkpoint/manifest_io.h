@@ -41,6 +41,10 @@ std::string rows_path(const Disk& disk, const std::string& path, std::uint64_t s
                       std::uint64_t attempt);
 // Databases that were written into `rows`, named from the checkpoint at `path`.
 void name_from(const std::string& path, const std::string& rows, storage::DatabaseInfo& database);
+// Looks for what the shards say that they wrote into `rows`, before a manifest says it. A ps that
+// does not share the folder has written it on its own machine.
+//   Errors  FailedPrecondition: a file is not there, or has another size; says what to do.
+void verify_shared(const Disk& disk, const std::string& rows, const std::vector<ShardSaved>& saved);
 // After a save that has failed: removes what it has left, if no checkpoint is made of it.
 void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session);
 // The databases that a shard wrote.

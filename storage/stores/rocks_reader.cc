@@ -131,7 +131,9 @@ class RocksReader final : public DatabaseReader {
         env_(rocksdb::NewCompositeEnv(std::make_shared<FilesReadAhead>(shared_, files()))) {
     if (!env_->FileExists(folder + "/CURRENT").ok())
       throw NotFoundError(
-          str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
+          str("there is no database in ", folder,
+              ": its folder or its file CURRENT is missing. If it is on "
+              "another machine, share that folder, or bring it here by `cairn ckpt copy`"));
     rocksdb::DB* opened = nullptr;
     const rocksdb::Status status =
         rocksdb::DB::OpenForReadOnly(reader_options(env_.get()), folder, &opened);

@@ -276,6 +276,24 @@ TEST_F(Saves, WhoseManifestDoesNotFitLeaveNothing) {
   EXPECT_EQ(sources.newest, nullptr);  // no ps is rebuilt from what does not exist
 }
 
+// Its rows lie on its own machine: a manifest would name what only that ps can read.
+TEST_F(Saves, OfAPsThatDoesNotShareTheFolderAreRefusedAndSayWhatToDo) {
+  step();
+  ASSERT_EQ(save(), kFirst);
+  fake_ps(1).mounted_at = "/its own disk";
+  try {
+    save();
+    FAIL() << "it was saved";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(str(kSecond, "/ps1-0/rows")));
+    EXPECT_THAT(error.what(), HasSubstr("mount a shared file system"));
+  }
+  EXPECT_FALSE(left_over(kSecond));
+  EXPECT_EQ(sources.newest->folder, kFirst);
+  fake_ps(1).mounted_at = "";
+  EXPECT_EQ(save(), kSecond);
+}
+
 TEST_F(Saves, RemoveOlderOnesOnlyOnceTheNewOneIsWhole) {
   const auto save_one = [this] {
     return checkpointer.save({.folder = "/c", .keep_last = 1}, "{}");

@@ -121,6 +121,7 @@ class FakePs {
   std::vector<Fence> fences;
   AppliedClosures applied;  // its shards' answer to a mark
   bool knows_bases = true;  // as a shard that was not restored since
+  std::string mounted_at;   // where the folders of checkpoints are here; empty: the same for all
 
  private:
   static constexpr rpc::Role kRole = rpc::Role::kPs;
@@ -174,7 +175,8 @@ class FakePs {
     kj::Promise<void> save(SaveContext context) override {
       auto params = context.getParams();
       const std::string database = str(ps.process.name(), "-", index);
-      const std::string folder = params.getFolder(), name = database + "/rows";
+      const std::string folder = ps.mounted_at + std::string(params.getFolder());
+      const std::string name = database + "/rows";
       try {
         ps.process.disk().make_folder(folder + "/" + database);
         ps.process.disk().write_atomically(folder + "/" + name, "some rows");
