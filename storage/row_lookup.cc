@@ -45,10 +45,11 @@ bool RowLookup::go_to_block_of(std::int64_t row) {
 }
 
 void RowLookup::add(std::size_t at, std::vector<StoredRows>& found) const {
+  const std::int64_t number = block_.first_row + static_cast<std::int64_t>(block_.offsets[at]);
   if (found.empty() || !same_form(found.back(), block_))
-    found.push_back({block_.dtype, block_.rule, block_.slots, block_.dim, 0, {}, {}});
+    found.push_back({block_.dtype, block_.rule, block_.slots, block_.dim, number, {}, {}});
   StoredRows& rows = found.back();
-  rows.offsets.push_back(static_cast<std::uint64_t>(block_.first_row) + block_.offsets[at]);
+  rows.offsets.push_back(static_cast<std::uint64_t>(number - rows.first_row));
   const std::byte* const row = block_.data.data() + at * block_.row_bytes();
   rows.data.insert(rows.data.end(), row, row + block_.row_bytes());
 }

@@ -33,8 +33,6 @@ class SupersededRows {
   // The same, one database after the other.
   void look_into(DatabaseReader& reader, const std::string& variable, RowRange range);
 
-  // No database says anything of rows in earlier ones, or of such as were seen.
-  bool is_empty() const { return whole_.empty() && gone_.empty() && seen_.empty(); }
   // Whether any row of the range may count in the database of that number.
   bool any_counts(std::size_t database, RowRange range) const;
   // Takes those that do not count there out of a block, of which none may be left.

@@ -54,8 +54,8 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
 // read: rows come when requests want them, and the others by and by (OnDemandRestore). That goes on
 // whatever becomes of the connection; await_restore() tells when it has ended. Where rows cannot be
 // found one by one all are restored first, as above, and the log says why: the shard has a memory
-// limit, rows get other numbers, some have gone since the checkpoint's base or were not admitted,
-// or the blocks of an earlier release overlap.
+// limit, rows get other numbers, a variable does not keep every row, or the blocks of an earlier
+// release overlap.
 rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::string folder,
                                           std::vector<std::string> databases, AppliedSet applied,
                                           std::vector<VariableId> only = {}, RowMoves moves = {});

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "ps/server/shard_service.h"
-#include "storage/moved_rows.h"
-#include "storage/row_lookup.h"
-#include "storage/superseded_rows.h"
 
 namespace cairn::ps {
 namespace {
@@ -25,140 +23,10 @@ std::exception_ptr error_of_work(const std::function<void()>& work) {
   }
 }
 
-bool in_any(const std::vector<RowRange>& parts, std::int64_t row) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [row](const RowRange& part) { return row >= part.begin && row < part.end; });
-}
-
 }  // namespace
-
-OnDemandRestore::OnDemandRestore(storage::RowStore& store, std::string folder,
-                                 std::vector<std::string> databases, Ranges wanted, RowMoves moves)
-    : store_(store),
-      folder_(std::move(folder)),
-      databases_(std::move(databases)),
-      moves_(std::move(moves)),
-      streamed_(databases_.size()),
-      looked_up_(databases_.size()) {
-  for (auto& [variable, rows] : wanted) {
-    const auto move = moves_.find(variable);
-    Wanted one{.variable = variable, .from = variable, .rows = rows};
-    if (move != moves_.end()) {
-      one.from = move->second.from;
-      one.move = &move->second;
-    }
-    one.next_row = rows.begin;
-    wanted_.push_back(std::move(one));
-  }
-}
-
-// ---- before it begins ----
-
-void OnDemandRestore::open() {
-  for (std::size_t database = 0; database < databases_.size(); ++database) open_database(database);
-  for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    std::reverse(wanted_[i].sources.begin(), wanted_[i].sources.end());
-    order_.push_back(i);
-    if (wanted_[i].move != nullptr && wanted_[i].move->numbers != nullptr)
-      obstacle_ = str("rows of '", wanted_[i].variable, "' get other numbers");
-  }
-  std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
-    return wanted_[a].bytes < wanted_[b].bytes;
-  });
-}
-
-void OnDemandRestore::open_database(std::size_t database) {
-  storage::DatabaseReader& opened = reader(streamed_, database);
-  std::vector<std::pair<Wanted*, storage::RangeRead>> ranges;
-  for (Wanted& wanted : wanted_) {
-    // Rows are found newest first, and where they have gone would have to be known before.
-    storage::SupersededRows said;
-    said.look_into(opened, wanted.from, wanted.rows);
-    if (!said.is_empty())
-      obstacle_ = str("'", wanted.from, "' has rows that have gone, or were not admitted");
-    storage::RangeRead range(opened, wanted.from, wanted.rows);
-    Source source{database, {}};
-    for (storage::TableRecord& record : range.tables()) {
-      const RowRange common{std::max(record.rows.begin, wanted.rows.begin),
-                            std::min(record.rows.end, wanted.rows.end)};
-      if (common.size() > 0) source.parts.push_back(common);
-      if (record.blocks_overlap)
-        obstacle_ =
-            str("'", wanted.from, "' was saved by an earlier release, whose blocks overlap");
-      if (wanted.move != nullptr) storage::move_record(record, wanted.variable, *wanted.move);
-      records_.push_back(std::move(record));
-    }
-    if (source.parts.empty()) continue;
-    wanted.sources.push_back(std::move(source));
-    ranges.emplace_back(&wanted, std::move(range));
-  }
-  for (auto& [wanted, range] : ranges) wanted->bytes += range.expected_bytes();
-  opened.will_read({}, {});  // it was only asked how much that would be
-}
-
-storage::DatabaseReader& OnDemandRestore::reader(Readers& readers, std::size_t database) {
-  auto& found = readers[database];
-  if (found == nullptr) found = store_.open(folder_ + "/" + databases_[database]);
-  return *found;
-}
-
-// ---- the stream ----
-
-OnDemandRestore::Wanted* OnDemandRestore::next_wanted(const std::vector<std::size_t>& hurried) {
-  for (const std::size_t i : hurried)
-    if (!wanted_[i].done) return &wanted_[i];
-  for (const std::size_t i : order_)
-    if (!wanted_[i].done) return &wanted_[i];
-  return nullptr;
-}
-
-// False: there are no more blocks of it.
-bool OnDemandRestore::go_to_next_block(Wanted& wanted, storage::StoredRows& block) {
-  for (; wanted.source < wanted.sources.size(); ++wanted.source) {
-    if (range_ == nullptr) {
-      range_ = std::make_unique<storage::RangeRead>(
-          reader(streamed_, wanted.sources[wanted.source].database), wanted.from,
-          RowRange{wanted.next_row, wanted.rows.end});
-      range_->tables();
-    }
-    if (range_->next(block)) {
-      wanted.next_row = block.first_row + static_cast<std::int64_t>(block.offsets.back()) + 1;
-      if (wanted.move != nullptr) storage::move_rows(block, *wanted.move);
-      return true;
-    }
-    range_.reset();
-    wanted.next_row = wanted.rows.begin;
-  }
-  return false;
-}
-
-// A table that is left for one that is wanted more goes on later behind its last row.
-void OnDemandRestore::read_batch(Batch& batch, const std::vector<std::size_t>& hurried) {
-  batch.pieces.clear();
-  std::size_t blocks = 0;
-  for (std::size_t bytes = 0; bytes < batch_bytes_;) {
-    Wanted* const wanted = next_wanted(hurried);
-    batch.last = wanted == nullptr;
-    if (batch.last) return;
-    if (std::exchange(streaming_, wanted) != wanted) range_.reset();
-    const auto index = static_cast<std::size_t>(wanted - wanted_.data());
-    if (batch.pieces.empty() || batch.pieces.back().wanted != index)
-      batch.pieces.push_back({.wanted = index, .begin = blocks, .end = blocks});
-    Piece& piece = batch.pieces.back();
-    if (!std::exchange(wanted->told_bytes, true)) piece.expected_bytes = wanted->bytes;
-    if (blocks == batch.blocks.size()) batch.blocks.emplace_back();
-    if (go_to_next_block(*wanted, batch.blocks[blocks])) {
-      bytes += batch.blocks[blocks++].data.size();
-      piece.end = blocks;
-    } else {
-      piece.last = wanted->done = true;
-    }
-  }
-}
 
 void OnDemandRestore::begin(const std::shared_ptr<ShardHost>& host, std::uint64_t restore) {
   host_ = host;
-  batch_bytes_ = host->restore_batch_bytes;
   restore_ = restore;
   stream_on();
 }
@@ -181,8 +49,9 @@ void OnDemandRestore::stream_on() {
   if (looking_up_ && batches_beside_ == kBatchesBesideALookup) return;
   if (looking_up_) ++batches_beside_;
   reading_ = true;
-  run(
-      host->lane, [this, batch = next_, hurried = hurried_] { read_batch(*batch, hurried); },
+  auto work = [reader = reader_, batch = next_, bytes = host->restore_batch_bytes,
+               hurried = hurried_] { reader->read(*batch, bytes, hurried); };
+  run(host->lane, std::move(work),
       [this](std::exception_ptr error) { batch_was_read(std::move(error)); });
 }
 
@@ -196,35 +65,37 @@ void OnDemandRestore::batch_was_read(std::exception_ptr error) {
   ended_ = ready_->last || over(*host);
   stream_on();
   try {
-    place(*ready_);
+    place(*host, *ready_);
   } catch (const Error&) {
     return fail(*host, std::current_exception());
   }
   if (!ended_) return;
-  log_info(host->database, ": all rows are restored from ", folder_);
+  if (ready_->last) log_info(host->database, ": all rows are restored from ", reader_->folder());
   host->restore_went_on();
 }
 
-void OnDemandRestore::place(const Batch& batch) {
-  const auto host = host_.lock();
-  for (const Piece& piece : batch.pieces) {
-    const Wanted& wanted = wanted_[piece.wanted];
-    const std::int64_t part = wanted.rows.begin;
-    if (!host->shard.restores_later(restore_, wanted.variable, part)) continue;
+void OnDemandRestore::place(ShardHost& host, const Batch& batch) {
+  for (const OnDemandReader::Piece& piece : batch.pieces) {
+    const auto& [variable, rows] = reader_->wanted()[piece.wanted];
+    if (!host.shard.restores_later(restore_, variable, rows.begin)) continue;
     if (piece.expected_bytes > 0)
-      host->shard.expect_later(piece.expected_bytes, wanted.variable, part);
-    for (std::size_t i = piece.begin; i < piece.end; ++i)
-      host->shard.restore_later(batch.blocks[i], wanted.variable, part);
+      host.shard.expect_later(piece.expected_bytes, variable, rows.begin);
+    for (std::size_t i = piece.begin; i < piece.end; ++i) {
+      host.shard.restore_later(batch.blocks[i], variable, rows.begin);
+      streamed_bytes_ += batch.blocks[i].data.size();
+    }
+    host.shard.count_restored_bytes(std::min(streamed_bytes_, reader_->bytes()), reader_->bytes());
     if (!piece.last) continue;
-    host->shard.end_restore_later(wanted.variable, part);
-    host->restore_went_on();
+    host.shard.end_restore_later(variable, rows.begin);
+    host.restore_went_on();
   }
 }
 
 // Another restore has begun with all of its tables, or another session.
 bool OnDemandRestore::over(const ShardHost& host) const {
-  return std::none_of(wanted_.begin(), wanted_.end(), [&](const Wanted& wanted) {
-    return host.shard.restores_later(restore_, wanted.variable, wanted.rows.begin);
+  const auto& wanted = reader_->wanted();
+  return std::none_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+    return host.shard.restores_later(restore_, one.first, one.second.begin);
   });
 }
 
@@ -237,24 +108,26 @@ void OnDemandRestore::fail(ShardHost& host, const std::exception_ptr& error) {
 
 // ---- single rows ----
 
-std::size_t OnDemandRestore::index_of(const Table& table) const {
-  const auto found = std::find_if(wanted_.begin(), wanted_.end(), [&](const Wanted& wanted) {
-    return wanted.rows == table.range() && wanted.variable == table.spec().name;
+std::size_t OnDemandRestore::number_of(const Table& table) const {
+  const auto& wanted = reader_->wanted();
+  const auto found = std::find_if(wanted.begin(), wanted.end(), [&](const auto& one) {
+    return one.second == table.range() && one.first == table.spec().name;
   });
-  CAIRN_CHECK(found != wanted_.end(), "'", table.spec().name, "' is not being restored");
-  return static_cast<std::size_t>(found - wanted_.begin());
+  CAIRN_CHECK(found != wanted.end(), "'", table.spec().name, "' is not being restored");
+  return static_cast<std::size_t>(found - wanted.begin());
 }
 
 void OnDemandRestore::hurry(const Table& table) {
-  const std::size_t index = index_of(table);
-  if (std::find(hurried_.begin(), hurried_.end(), index) == hurried_.end())
-    hurried_.push_back(index);
+  const std::size_t number = number_of(table);
+  if (std::find(hurried_.begin(), hurried_.end(), number) == hurried_.end())
+    hurried_.push_back(number);
   stream_on();
 }
 
 void OnDemandRestore::read(const Table& table, const std::vector<std::int64_t>& rows, Done done) {
-  Lookup lookup{index_of(table), rows, std::move(done), {}};
-  for (std::int64_t& row : lookup.rows) row += table.range().begin;
+  Lookup lookup{number_of(table), std::move(done), {}};
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lookup.shares[2 * i < rows.size() ? 0 : 1].rows.push_back(rows[i] + table.range().begin);
   waiting_.push_back(std::move(lookup));
   look_up_waiting();
 }
@@ -265,41 +138,36 @@ void OnDemandRestore::look_up_waiting() {
   if (host == nullptr || looking_up_ || waiting_.empty()) return;
   looking_up_ = true;
   batches_beside_ = 0;
-  const auto jobs = std::make_shared<std::vector<Lookup>>(std::exchange(waiting_, {}));
-  auto work = [this, jobs, failed = error_] {
-    if (failed != nullptr) std::rethrow_exception(failed);
-    for (Lookup& lookup : *jobs) look_up(lookup);
-  };
-  run(host->pages_lane, std::move(work), [this, jobs](std::exception_ptr error) {
-    const auto here = host_.lock();
-    if (here == nullptr) return;
-    looking_up_ = false;
-    if (error != nullptr) fail(*here, error);
-    look_up_waiting();
-    for (const Lookup& lookup : *jobs) lookup.done(lookup.found, error);
-    stream_on();
-  });
+  const auto job = std::make_shared<LookupJob>();
+  job->lookups = std::exchange(waiting_, {});
+  const std::array<std::size_t, 2> lanes = {host->pages_lane, host->lane};
+  job->lanes = lanes.size();
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    auto work = [reader = reader_, job, i, failed = error_] {
+      if (failed != nullptr) std::rethrow_exception(failed);
+      for (Lookup& lookup : job->lookups)
+        reader->look_up(lookup.wanted, i, lookup.shares[i].rows, lookup.shares[i].found);
+    };
+    run(lanes[i], std::move(work),
+        [this, job](std::exception_ptr error) { was_looked_up(job, std::move(error)); });
+  }
 }
 
-void OnDemandRestore::look_up(Lookup& lookup) {
-  Wanted& wanted = wanted_[lookup.wanted];
-  for (const Source& source : wanted.sources) {
-    const auto elsewhere =
-        std::stable_partition(lookup.rows.begin(), lookup.rows.end(),
-                              [&](std::int64_t row) { return in_any(source.parts, row); });
-    std::vector<std::int64_t> others(elsewhere, lookup.rows.end());
-    lookup.rows.erase(elsewhere, lookup.rows.end());
-    if (!lookup.rows.empty())
-      storage::RowLookup(reader(looked_up_, source.database), wanted.from)
-          .take(lookup.rows, lookup.found);
-    std::vector<std::int64_t> left;
-    std::merge(lookup.rows.begin(), lookup.rows.end(), others.begin(), others.end(),
-               std::back_inserter(left));
-    lookup.rows = std::move(left);
-    if (lookup.rows.empty()) break;
+void OnDemandRestore::was_looked_up(const std::shared_ptr<LookupJob>& job,
+                                    std::exception_ptr error) {
+  const auto host = host_.lock();
+  if (host == nullptr) return;
+  if (job->error == nullptr) job->error = std::move(error);
+  if (--job->lanes > 0) return;
+  looking_up_ = false;
+  if (job->error != nullptr) fail(*host, job->error);
+  look_up_waiting();
+  for (Lookup& lookup : job->lookups) {
+    auto& [first, second] = lookup.shares;
+    std::move(second.found.begin(), second.found.end(), std::back_inserter(first.found));
+    lookup.done(first.found, job->error);
   }
-  if (wanted.move == nullptr) return;
-  for (storage::StoredRows& rows : lookup.found) storage::move_rows(rows, *wanted.move);
+  stream_on();
 }
 
 }  // namespace cairn::ps

@@ -31,9 +31,9 @@ Json shard_json(const ShardCounters& shard) {
           {"fenced", get(shard.fenced)},
           {"outdated", get(shard.outdated)},
           {"staleness_mean", pushes == 0 ? 0.0
-                                         : static_cast<double>(get(shard.staleness_sum)) /
+                                         : static_cast<double>(get(shard.staleness.sum)) /
                                                static_cast<double>(pushes)},
-          {"staleness_max", get(shard.staleness_max)},
+          {"staleness_max", get(shard.staleness.max)},
           {"staged_bytes", get(shard.staged_bytes)},
           {"marks", get(shard.save.marks)},
           {"waiting", get(shard.waiting)},
@@ -49,7 +49,9 @@ Json shard_json(const ShardCounters& shard) {
           {"written_rows", get(shard.tier.written_rows)},
           {"dropped_rows", get(shard.turnover.dropped)},
           {"gone_rows", get(shard.turnover.gone)},
-          {"restored_rows", get(shard.restored_rows)}};
+          {"restored_rows", get(shard.restore.rows)},
+          {"restoring_bytes", get(shard.restore.bytes_in_all)},
+          {"restored_bytes", get(shard.restore.bytes)}};
 }
 
 }  // namespace

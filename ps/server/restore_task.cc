@@ -273,18 +273,19 @@ rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::
                                           std::vector<std::string> databases, AppliedSet applied,
                                           std::vector<VariableId> only, RowMoves moves) {
   for (const std::string& name : databases) storage::verify_database_name(name);
-  std::string obstacle;
-  if (host->shard.can_restore_on_demand()) {
-    const std::uint64_t number = host->shard.begin_restore(only);
-    const auto restore = std::make_shared<OnDemandRestore>(host->store, folder, databases,
-                                                           host->shard.ranges(), moves);
+  const std::uint64_t number = host->shard.begin_restore(only);
+  std::string obstacle = host->shard.on_demand_obstacle();
+  if (obstacle.empty()) {
+    const auto reader = std::make_shared<OnDemandReader>(host->store, folder, databases,
+                                                         host->shard.ranges(), moves);
     kj::Promise<void> opened =
-        rpc::on_offload(host->reactor, host->offload, host->lane, [restore] { restore->open(); });
+        rpc::on_offload(host->reactor, host->offload, host->lane, [reader] { reader->open(); });
     co_await kj::mv(opened);
     host->shard.verify_restore(number);
-    obstacle = restore->obstacle();
+    obstacle = reader->obstacle();
     if (obstacle.empty()) {
-      for (const storage::TableRecord& record : restore->records()) host->shard.restore(record);
+      for (const storage::TableRecord& record : reader->records()) host->shard.restore(record);
+      const auto restore = std::make_shared<OnDemandRestore>(reader);
       RestoredRows restored{.report = host->shard.end_restore_on_demand(applied, restore),
                             .later = true};
       forget_asked_for(restored.report, moves);
@@ -293,8 +294,6 @@ rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::
       restore->begin(host, number);
       co_return std::move(restored);
     }
-  } else {
-    obstacle = "this ps has a memory limit";
   }
   log_info(host->database, ": all rows are restored at once, and not on demand: ", obstacle);
   kj::Promise<RestoredRows> whole = restore_shard(host, std::move(folder), std::move(databases),
@@ -304,7 +303,7 @@ rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::
 }
 
 rpc::Task<void> await_restore(std::shared_ptr<ShardHost> host) {
-  while (!host->shard.still_restoring().empty()) {
+  while (host->shard.restoring()) {
     if (const std::exception_ptr error = host->shard.restore_error()) std::rethrow_exception(error);
     kj::Promise<void> went_on = host->restore_to_go_on();
     co_await kj::mv(went_on);

@@ -17,8 +17,11 @@ struct ShardCounters {
   Traffic pulls, pushes;  // pushes: applied ones
   // refused: applied before; by a fenced worker; pulled from another incarnation
   Number duplicates{0}, fenced{0}, outdated{0};
-  Number staleness_sum{0}, staleness_max{0};  // over the applied pushes
-  Number staged_bytes{0};                     // pieces that wait for the rest
+  struct Staleness {  // over the applied pushes
+    Number sum{0}, max{0};
+  };
+  Staleness staleness;
+  Number staged_bytes{0};  // pieces that wait for the rest
   // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
   // writer; their bytes; memory for rows copied aside for it, and the bound on that.
   struct Save {
@@ -37,8 +40,13 @@ struct ShardCounters {
     Number dropped{0}, gone{0};
   };
   Turnover turnover;
-  Number waiting{0};        // requests that wait, for rows or for room to copy them aside
-  Number restored_rows{0};  // by the last restore, so far
+  Number waiting{0};  // requests that wait, for rows or for room to copy them aside
+  // The last restore: rows so far. Of one on demand also the bytes of all rows, roughly, and how
+  // many of them the stream has brought; both 0 when all are there.
+  struct Restore {
+    Number rows{0}, bytes_in_all{0}, bytes{0};
+  };
+  Restore restore;
 
   // One writer needs no locked instruction.
   static void add(Number& number, std::uint64_t by) {

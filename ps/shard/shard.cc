@@ -147,7 +147,7 @@ void Shard::start_session(const Configuration& configuration) {
   forget_restore();
   session_ = configuration.session;
   layout_.first = configuration.layout_version;
-  open_ = false;
+  opened_.now = false;
   refuse_waiting();  // before the tables go whose rows they wait for
   for (const auto& [key, table] : tables_) waits_.reset(*table);
   follow_restoring();
@@ -192,7 +192,7 @@ void Shard::open() {
   if (restore_.under_way)
     throw FailedPreconditionError(
         "this shard's restore has not ended: restore it again, then open it");
-  open_ = was_open_ = true;
+  opened_.now = opened_.before = true;
   ShardCounters::set(counters_.open, 1);
 }
 
@@ -201,7 +201,7 @@ void Shard::open() {
 // A request of another session is refused for good. One of this session that comes while the shard
 // is closed is asked to come again: its coordinator is at work here.
 void Shard::verify_step(const StepContext& step) {
-  if (session_ == 0 || (step.session == session_ && !open_))
+  if (session_ == 0 || (step.session == session_ && !opened_.now))
     throw UnavailableError(
         "this shard is not open yet: it was just started, or is being restored; repeat the call");
   if (step.session != session_)

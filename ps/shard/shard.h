@@ -27,7 +27,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/incarnation.h"
-#include "core/base/machine.h"
 #include "ps/shard/applied.h"
 #include "ps/shard/checkpoint_requests.h"
 #include "ps/shard/counters.h"
@@ -36,6 +35,7 @@
 #include "ps/shard/restoring_rows.h"
 #include "ps/shard/rounds.h"
 #include "ps/shard/row_waits.h"
+#include "ps/shard/shard_options.h"
 #include "ps/shard/staging.h"
 #include "ps/shard/table.h"
 #include "ps/shard/tiered_rows.h"
@@ -43,36 +43,6 @@
 #include "ps/shard/verified_state.h"
 
 namespace cairn::ps {
-
-// Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
-class PushObserver {
- public:
-  virtual void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) = 0;
-  // not applied: it was a duplicate. `staleness` as the push is answered it.
-  // A share of a round counts as applied when it is kept.
-  virtual void pushed(const StepContext& step, bool applied, std::uint64_t staleness) = 0;
-  // `applied`: now, and not before.
-  virtual void applied_round(const RoundRequest&, bool /*applied*/) {}
-
- protected:
-  ~PushObserver() = default;
-};
-
-struct ShardOptions {
-  ShardIncarnation incarnation = 1;  // until the first restore; never none
-  // of values a pull; callers cut theirs to about 4 MB
-  std::size_t answer_bytes_max = std::size_t{32} << 20;
-  // of all rows and slots that it is configured with
-  std::size_t tables_bytes_max = machine_memory_bytes();
-  std::size_t tables_max = 1 << 20;
-  StagingOptions staging;
-  // Where rows are that are not in memory; outlives the shard. Null: all of them are.
-  RowSource* row_source = nullptr;
-  TieringOptions tiering;  // instead of it
-  RowWaitsOptions waits;
-  SaveMemory save_memory;
-  PushObserver* observer = nullptr;
-};
 
 class Shard {
  public:
@@ -86,7 +56,7 @@ class Shard {
   //           out before any is allocated.
   ShardVersion configure(const Configuration& configuration);
   void open();
-  bool is_open() const { return open_; }
+  bool is_open() const { return opened_.now; }
 
   // The whole request verified, its tables found: read it or lend it. Copied parts (copies_of) are
   // left out: a part's last write has a number (Table::written()), another one for other values as
@@ -226,7 +196,8 @@ class Shard {
   // all tables this ends the restore as end_restore() does, and the rows come from `rows`: those
   // that requests want, which wait for them, and by restore_later() all. No state can be marked
   // before that, and read_state() is Unavailable for such a variable.
-  bool can_restore_on_demand() const { return tiers_ == nullptr && options_.row_source == nullptr; }
+  // Asked before that. Why it cannot be done; empty: it can.
+  std::string on_demand_obstacle() const;
   RestoreReport end_restore_on_demand(const AppliedSet& applied,
                                       std::shared_ptr<CheckpointRows> rows);
   // Rows of the part are still to come from that restore, and no later one has begun with it.
@@ -239,8 +210,12 @@ class Shard {
   void end_restore_later(const std::string& variable, std::int64_t part);
   // The rows of that restore do not come: requests that want some end with this error.
   void fail_restore_later(std::uint64_t restore, std::exception_ptr error);
-  // The variables of which rows are still to come; empty: none. What keeps them away.
-  std::string still_restoring() const { return restoring_.names(); }
+  // For `status`: the stream has come so far.
+  void count_restored_bytes(std::uint64_t bytes, std::uint64_t of);
+  // The variables of which rows are still to come, and how far that is; empty: none. What keeps
+  // them away.
+  bool restoring() const { return restoring_.any(); }
+  std::string still_restoring() const;
   std::exception_ptr restore_error() const { return restoring_.error(); }
   // Whether rows that the request reads are among them: they come first from now on.
   bool hurry(const StateRequest& request);
@@ -343,8 +318,11 @@ class Shard {
     std::uint64_t now = 0, first = 0;  // by which this session began here
   };
   LayoutVersions layout_;
-  bool open_ = false;
-  bool was_open_ = false;  // lanes may have pulled from this incarnation
+  struct Opened {
+    bool now = false;
+    bool before = false;  // lanes may have pulled from this incarnation
+  };
+  Opened opened_;
   struct Mark {
     std::uint64_t attempt;
     MarkResult result;

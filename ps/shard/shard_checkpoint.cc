@@ -197,7 +197,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
         str("cut ", cuts_.mark->attempt, " is being saved by this shard: restore when it is done"));
   clear_mark();
   forget_restore();
-  open_ = false;
+  opened_.now = false;
   refuse_waiting();
   restore_.under_way = true;
   // Pieces that wait for the rest of their push were computed from rows that are about to go.
@@ -219,7 +219,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
     }
   follow_restoring();
   ShardCounters::set(counters_.open, 0);
-  if (!restoring_.any()) ShardCounters::set(counters_.restored_rows, 0);
+  if (!restoring_.any()) ShardCounters::set(counters_.restore.rows, 0);
   return restore_.number;
 }
 
@@ -276,7 +276,7 @@ void Shard::put_restored(Table& table, const storage::StoredRows& rows) {
   const auto slots = restore_.other_slots.contains(table.spec().name) ? Table::Slots::kAsTheyAre
                                                                       : Table::Slots::kTake;
   restore_.rows += static_cast<std::uint64_t>(table.put(rows, slots));
-  ShardCounters::set(counters_.restored_rows, restore_.rows);  // how far it is, for `status`
+  ShardCounters::set(counters_.restore.rows, restore_.rows);  // how far it is, for `status`
   if (table.tier() == nullptr) return;
   tiers_->note(table);
   settle();
@@ -322,8 +322,8 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
   // All tables, as an earlier restore of other ones may not have come to its end.
   for (const auto& [name, table] : named_) table->end_restore();
   // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
-  if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
-  was_open_ = false;
+  if (opened_.before) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
+  opened_.before = false;
   ShardCounters::set(counters_.incarnation, incarnation_.number);
   count_tables();
   return restore_report();

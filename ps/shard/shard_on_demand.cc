@@ -8,13 +8,39 @@ namespace cairn::ps {
 
 // While it has no table, requests are not asked about it, and cost what they did before.
 void Shard::follow_restoring() {
-  if (can_restore_on_demand()) waits_.set_source(restoring_.any() ? &restoring_ : nullptr);
+  if (tiers_ != nullptr || options_.row_source != nullptr) return;
+  waits_.set_source(restoring_.any() ? &restoring_ : nullptr);
+  if (!restoring_.any()) count_restored_bytes(0, 0);
+}
+
+void Shard::count_restored_bytes(std::uint64_t bytes, std::uint64_t of) {
+  ShardCounters::set(counters_.restore.bytes, bytes);
+  ShardCounters::set(counters_.restore.bytes_in_all, of);
+}
+
+std::string Shard::still_restoring() const {
+  if (!restoring_.any()) return "";
+  constexpr std::uint64_t kMegabyte = std::uint64_t{1} << 20;
+  return str(restoring_.names(), " (",
+             counters_.restore.bytes.load(std::memory_order_relaxed) / kMegabyte, " of ",
+             counters_.restore.bytes_in_all.load(std::memory_order_relaxed) / kMegabyte,
+             " MB are there)");
+}
+
+// A row that has gone for good would be looked for in the checkpoint again.
+std::string Shard::on_demand_obstacle() const {
+  if (tiers_ != nullptr) return "this ps has a memory limit";
+  if (options_.row_source != nullptr) return "rows of this shard are elsewhere";
+  for (const auto& [name, table] : named_)
+    if (restore_.chosen.count(table) != 0 && !table->spec().policy.keeps_all())
+      return str("'", name.first, "' does not keep every row (RowPolicy)");
+  return "";
 }
 
 // Stale rows of dense tables are reset at once, since the shard is about to be open.
 RestoreReport Shard::end_restore_on_demand(const AppliedSet& applied,
                                            std::shared_ptr<CheckpointRows> rows) {
-  CAIRN_CHECK(can_restore_on_demand(), "some rows of this shard are elsewhere");
+  CAIRN_CHECK(on_demand_obstacle().empty(), on_demand_obstacle());
   RestoreReport report = end_restore(applied);
   for (const auto& [name, table] : named_) {
     if (restore_.chosen.count(table) == 0 || restore_.restored.count(name.first) == 0) continue;
@@ -38,10 +64,10 @@ void Shard::restore_later(const storage::StoredRows& rows, const std::string& va
 }
 
 void Shard::put_later(Table& table, const storage::StoredRows& rows, Table::Slots slots) {
-  const std::int64_t held = table.held();
+  const std::int64_t rows_before = rows_of(table);
   const std::size_t bytes = table.memory_bytes();
-  ShardCounters::add(counters_.restored_rows, static_cast<std::uint64_t>(table.put(rows, slots)));
-  count_growth(table, held, bytes);
+  ShardCounters::add(counters_.restore.rows, static_cast<std::uint64_t>(table.put(rows, slots)));
+  count_growth(table, rows_before, bytes);
 }
 
 void Shard::expect_later(std::uint64_t bytes, const std::string& variable, std::int64_t part) {
@@ -69,7 +95,7 @@ void Shard::set_rule(Table& table, const UpdateRule& rule) {
 
 bool Shard::hurry(const StateRequest& request) {
   const auto found = tables_.find(key(request.variable, request.part));
-  if (!open_ || request.session != session_ || found == tables_.end() ||
+  if (!opened_.now || request.session != session_ || found == tables_.end() ||
       !restoring_.has(*found->second) || restoring_.error() != nullptr)
     return false;
   restoring_.hurry(*found->second);

@@ -110,9 +110,9 @@ std::uint64_t Shard::count_push(const PushRequest& request) {
   ++counter_;
   ShardCounters::set(counters_.counter, counter_);
   ShardCounters::add(counters_.pushes.calls, 1);
-  ShardCounters::add(counters_.staleness_sum, staleness);
-  ShardCounters::set(counters_.staleness_max,
-                     std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
+  ShardCounters::add(counters_.staleness.sum, staleness);
+  ShardCounters::set(counters_.staleness.max,
+                     std::max(staleness, counters_.staleness.max.load(std::memory_order_relaxed)));
   return staleness;
 }
 

@@ -78,7 +78,7 @@ TEST(RestoreShard, ReadsTheNextBatchWhileItPlacesOneAndNoFurther) {
   std::vector<std::uint64_t> placed_at_submit;
   offload.on_submit = [&] {
     EXPECT_TRUE(offload.held.empty()) << "two batches are being read";
-    placed_at_submit.push_back(shard.host->shard.counters().restored_rows);
+    placed_at_submit.push_back(shard.host->shard.counters().restore.rows);
   };
   kj::Promise<RestoredRows> restoring =
       restore_shard(shard.host, saved.folder, saved.databases, {}).start();
@@ -104,7 +104,7 @@ TEST(RestoreShard, IsGivenUpWhenANewerOneBegins) {
     offload.run_one();
     EXPECT_FALSE(first.poll(shard.reactor->scope()));
   }
-  EXPECT_GT(shard.host->shard.counters().restored_rows, 0u);
+  EXPECT_GT(shard.host->shard.counters().restore.rows, 0u);
   kj::Promise<RestoredRows> second =
       restore_shard(shard.host, saved.folder, saved.databases, {}).start();
   while (!second.poll(shard.reactor->scope())) offload.run_one();

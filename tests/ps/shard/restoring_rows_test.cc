@@ -147,7 +147,7 @@ TEST_F(RestoringRowsTest, ARowThatTheCheckpointLacksIsLookedForOnce) {
     EXPECT_EQ(*pull({1, 2}, variable)->rows, Floats({0, 20}));
     EXPECT_THAT(checkpoint->reading, IsEmpty());
   }
-  EXPECT_EQ(lone.shard.counters().restored_rows, 2u);
+  EXPECT_EQ(lone.shard.counters().restore.rows, 2u);
 }
 
 // The stream brings such a row as it was before the update.
@@ -191,7 +191,8 @@ TEST_F(RestoringRowsTest, WhatWantsEveryRowComesFirstAndWaitsForTheLast) {
   EXPECT_EQ(*whole->rows, Floats({0, 10, 20, 30, 0, 0, 0, 0}));
   EXPECT_TRUE(push->pushed.has_value());
   EXPECT_EQ(*pull({3})->rows, Floats({1}));
-  EXPECT_EQ(lone.shard.still_restoring(), "'h'");
+  lone.shard.count_restored_bytes(3 << 20, 4 << 20);
+  EXPECT_EQ(lone.shard.still_restoring(), "'h' (3 of 4 MB are there)");
 }
 
 TEST_F(RestoringRowsTest, AfterTheLastRowNothingIsLookedFor) {
@@ -214,7 +215,8 @@ TEST_F(RestoringRowsTest, APullGoesOnAlsoIfAllRowsHaveComeMeanwhile) {
 
 TEST_F(RestoringRowsTest, NothingIsMarkedBeforeTheLastRow) {
   EXPECT_THAT([&] { lone.shard.mark(1); },
-              ThrowsMessage<UnavailableError>(HasSubstr("'a', 'h' are still being restored")));
+              ThrowsMessage<UnavailableError>(
+                  HasSubstr("rows of 'a', 'h' (0 of 0 MB are there) are still being restored")));
   lone.shard.end_restore_later("a", 0);
   lone.shard.end_restore_later("h", 0);
   EXPECT_NO_THROW(lone.shard.mark(1));

@@ -155,8 +155,8 @@ TEST(ShardPush, StalenessCountsTheUpdatesOfOthersSinceThePull) {
   // its own first push does not count
   EXPECT_EQ(shard.push(shard.step(2, 1), 0, {0}, {1, 1}, sgd(), pulled).staleness, 1u);
   EXPECT_EQ(shard.push(shard.step(3, 0), 0, {0}, {1, 1}, sgd(), pulled).staleness, 3u);
-  EXPECT_EQ(shard.shard.counters().staleness_max.load(), 3u);
-  EXPECT_EQ(shard.shard.counters().staleness_sum.load(), 5u);
+  EXPECT_EQ(shard.shard.counters().staleness.max.load(), 3u);
+  EXPECT_EQ(shard.shard.counters().staleness.sum.load(), 5u);
 }
 
 TEST(ShardPush, ABadPushChangesNothing) {

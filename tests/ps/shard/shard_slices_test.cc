@@ -62,7 +62,7 @@ TEST_F(ShardSlices, CountAsOnePush) {
   EXPECT_EQ(push(3, 1, pulled).staleness, 2u);
   EXPECT_EQ(shard.shard.version().counter, 3u);
   EXPECT_EQ(shard.shard.counters().pushes.calls.load(), 3u);
-  EXPECT_EQ(shard.shard.counters().staleness_sum.load(), 3u);
+  EXPECT_EQ(shard.shard.counters().staleness.sum.load(), 3u);
   // A second push of the closure: its own slices before it were none of others.
   const UpdateHeader header{0, 0, 1, false, sgd(), 1};
   const Ids row{0};
