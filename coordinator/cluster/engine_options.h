@@ -97,6 +97,16 @@ struct LaneComputing {
   bool deterministic = false;
 };
 
+// A ps that is lost is waited for, and rebuilt, unless this is false.
+struct PsRecovery {
+  PsRecovery(bool wanted = true) : on(wanted) {}
+  explicit operator bool() const { return on; }
+
+  bool on;
+  // Every restore, the program's own too, is one with RestoreOptions::on_demand.
+  bool on_demand = false;
+};
+
 struct EngineOptions {
   ClusterSpec cluster;
   // Tasks of another cluster are refused at the greeting, so that a wrong address is found at once.
@@ -125,9 +135,7 @@ struct EngineOptions {
   // of this start being refused.
   bool take_over = false;
   // false: a ps that is lost is an error at once.
-  bool recovery = true;
-  // Every restore, that of a ps that was lost too, is one with RestoreOptions::on_demand.
-  bool restore_on_demand = false;
+  PsRecovery recovery;
   Heartbeats heartbeats;
   StartWait start;
   // How long a lost ps may take to come back before the program gets an error.

@@ -242,7 +242,7 @@ rpc::Task<void> ShardTables::restore_shard(Ps* ps, std::size_t shard,
   const ShardId number = ps->shards[shard]->shard();
   AppliedClosures applied =
       source->session == session_.number ? source->applied : AppliedClosures{};
-  const bool on_demand = source->on_demand || session_.options.restore_on_demand;
+  const bool on_demand = source->on_demand || session_.options.recovery.on_demand;
   ShardRestored restored;
   try {
     restored = co_await ps->shards[shard]->restore(source->folder, source->databases, applied,

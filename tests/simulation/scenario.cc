@@ -137,6 +137,14 @@ void draw_memory(Scenario& scenario) {
   if (draw.index(2) == 0) scenario.rows_in_memory = draw.between(1, 8);
 }
 
+// With disks so slow that closures run while rows are still to come.
+void draw_restore(Scenario& scenario) {
+  Draw draw(scenario.seed, "restore");
+  scenario.saves.on_demand = draw.index(2) == 0;
+  if (scenario.saves.on_demand)
+    scenario.disk_delay_max = draw.time(microseconds(1'000), microseconds(50'000));
+}
+
 // Faults strike while there is so much left to do that no worker has ended yet: a worker that is
 // started again when the others have ended would wait for them in vain.
 Scenario group_scenario(std::uint64_t seed) {
@@ -247,7 +255,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.saves.full_every += 20;  // so that chains become long for no other reason
   }
   if (everything || mix == Mix::kExactlyOnce) draw_memory(scenario);
-  scenario.on_demand = everything && Draw(seed, "restore").index(2) == 0;
+  if (everything) draw_restore(scenario);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -302,7 +310,7 @@ std::string Scenario::str() const {
     out << ", " << saves.consolidate_after << " deltas made full beside the training";
   if (saves.slow) out << ", records saved one by one";
   if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
-  if (on_demand) out << ", restored on demand";
+  if (saves.on_demand) out << ", restored on demand";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)
     out << "\n  fault " << i << ": " << faults[i].str();

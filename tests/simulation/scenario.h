@@ -91,10 +91,10 @@ struct Scenario {
     // of a ps, in bytes; 1: no row may be copied aside, and pushes wait for saves. 0: the default
     std::size_t memory = 0;
     bool slow = false;  // records are written one by one, and pushes come between them
+    // Rows of a restore, also of a ps that was lost, come while closures run, a block at a time.
+    bool on_demand = false;
   };
   Saves saves;
-  // Rows of a restore, also of a ps that was lost, come while closures run, a block at a time.
-  bool on_demand = false;
   Duration delay_max{0};  // of the network
   Duration disk_delay_max{0};
   std::vector<Fault> faults;

@@ -53,8 +53,8 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
   options.save_memory = scenario.saves.memory;
   options.rows_in_memory = scenario.rows_in_memory;
   if (scenario.saves.slow) options.save_batch_bytes = 1;
-  options.strategy.engine.restore_on_demand = scenario.on_demand;
-  if (scenario.on_demand) options.restore_batch_bytes = 1;
+  options.strategy.engine.recovery.on_demand = scenario.saves.on_demand;
+  if (scenario.saves.on_demand) options.restore_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
   return options;
 }

@@ -57,7 +57,8 @@ void print_task(const Json& task, const Json& description) {
               task.value("ready", false) ? "up" : "AWAY");
   if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   const Json own = task.value("details", Json::object());
-  std::printf("%s%s%s", threads_of(own).c_str(), memory_text(own).c_str(), save_text(own).c_str());
+  std::printf("%s%s%s%s", threads_of(own).c_str(), memory_text(own).c_str(), save_text(own).c_str(),
+              restore_text(own).c_str());
   if (std::string log = log_of(description, name); !log.empty())
     std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());

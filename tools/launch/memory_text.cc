@@ -48,4 +48,15 @@ std::string save_text(const Json& own) {
   return text;
 }
 
+std::string restore_text(const Json& own) {
+  double bytes = 0, all = 0;
+  for (const auto& shard : own.is_object() ? own.value("shards", Json::array()) : Json::array()) {
+    bytes += shard.value("restored_bytes", 0.0);
+    all += shard.value("restoring_bytes", 0.0);
+  }
+  if (all == 0) return "";
+  const auto megabytes = [](double of) { return std::llround(of / (1 << 20)); };
+  return str(" restoring on demand: ", megabytes(bytes), " of ", megabytes(all), " MB are there");
+}
+
 }  // namespace cairn::tools

@@ -12,5 +12,7 @@ std::string memory_text(const Json& own);
 // " saving: 43 %, 920 MB written, 105 MB of at most 512 MB copied aside, 2 pushes wait", from a
 // ps's own status; empty if it is not saving.
 std::string save_text(const Json& own);
+// " restoring on demand: 920 of 4100 MB are there", likewise.
+std::string restore_text(const Json& own);
 
 }  // namespace cairn::tools

@@ -47,5 +47,14 @@ TEST(SaveText, IsEmptyOfATaskThatSavesNothing) {
   EXPECT_EQ(save_text({{"shards", {{{"save_blocks", 0}, {"saved_blocks", 0}}}}}), "");
 }
 
+TEST(RestoreText, SaysHowFarAPsIsThatRestoresOnDemand) {
+  const Json ps = {{"shards",
+                    {{{"restored_bytes", 3 * kMegabyte}, {"restoring_bytes", 5 * kMegabyte}},
+                     {{"restored_bytes", 1 * kMegabyte}, {"restoring_bytes", 6 * kMegabyte}}}}};
+  EXPECT_EQ(restore_text(ps), " restoring on demand: 4 of 11 MB are there");
+  EXPECT_EQ(restore_text(Json()), "");
+  EXPECT_EQ(restore_text({{"shards", {{{"restoring_bytes", 0}}}}}), "");
+}
+
 }  // namespace
 }  // namespace cairn::tools

@@ -131,6 +131,7 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("partition_min_bytes", cluster.partition_min_bytes);
   table.read("ps_wait_seconds", cluster.ps_wait_seconds);
   table.read("recovery", cluster.recovery);
+  table.read("restore_on_demand", cluster.restore_on_demand);
   table.read("steps_per_closure", cluster.steps_per_closure);
   table.refuse_unknown();
 }

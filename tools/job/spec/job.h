@@ -102,6 +102,7 @@ struct JobCluster {
   std::int64_t partition_min_bytes = 256 << 10;
   double ps_wait_seconds = 600;
   bool recovery = true;
+  bool restore_on_demand = false;
   std::int64_t steps_per_closure = 1;
 };
 

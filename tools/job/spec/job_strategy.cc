@@ -33,6 +33,7 @@ const std::vector<KeyOf>& keys_of_kinds() {
       {"cluster.partition_min_bytes", {ps, hybrid}, "it does not split variables"},
       {"cluster.ps_wait_seconds", {ps, hybrid}, none},
       {"cluster.recovery", {ps, hybrid}, none},
+      {"cluster.restore_on_demand", {ps, hybrid}, none},
       {"cluster.workers", {ps, hybrid, workers}, "it starts no workers"},
       {"cluster.transport", {ps, hybrid, workers}, "it is one process"},
       {"cluster.wire", {ps, hybrid, workers}, "it is one process"},

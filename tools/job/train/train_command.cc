@@ -62,6 +62,7 @@ ParameterServerOptions strategy_options(const Job& job, std::shared_ptr<UpToShar
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
   options.engine.computing = {parse_arithmetic(job.cluster.arithmetic), job.cluster.deterministic};
   options.engine.recovery = job.cluster.recovery;
+  options.engine.recovery.on_demand = job.cluster.restore_on_demand;
   options.consistency = consistency_of(job.strategy);
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.cluster.ps_wait_seconds));

@@ -61,9 +61,13 @@ void apply(const TrainRequest& request, Job& job) {
     job.cluster.deterministic = true;
     flags["cluster.deterministic"] = "--deterministic";
   }
-  if (wanted.no_recovery) {
+  if (wanted.recovery.off) {
     job.cluster.recovery = false;
     flags["cluster.recovery"] = "--no-recovery";
+  }
+  if (wanted.recovery.on_demand) {
+    job.cluster.restore_on_demand = true;
+    flags["cluster.restore_on_demand"] = "--restore-on-demand";
   }
   if (!request.warm_start.empty()) job.warm_start.from = request.warm_start;
   if (wanted.checkpoint_every)
@@ -162,7 +166,10 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--stuck-after", request.stuck_after_seconds,
                  "Seconds without progress after which a closure is told of (60)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--no-recovery", wanted.no_recovery, "A lost ps is an error at once");
+  app.add_flag("--no-recovery", wanted.recovery.off, "A lost ps is an error at once");
+  app.add_flag("--restore-on-demand", wanted.recovery.on_demand,
+               "Steps run while rows of a checkpoint are still read, those that they want first: "
+               "with --resume, and when a ps was lost");
 }
 
 }  // namespace cairn::tools

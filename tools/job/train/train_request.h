@@ -38,7 +38,10 @@ struct JobOverrides {
   };
   Computing computing;
   std::optional<std::string> transport, wire, checkpoint_every, evaluate_every, model;
-  bool no_recovery = false;
+  struct Recovery {
+    bool off = false, on_demand = false;
+  };
+  Recovery recovery;
 };
 
 struct TrainRequest {

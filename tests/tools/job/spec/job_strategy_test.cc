@@ -177,8 +177,10 @@ TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
               AllOf(HasSubstr("--ps is not read"), HasSubstr("\"mirrored\"")));
   EXPECT_THAT(answer_to_flags({.ps = 3}, "[strategy]\nkind = 'mirrored'"),
               HasSubstr("--ps is not read"));
-  EXPECT_THAT(answer_to_flags({.no_recovery = true}, "[strategy]\nkind = 'mirrored'"),
+  EXPECT_THAT(answer_to_flags({.recovery = {.off = true}}, "[strategy]\nkind = 'mirrored'"),
               HasSubstr("--no-recovery is not read"));
+  EXPECT_THAT(answer_to_flags({.recovery = {.on_demand = true}}, "[strategy]\nkind = 'mirrored'"),
+              HasSubstr("--restore-on-demand is not read"));
   EXPECT_THAT(answer_to_flags({.strategy = {.max_staleness = 3}}),
               HasSubstr("--max-staleness bounds nothing"));
   EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "bounded", .max_staleness = 3}}),
