@@ -79,6 +79,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--only-limited", options.storage.only_limited,
                "cold-rows: not the runs to compare with");
+  app.add_flag("--only-restore", options.storage.only_restore,
+               "storage: restoring on demand alone");
   app.add_option(
          "--table-rows", options.storage.table_rows,
          "storage: rows of each of its five tables; cold-rows: the keys of its one; turnover: new "

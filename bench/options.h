@@ -33,6 +33,7 @@ struct Options {
     std::int64_t table_rows = 2'000'000;  // of a table; cold-rows: keys; turnover: new ids
     std::string memory_limit = "2 GB";    // cold-rows: of the ps
     bool only_limited = false;            // cold-rows: nothing to compare with
+    bool only_restore = false;            // storage: restoring on demand alone
   };
   Storage storage;
   bool one_device = true;       // wide-deep in one process as well

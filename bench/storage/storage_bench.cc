@@ -1,6 +1,9 @@
 // Checkpoints of a DLRM under Adagrad, five tables of which every row was touched: how fast they
 // are written while nothing trains and while training goes on, what that does to the steps, and how
 // the memory of the ps goes up and down.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -196,6 +199,42 @@ void measure_deltas(Cluster& cluster, SavedJob& job, std::int64_t table_rows, Fi
   figures.add("restored, with ten deltas, seconds, of a full one, ratio", of_deltas / of_full);
 }
 
+// Afterwards the files are read from the disk.
+void forget_cache(const std::string& folder) {
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!file.is_regular_file()) continue;
+    const int fd = ::open(file.path().c_str(), O_RDONLY);
+    ::fdatasync(fd);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(fd);
+  }
+}
+
+// How long it takes until the first step after a restore has ended: of all rows first, and on
+// demand; and how many steps are taken in the time that the former takes.
+void measure_on_demand(Cluster& cluster, SavedJob& job, Figures& figures) {
+  const TemporaryFolder folder;
+  ClusterCoordinator& coordinator = cluster.coordinator();
+  const std::string saved = coordinator.save({.folder = folder.path()});
+  coordinator.restore(saved);  // the memory of what follows is the process's already
+  for (const std::string disk : {"warm", "cold"}) {
+    const auto first_step = [&](bool on_demand) {
+      if (disk == "cold") forget_cache(saved);
+      return seconds_of([&] {
+        coordinator.restore(saved, {.on_demand = on_demand});
+        job.train_steps(1);
+      });
+    };
+    const double whole = first_step(false), on_demand = first_step(true);
+    figures.add(str("restored, first step, ", disk, " disk, s"), whole);
+    figures.add(str("restored on demand, first step, ", disk, " disk, s"), on_demand);
+    figures.add(str("restored on demand, first step, ", disk, " disk, of the whole, ratio"),
+                on_demand / whole);
+    const double rest = seconds_of([&] { coordinator.save({.folder = folder.path()}); });
+    figures.add(str("restored on demand, then saved, ", disk, " disk, s"), on_demand + rest);
+  }
+}
+
 }  // namespace
 
 // A window is a save of each kind, and ten seconds of training afterwards.
@@ -212,7 +251,8 @@ void bench_storage(const Options& options, Limits&, Report& report) {
   };
   job.train(for_seconds(options.seconds));
   Figures figures;
-  for (int window = 0; window < options.windows; ++window) {
+  const int saves = options.storage.only_restore ? 0 : options.windows;
+  for (int window = 0; window < saves; ++window) {
     const double read_before = bytes_read_from_disk(ps);
     const WatchedSave alone(cluster, folder.path(), [](auto goes_on) {
       while (goes_on(0)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -237,8 +277,11 @@ void bench_storage(const Options& options, Limits&, Report& report) {
                 alone.bytes / kGigabyte /
                     sst_writer_seconds(limit.path(), static_cast<std::size_t>(alone.bytes)));
   }
-  measure_deltas(cluster, job, options.storage.table_rows, figures);
+  if (!options.storage.only_restore)
+    measure_deltas(cluster, job, options.storage.table_rows, figures);
+  for (int window = 0; window < options.windows; ++window) measure_on_demand(cluster, job, figures);
   figures.report(report);
+  if (options.storage.only_restore) return;
   const double limit = figures.median("SstFileWriter alone, GB/s");
   report.figure("storage: saved, nothing trains, of SstFileWriter alone",
                 figures.median("saved, nothing trains, GB/s") / limit);
