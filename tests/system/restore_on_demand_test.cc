@@ -1,0 +1,157 @@
+// Real processes that go on from a checkpoint while their rows are still read from it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/random.h"
+#include "core/graph/ops.h"
+#include "strategy/servers/cluster_coordinator.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/launch/local_cluster.h"
+
+namespace cairn::tools {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::int64_t kRows = 200'000, kDim = 16, kIdsAStep = 2'000;
+constexpr std::int64_t kManyRows = std::int64_t{1} << 40;
+
+// A program of one worker, whose steps therefore come one after another, and the servers that it
+// starts: two tables under Adagrad.
+class Trained {
+ public:
+  explicit Trained(const std::string& dir)
+      : servers_({.ps = 2,
+                  .workers = 1,
+                  .shards = 1,
+                  .lanes = 1,
+                  .dir = dir,
+                  .programs = CAIRN_PROGRAMS}),
+        strategy_(TFConfigClusterResolver(started(servers_).tf_config("chief", 0)),
+                  options(servers_)),
+        coordinator_(strategy_) {
+    dense_ = table("dense", kRows, false);
+    hashed_ = table("hashed", kManyRows, true);
+    step_ = strategy_.function(
+        [this](const Array& ids) {
+          for (const Variable& table : {dense_, hashed_}) {
+            const Array rows = table.gather(ids);
+            table.update({RuleKind::kAdagrad, {0.1f, 1e-7f}},
+                         IndexedSlices{ids, rows * 0.5f + 0.25f, table.shape()}, Array(0.1f));
+          }
+        },
+        "step");
+  }
+  ~Trained() { servers_.stop(); }
+
+  // Steps of random rows, the same for the same numbers.
+  void train(std::int64_t begin, std::int64_t end) {
+    for (std::int64_t step = begin; step < end; ++step) coordinator_.schedule(step_, {ids(step)});
+    coordinator_.join();
+  }
+  std::string save(const std::string& folder) { return coordinator_.save({.folder = folder}); }
+  void restore(const std::string& checkpoint, bool on_demand) {
+    coordinator_.restore(checkpoint, {.on_demand = on_demand});
+  }
+  // All rows that the steps have to do with.
+  std::vector<float> rows(std::int64_t steps) {
+    std::vector<float> all;
+    for (std::int64_t step = 0; step < steps; ++step)
+      for (const Variable& table : {dense_, hashed_}) {
+        const Tensor rows = table.gather(Array(ids(step))).eval();
+        const auto values = rows.values<float>();
+        all.insert(all.end(), values.begin(), values.end());
+      }
+    return all;
+  }
+  void kill_ps() {
+    for (const RoleState& role : servers_.supervisor().roles())
+      if (role.role == "ps") ASSERT_EQ(::kill(role.pid, SIGKILL), 0);
+  }
+
+ private:
+  static LocalCluster& started(LocalCluster& servers) {
+    servers.start();
+    return servers;
+  }
+  static ParameterServerOptions options(const LocalCluster& servers) {
+    ParameterServerOptions options;
+    options.engine.cluster_id = servers.cluster_id();
+    options.engine.token = servers.token();
+    options.engine.pipeline_depth = 1;
+    options.partitioner = FixedShardsPartitioner(2);
+    return options;
+  }
+  Variable table(const std::string& name, std::int64_t rows, bool hashed) {
+    return strategy_.create_variable({.name = name,
+                                      .shape = {rows, kDim},
+                                      .initializer = Initializer::uniform(-1, 1),
+                                      .hashed = hashed});
+  }
+  static Tensor ids(std::int64_t step) {
+    Random random(static_cast<std::uint64_t>(step));
+    std::vector<std::int64_t> ids(kIdsAStep);
+    for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random.below(kRows));
+    return Tensor::of<std::int64_t>({kIdsAStep}, ids);
+  }
+
+  LocalCluster servers_;
+  ParameterServerStrategy strategy_;
+  ClusterCoordinator coordinator_;
+  Variable dense_, hashed_;
+  Function step_;
+};
+
+constexpr std::int64_t kStepsSaved = 120, kStepsInAll = 130;
+
+TEST(RestoreOnDemand, TenStepsAfterItEndInTheSameBitsAsAfterAWholeRestore) {
+  const TempFolder folder;
+  std::string checkpoint;
+  std::vector<float> expected;
+  {
+    Trained first(folder.path() + "/first");
+    first.train(0, kStepsSaved);
+    checkpoint = first.save(folder.path() + "/checkpoints");
+    first.restore(checkpoint, false);
+    first.train(kStepsSaved, kStepsInAll);
+    expected = first.rows(kStepsInAll);
+  }
+  Trained second(folder.path() + "/second");
+  second.restore(checkpoint, true);
+  second.train(kStepsSaved, kStepsInAll);
+  EXPECT_TRUE(second.rows(kStepsInAll) == expected);
+  // A ps that dies while its rows are still to come begins anew, in the same way. The next
+  // checkpoint waits for all rows, and holds them.
+  second.restore(checkpoint, true);
+  second.kill_ps();
+  second.train(kStepsSaved, kStepsInAll);
+  EXPECT_TRUE(second.rows(kStepsInAll) == expected);
+  const std::string later = second.save(folder.path() + "/checkpoints");
+  second.restore(later, false);
+  EXPECT_TRUE(second.rows(kStepsInAll) == expected);
+}
+
+TEST(RestoreOnDemand, ADamagedBlockEndsTheRunAndIsNamed) {
+  const TempFolder folder;
+  Trained run(folder.path() + "/run");
+  run.train(0, kStepsSaved);
+  const std::string checkpoint = run.save(folder.path() + "/checkpoints");
+  std::string rotten;
+  for (const auto& file : std::filesystem::directory_iterator(checkpoint + "/ps-1-shard-0"))
+    if (file.path().extension() == ".sst") rotten = file.path();
+  std::fstream file(rotten, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(rotten) / 2));
+  file.write("\x5a\xa5", 2);
+  file.close();
+  EXPECT_NO_THROW(run.restore(checkpoint, true));
+  EXPECT_THAT([&] { run.save(folder.path() + "/checkpoints"); },
+              ThrowsMessage<DataLossError>(HasSubstr(rotten)));
+}
+
+}  // namespace
+}  // namespace cairn::tools
