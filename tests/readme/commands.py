@@ -46,6 +46,15 @@ HOW = {
     "cairn train JOB.toml --checkpoints s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
     "cairn train JOB.toml --resume s3://BUCKET/PREFIX --epochs 10": "Moto.HoldsTheCheckpointsOfTrainings",
     "cairn ckpt ls s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
+    "cairn ckpt copy s3://BUCKET/PREFIX FOLDER": "CkptBucket.CopyThereAndBackKeepsTheRowsAndWhatDeltasShare",
+    "cairn ckpt reshard s3://BUCKET/PREFIX --shards 4 --out s3://BUCKET/OTHER/ckpt-00000001":
+        "CkptBucket.ReshardAndImportWriteThereAndExportReadsIt",
+    "cairn ckpt import weights.safetensors --out s3://BUCKET/IMPORTED":
+        "CkptBucket.ReshardAndImportWriteThereAndExportReadsIt",
+    "cairn ckpt prune s3://BUCKET/PREFIX --keep-last 3":
+        "CkptBucket.PruneRemovesRowsThatNoOtherNamesAndKeepsWhatARunMayNeed",
+    "cairn model export RUN/model --out clicks.onnx": "Onnx.PredictsAsTheModelDoes",
+    "cairn model candidates RUN/model --data films.csv --out films.npz": "Hnswlib.FindsTheCandidatesOfARetrieval",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"ps\", \"index\": 0}}' cairn-ps": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' cairn-worker": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"chief\", \"index\": 0}}' cairn-coordinator JOB.toml":
