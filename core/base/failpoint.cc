@@ -13,8 +13,9 @@ namespace cairn {
 namespace {
 
 constexpr std::array kFailpointNames = {
-    "rows.begin",     "rows.folder_made", "rows.file_written",  "rows.taken_in",  "rows.end",
-    "file.begin",     "file.written",     "file.renamed",       "file.end",       "prune.begin",
+    "rows.begin",     "rows.folder_made", "rows.file_written",  "rows.taken_in",
+    "rows.end",       "files.begin",      "files.linked",       "file.begin",
+    "file.written",   "file.renamed",     "file.end",           "prune.begin",
     "prune.unlisted", "prune.end",        "consolidate.linked", "consolidate.end"};
 
 struct Place {

@@ -11,6 +11,7 @@ namespace cairn {
 
 // All of them, in the order in which a checkpoint passes them.
 //   rows.*    a ps: the folder of its database, a sorted file of rows, the database as a whole
+//   files.*   files of the checkpoint below, linked into a delta's folder
 //   file.*    a file that is written atomically (the manifest): its bytes are beside it, it is
 //   renamed, its folder is synced
 //   prune.*   an old checkpoint: its manifest is gone, then all of it

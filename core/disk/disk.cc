@@ -237,6 +237,7 @@ class SystemDisk final : public Disk {
   }
   void link_files(const std::string& from, const std::string& to,
                   const std::vector<std::string>& names) override {
+    failpoint("files.begin");
     make_folder(to);
     for (const std::string& name : names) {
       const std::string old = from + "/" + name, made = to + "/" + name;

@@ -4,17 +4,27 @@
 // finds.
 #include "core/disk/memory_disk.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 
 namespace cairn {
 namespace {
 
-// Doubled and trailing slashes dropped, so that "a//b/" and "a/b" are one key.
+// Doubled and trailing slashes dropped, so that "a//b/" and "a/b" are one key, as is "a/c/../b".
 std::string normal(const std::string& path) {
   std::string made;
   for (char c : path)
     if (c != '/' || made.empty() || made.back() != '/') made.push_back(c);
   while (made.size() > 1 && made.back() == '/') made.pop_back();
+  constexpr std::string_view kUp = "/../";
+  for (std::size_t up = made.find(kUp); up != std::string::npos && up > 0; up = made.find(kUp)) {
+    const std::size_t begin = made.rfind('/', up - 1);
+    if (begin == std::string::npos)
+      made.erase(0, up + kUp.size());
+    else
+      made.erase(begin, up + kUp.size() - 1 - begin);
+  }
   return made;
 }
 
@@ -37,10 +47,53 @@ void MemoryDisk::crash_at_write(std::uint64_t n, std::uint64_t kept) {
   crash_ = Crash{n, kept};
 }
 
+void MemoryDisk::crash_at_step(std::uint64_t n, Moment moment) {
+  std::lock_guard hold(mutex_);
+  step_crash_ = StepCrash{steps_ + n, moment};
+}
+
+std::uint64_t MemoryDisk::steps() const {
+  std::lock_guard hold(mutex_);
+  return steps_;
+}
+
+bool MemoryDisk::down() const {
+  std::lock_guard hold(mutex_);
+  return down_;
+}
+
 void MemoryDisk::recover() {
   std::lock_guard hold(mutex_);
   down_ = false;
   crash_.reset();
+  step_crash_.reset();
+}
+
+// A call that changes something: made when it begins, with the lock held, and told when it has
+// done all of it.
+class MemoryDisk::Step {
+ public:
+  explicit Step(MemoryDisk& disk) : disk_(disk) {
+    disk_.check_power();
+    const std::uint64_t number = disk_.steps_++;
+    if (!disk_.step_crash_ || disk_.step_crash_->step != number) return;
+    moment_ = disk_.step_crash_->moment;
+    if (moment_ == Moment::kBefore) disk_.lose_power();
+  }
+  bool ends_within() const { return moment_ == Moment::kWithin; }
+  void done() const {
+    if (moment_.has_value()) disk_.lose_power();
+  }
+
+ private:
+  MemoryDisk& disk_;
+  std::optional<Moment> moment_;
+};
+
+void MemoryDisk::lose_power() {
+  step_crash_.reset();
+  down_ = true;
+  check_power();
 }
 
 void MemoryDisk::flip_bit(const std::string& path, std::uint64_t byte, int bit) {
@@ -84,7 +137,7 @@ std::string MemoryDisk::read(const std::string& path) const {
 
 void MemoryDisk::write_atomically(const std::string& path, std::string_view bytes) {
   std::lock_guard hold(mutex_);
-  check_power();
+  const Step step(*this);
   std::string target = normal(path);
   // As on a real disk, writing a file does not make its folder: code that forgets make_folder()
   // fails here too.
@@ -101,10 +154,15 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
     down_ = true;
     throw UnavailableError(str("the disk lost power while writing ", path));
   }
+  if (step.ends_within()) {
+    files_[target + ".0.tmp"] = std::string(bytes.substr(0, bytes.size() / 2));
+    step.done();
+  }
   // Old and new stand beside each other until the rename, so both must fit.
   if (used() + bytes.size() > capacity_)
     throw ResourceExhaustedError(str("writing ", path, ": no space left on the disk"));
   files_[target] = std::string(bytes);
+  step.done();
 }
 
 bool MemoryDisk::exists(const std::string& path) const {
@@ -131,39 +189,49 @@ std::vector<std::string> MemoryDisk::list(const std::string& folder) const {
 // Each parent is a folder of its own in the set; list() and exists() need no more than that.
 void MemoryDisk::make_folder(const std::string& path) {
   std::lock_guard hold(mutex_);
-  check_power();
+  const Step step(*this);
+  if (step.ends_within()) step.done();
   for (std::string folder = normal(path); folder != "." && folder != "/";
        folder = folder_of(folder)) {
     if (files_.contains(folder))
       throw AlreadyExistsError(str("making the folder ", path, ": ", folder, " is a file"));
     folders_.insert(folder);
   }
+  step.done();
 }
 
 void MemoryDisk::remove(const std::string& path) {
   std::lock_guard hold(mutex_);
-  check_power();
-  files_.erase(normal(path));
+  const Step step(*this);
+  if (!step.ends_within()) files_.erase(normal(path));
+  step.done();
 }
 
+// The manifest, if it is there, is the first to go: its name stands before those of databases.
 void MemoryDisk::remove_tree(const std::string& path) {
   std::lock_guard hold(mutex_);
-  check_power();
+  const Step step(*this);
   std::string root = normal(path);
   auto gone = [&](const std::string& p) { return p == root || is_under(p, root); };
-  std::erase_if(files_, [&](const auto& entry) { return gone(entry.first); });
+  auto left = std::count_if(files_.begin(), files_.end(),
+                            [&](const auto& entry) { return gone(entry.first); });
+  if (step.ends_within()) left -= left / 2;
+  std::erase_if(files_, [&](const auto& entry) { return gone(entry.first) && left-- > 0; });
+  if (step.ends_within()) step.done();
   std::erase_if(folders_, gone);
+  step.done();
 }
 
 void MemoryDisk::rename(const std::string& from, const std::string& to) {
   std::lock_guard hold(mutex_);
-  check_power();
+  const Step step(*this);
+  if (step.ends_within()) step.done();  // it is atomic
   std::string source = normal(from), target = normal(to);
   if (source == target) return;
   if (files_.contains(source)) {
     files_[target] = std::move(files_[source]);
     files_.erase(source);
-    return;
+    return step.done();
   }
   if (!folders_.contains(source)) throw NotFoundError(str("renaming ", from, ": no such file"));
   auto moved = [&](const std::string& p) { return target + p.substr(source.size()); };
@@ -177,6 +245,7 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
     folders.insert(path == source || is_under(path, source) ? moved(path) : path);
   files_ = std::move(files);
   folders_ = std::move(folders);
+  step.done();
 }
 
 // A lock shares the table of holders with its disk, so that it may be destroyed after the disk.

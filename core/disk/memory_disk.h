@@ -15,8 +15,8 @@
 
 namespace cairn {
 
-// Paths are compared as they are written, apart from doubled and trailing slashes: "." and ".."
-// mean nothing.
+// Paths are compared as they are written, apart from doubled and trailing slashes and a ".." behind
+// a name; "." means nothing.
 //   Thread  any.
 class MemoryDisk final : public Disk {
  public:
@@ -28,6 +28,14 @@ class MemoryDisk final : public Disk {
   //   bytes in a file beside the target, as a torn write does, and raises Unavailable; so does
   //   every later call until recover(). The target keeps its old bytes.
   void crash_at_write(std::uint64_t n, std::uint64_t kept = 0);
+  //   Crash at a step, which is a call that changes something: the n-th from now (0: the next one)
+  //   loses power before it has done anything, in the middle (of a file half of the bytes lie
+  //   beside it, of a folder half of the files are gone), or when it has done all of it, and raises
+  //   Unavailable, as every later call does until recover().
+  enum class Moment { kBefore, kWithin, kAfter };
+  void crash_at_step(std::uint64_t n, Moment moment);
+  std::uint64_t steps() const;  // so far
+  bool down() const;            // power is lost
   void recover();
   //   Rot: flips one bit of a stored byte, as a worn medium does, for what has a checksum to
   //   notice.
@@ -63,7 +71,9 @@ class MemoryDisk final : public Disk {
   struct Crash {
     std::uint64_t writes_left, kept;
   };
+  class Step;
   void check_power() const;
+  void lose_power();
   std::string& file(const std::string& path);
   std::uint64_t used() const;
 
@@ -72,6 +82,12 @@ class MemoryDisk final : public Disk {
   std::set<std::string> folders_;
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<Crash> crash_;
+  std::uint64_t steps_ = 0;
+  struct StepCrash {
+    std::uint64_t step;
+    Moment moment;
+  };
+  std::optional<StepCrash> step_crash_;
   bool down_ = false;
   bool links_ = true;
   std::shared_ptr<Locks> locks_ = std::make_shared<Locks>();

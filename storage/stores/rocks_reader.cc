@@ -10,6 +10,7 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "storage/object_store/object_disk.h"
@@ -140,6 +141,7 @@ class RocksReader final : public DatabaseReader {
     database_.reset(opened);
     if (!status.ok() && objects_ != nullptr) objects_->rethrow_trouble();
     check_rocksdb(status, "opening the database ", folder);
+    verify_files();
     rocksdb::ReadOptions read;
     read.fill_cache = false;
     cursor_.reset(database_->NewIterator(read));
@@ -177,6 +179,21 @@ class RocksReader final : public DatabaseReader {
  private:
   std::shared_ptr<rocksdb::FileSystem> files() const {
     return objects_ != nullptr ? objects_ : rocksdb::FileSystem::Default();
+  }
+  // RocksDB takes a descriptor that was cut between two of its records for an earlier one, before
+  // the files of rows were taken in: it would open the database without them, and the rows would
+  // have their initial values without a word.
+  void verify_files() const {
+    std::vector<rocksdb::LiveFileMetaData> live;
+    database_->GetLiveFilesMetaData(&live);
+    std::set<std::string> known;
+    for (const auto& file : live) known.insert(file.name.substr(file.name.rfind('/') + 1));
+    std::vector<std::string> names;
+    check_rocksdb(env_->GetChildren(folder_, &names), "listing the database ", folder_);
+    for (const std::string& name : names)
+      if (name.ends_with(".sst") && !known.contains(name))
+        throw DataLossError(str("the database ", folder_, " does not know of its file ", name,
+                                ": its descriptor, MANIFEST-*, was cut or exchanged"));
   }
   // The error that kept an object from being read says more than RocksDB does.
   void check() const {

@@ -6,6 +6,8 @@
 //                        again, some twice in a row, while checkpoints are made; after each the
 //                        newest one must be sound, what the coordinator restores from it must be
 //                        one cut, and in the end each closure must have counted once
+//   --mode checkpoints   the same with deltas, and with hashed rows of which half lie in the logs
+//                        of the ps; what a file says was saved must be there after each kill
 //   --mode failpoints    the process that passes each failpoint (core/base/failpoint.h) dies there
 //   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the
 //                        coordinator is killed
@@ -26,6 +28,7 @@
 #include "core/base/random.h"
 #include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/manifest.h"
 #include "storage/row_store.h"
 #include "tests/chaos/cluster.h"
 #include "tests/chaos/recovery.h"
@@ -51,6 +54,16 @@ std::string checkpoints_of(const Options& options) {
   return options.cluster.folder + "/checkpoints";
 }
 std::string finish_of(const Options& options) { return options.cluster.folder + "/finish"; }
+std::string expected_of(const Options& options) { return options.cluster.folder + "/expected"; }
+
+// The last whole line of the file, "CHECKPOINT ACKNOWLEDGED"; empty: nothing was saved yet.
+std::string last_expected(const Options& options) {
+  std::ifstream in(expected_of(options));
+  std::string last, line;
+  while (std::getline(in, line))
+    if (!in.eof()) last = line;
+  return last;
+}
 
 class Chaos {
  public:
@@ -226,7 +239,22 @@ class Chaos {
     const auto report = storage::verify(system_disk(), *store_, newest->path);
     if (!report.problems.empty())
       throw DataLossError(str(newest->path, ": ", report.problems.front()));
+    verify_expected(*newest);
     return 1;
+  }
+
+  // A checkpoint of which the program was told is there, or a newer one; and what was acknowledged
+  // before that one was begun is acknowledged in it.
+  void verify_expected(const storage::CheckpointEntry& newest) const {
+    const std::string last = last_expected(options_);
+    const std::size_t space = last.find(' ');
+    if (space == std::string::npos) return;
+    const auto id = storage::CheckpointFolder::parse_name(last.substr(0, space));
+    const auto manifest = storage::read_manifest(system_disk(), newest.path);
+    if (newest.id < id.value_or(0) ||
+        std::stoll(manifest.metadata) < std::stoll(last.substr(space + 1)))
+      throw DataLossError(str(last, " was saved, and the newest checkpoint is ", newest.path,
+                              " with ", manifest.metadata, " acknowledged"));
   }
   std::string done() const {
     std::string all;
@@ -260,6 +288,8 @@ int die_everywhere(Options options) {
     if (std::string_view(place).starts_with("consolidate."))
       options.cluster.exerciser.insert(options.cluster.exerciser.end(),
                                        {"--consolidate-after", "1"});
+    if (std::string_view(place).starts_with("files."))
+      options.cluster.exerciser.insert(options.cluster.exerciser.end(), {"--full-every", "3"});
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
     options.cluster.die_at = {{victim, str(place, ":2")}};
     Chaos chaos(options);
@@ -276,7 +306,8 @@ int main(int argc, char** argv) {
   cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
   app.add_option("--mode", options.mode)
-      ->check(CLI::IsMember({"once", "flights", "saving", "recovery", "failpoints"}));
+      ->check(
+          CLI::IsMember({"once", "flights", "saving", "checkpoints", "recovery", "failpoints"}));
   app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")
       ->required()
       ->check(CLI::NonexistentPath);
@@ -307,12 +338,21 @@ int main(int argc, char** argv) {
   if (options.mode == "saving")
     cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options),
                                                        "--finish-when", finish_of(options)});
+  if (options.mode == "checkpoints") {
+    // 4,000 rows of 4 KB for each ps, of whose memory 8 MB are for rows.
+    cluster.exerciser.insert(
+        cluster.exerciser.end(),
+        {"--checkpoints", checkpoints_of(options), "--finish-when", finish_of(options),
+         "--expected", expected_of(options), "--full-every", "4", "--hashed-dim", "1024"});
+    cluster.ps_arguments = {"--memory-limit", "112 MB", "--row-log", cluster.folder + "/row-log"};
+  }
   if (options.mode == "recovery")
     cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
   if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
   if (options.mode == "failpoints") return die_everywhere(options);
   Chaos chaos(options);
-  return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
+  const bool saves = options.mode == "saving" || options.mode == "checkpoints";
+  return saves ? chaos.keep_saving() : chaos.count_once();
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ TEST_F(ChaosTest, CheckpointsAreWholeAtDepthFour) {
   expect_good({"--mode", "saving", "--harm", "12", "--depth", "4", "--seed", "2"});
 }
 
+TEST_F(ChaosTest, DeltasOfRowsThatDoNotFitIntoMemoryAreWhole) {
+  expect_good({"--mode", "checkpoints", "--harm", "6", "--workers", "2", "--seed", "8"});
+}
+
 TEST_F(ChaosTest, CheckpointsAreWholeInRounds) {
   expect_good({"--mode", "saving", "--harm", "12", "--backups", "0", "--seed", "4"});
 }

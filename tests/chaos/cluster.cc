@@ -35,6 +35,8 @@ void Cluster::start(const std::string& name, std::vector<std::string> environmen
   else
     arguments.insert(arguments.end(),
                      {"--listen", role.listen, role.job == "ps" ? "--shards" : "--lanes", "1"});
+  if (role.job == "ps")
+    arguments.insert(arguments.end(), options_.ps_arguments.begin(), options_.ps_arguments.end());
   tools::Command command{
       .arguments = arguments, .environment = std::move(environment), .output_file = log(name)};
   role.process = std::make_unique<tools::ChildProcess>(command);

@@ -15,7 +15,8 @@ namespace cairn::chaos {
 struct ClusterOptions {
   std::string folder, programs, transport = "tcp";  // tcp: through links
   int ps = 2, workers = 4;
-  std::vector<std::string> exerciser;         // its arguments
+  std::vector<std::string> exerciser;  // its arguments
+  std::vector<std::string> ps_arguments = {};
   std::map<std::string, std::string> die_at;  // CAIRN_DIE_AT of a process's first life
 };
 

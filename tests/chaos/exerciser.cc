@@ -5,12 +5,17 @@
 //   cairn-exerciser --checkpoints FOLDER --finish-when FILE
 //     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with
 //     0 if every count is exact, less what is reported lost
+//     [--full-every N]    of N checkpoints one is a full one, the others are deltas
+//     [--hashed-dim D]    elements of a hashed row; many of them do not fit into a ps's memory
+//     [--expected FILE]   appends "CHECKPOINT ACKNOWLEDGED" once a checkpoint is there: what a run
+//                         that goes on must find
 //   cairn-exerciser --recovery FOLDER
 //     runs, and says when it goes on after a loss
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -105,8 +110,9 @@ simulation::Base resume(Program& program, const Scenario& scenario, const std::s
   return {values, simulation::committed_at(manifest, scenario), step};
 }
 
+// `expected`: the file in which each checkpoint is noted that is there; empty: none.
 void run_and_save(Program& program, const Scenario& scenario, const CheckpointPolicy& policy,
-                  const std::string& finish_when) {
+                  const std::string& finish_when, const std::string& expected) {
   const simulation::Base base = resume(program, scenario, policy.folder);
   const std::int64_t before = base.step;
   std::int64_t scheduled = before, last = scenario.closures;
@@ -124,6 +130,9 @@ void run_and_save(Program& program, const Scenario& scenario, const CheckpointPo
     if (scheduled >= last) program.coordinator.done();
     const std::int64_t acknowledged = finished();
     const std::string saved = program.coordinator.save(policy, std::to_string(acknowledged));
+    if (!expected.empty())
+      std::ofstream(expected, std::ios::app) << std::filesystem::path(saved).filename().string() +
+                                                    " " + std::to_string(acknowledged) + "\n";
     std::printf("acknowledged %lld, saved %s\n", static_cast<long long>(acknowledged),
                 saved.c_str());
     std::fflush(stdout);
@@ -183,7 +192,7 @@ int main(int argc, char** argv) {
   scenario.closures = std::int64_t{1} << 40;
   scenario.spread = simulation::Spread::kEveryShard;
   scenario.ps = 2;
-  std::string recovery, finish_when;
+  std::string recovery, finish_when, expected;
   CheckpointPolicy policy{.keep_last = 3};
   bool flights = false, hybrid = false;
   std::optional<std::uint32_t> bound, backups;
@@ -200,6 +209,9 @@ int main(int argc, char** argv) {
   app.add_option("--consolidate-after", policy.consolidate_after,
                  "With --checkpoints: deltas, which become full ones after so many");
   app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
+  app.add_option("--full-every", policy.full_every);
+  app.add_option("--hashed-dim", scenario.hashed_dim);
+  app.add_option("--expected", expected);
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
   if (bound) scenario.consistency = Consistency::bounded(*bound);
@@ -230,7 +242,7 @@ int main(int argc, char** argv) {
   else if (policy.folder.empty())
     run_all(program, scenario);
   else
-    run_and_save(program, scenario, policy, finish_when);
+    run_and_save(program, scenario, policy, finish_when, expected);
   return 0;
 }
 
