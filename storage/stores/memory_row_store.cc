@@ -2,7 +2,8 @@
 // write or lose it, and RocksDB, which talks to the system itself, could not be. The order of keys
 // and the cursor's rules are those of RocksDB, so that code above sees no difference.
 //
-// A record is the key's length (4 bytes), the key, the value's length, the value.
+// A record is the key's length (4 bytes), the key, the value's length, the value. Behind the last
+// one there is a length that no key has, so that a file that was cut between two is noticed.
 #include <cstring>
 #include <map>
 
@@ -13,6 +14,7 @@ namespace cairn::storage {
 namespace {
 
 constexpr const char* kFile = "rows";
+constexpr std::string_view kEnd = "\xff\xff\xff\xff";
 using Records = std::map<std::string, std::string, std::less<>>;
 
 void put_text(std::string& out, std::string_view text) {
@@ -48,7 +50,7 @@ class MemoryWriter final : public DatabaseWriter {
   }
   std::vector<FileInfo> finish() override {
     const std::string path = folder_ + "/" + kFile;
-    disk_.write_atomically(path, bytes_);
+    disk_.write_atomically(path, bytes_.append(kEnd));
     return {file_info(disk_, path, folder_.substr(folder_.rfind('/') + 1) + "/" + kFile)};
   }
 
@@ -66,7 +68,7 @@ class MemoryReader final : public DatabaseReader {
       throw NotFoundError(
           str("there is no database in ", folder, ": its file ", path_, " is missing"));
     const std::string bytes = disk.read(path_);
-    for (std::string_view left = bytes; !left.empty();) {
+    for (std::string_view left = bytes; left != kEnd;) {
       std::string key = take_text(left, folder);
       records_[std::move(key)] = take_text(left, folder);
     }
