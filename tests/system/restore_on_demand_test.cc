@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr std::int64_t kRows = 200'000, kDim = 16, kIdsAStep = 2'000;
+constexpr std::int64_t kComingRows = 200'000, kComingDim = 16, kIdsAStep = 2'000;
 constexpr std::int64_t kManyRows = std::int64_t{1} << 40;
 
 // A program of one worker, whose steps therefore come one after another, and the servers that it
@@ -35,7 +35,7 @@ class Trained {
         strategy_(TFConfigClusterResolver(started(servers_).tf_config("chief", 0)),
                   options(servers_)),
         coordinator_(strategy_) {
-    dense_ = table("dense", kRows, false);
+    dense_ = table("dense", kComingRows, false);
     hashed_ = table("hashed", kManyRows, true);
     step_ = strategy_.function(
         [this](const Array& ids) {
@@ -89,14 +89,14 @@ class Trained {
   }
   Variable table(const std::string& name, std::int64_t rows, bool hashed) {
     return strategy_.create_variable({.name = name,
-                                      .shape = {rows, kDim},
+                                      .shape = {rows, kComingDim},
                                       .initializer = Initializer::uniform(-1, 1),
                                       .hashed = hashed});
   }
   static Tensor ids(std::int64_t step) {
     Random random(static_cast<std::uint64_t>(step));
     std::vector<std::int64_t> ids(kIdsAStep);
-    for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random.below(kRows));
+    for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random.below(kComingRows));
     return Tensor::of<std::int64_t>({kIdsAStep}, ids);
   }
 
