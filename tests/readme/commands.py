@@ -46,6 +46,8 @@ HOW = {
     "cairn train JOB.toml --checkpoints s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
     "cairn train JOB.toml --resume s3://BUCKET/PREFIX --epochs 10": "Moto.HoldsTheCheckpointsOfTrainings",
     "cairn ckpt ls s3://BUCKET/PREFIX": "Moto.HoldsTheCheckpointsOfTrainings",
+    "cairn train job.toml --resume latest --restore-on-demand":
+        "RestoreOnDemand.TenStepsAfterItEndInTheSameBitsAsAfterAWholeRestore; JobStrategy.FlagsAreNamedAsTheFlagsThatTheyWere",
     "cairn ckpt copy s3://BUCKET/PREFIX FOLDER": "CkptBucket.CopyThereAndBackKeepsTheRowsAndWhatDeltasShare",
     "cairn ckpt reshard s3://BUCKET/PREFIX --shards 4 --out s3://BUCKET/OTHER/ckpt-00000001":
         "CkptBucket.ReshardAndImportWriteThereAndExportReadsIt",

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr std::int64_t kComingRows = 200'000, kComingDim = 16, kIdsAStep = 2'000;
+const UpdateRule kAdagradOfRows{RuleKind::kAdagrad, {0.1f, 1e-7f}};
 constexpr std::int64_t kManyRows = std::int64_t{1} << 40;
 
 // A program of one worker, whose steps therefore come one after another, and the servers that it
@@ -41,8 +42,8 @@ class Trained {
         [this](const Array& ids) {
           for (const Variable& table : {dense_, hashed_}) {
             const Array rows = table.gather(ids);
-            table.update({RuleKind::kAdagrad, {0.1f, 1e-7f}},
-                         IndexedSlices{ids, rows * 0.5f + 0.25f, table.shape()}, Array(0.1f));
+            table.update(kAdagradOfRows, IndexedSlices{ids, rows * 0.5f + 0.25f, table.shape()},
+                         Array(0.1f));
           }
         },
         "step");
@@ -88,10 +89,13 @@ class Trained {
     return options;
   }
   Variable table(const std::string& name, std::int64_t rows, bool hashed) {
-    return strategy_.create_variable({.name = name,
-                                      .shape = {rows, kComingDim},
-                                      .initializer = Initializer::uniform(-1, 1),
-                                      .hashed = hashed});
+    Variable made = strategy_.create_variable({.name = name,
+                                               .shape = {rows, kComingDim},
+                                               .initializer = Initializer::uniform(-1, 1),
+                                               .hashed = hashed});
+    const Scope scope = strategy_.scope();
+    current_variable_creator().add_slots(made, kAdagradOfRows);
+    return made;
   }
   static Tensor ids(std::int64_t step) {
     Random random(static_cast<std::uint64_t>(step));
