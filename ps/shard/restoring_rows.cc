@@ -90,6 +90,7 @@ void RestoringRows::note_looked_for(Table& table, Coming& coming,
   missing_.clear();
   add_missing(table, coming, rows, missing_);
   if (!table.hashed()) {
+    table.reset_stale(missing_);
     for (const std::int64_t row : missing_) coming.set_come(row);
     return;
   }

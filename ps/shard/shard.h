@@ -303,6 +303,13 @@ class Shard {
   void count_copies() { ShardCounters::set(counters_.save.copied_bytes, cuts_.copies.taken()); }
   void forget_restore();
   void put_restored(Table& table, const storage::StoredRows& rows);
+  // Whether end_restore() resets rows that were there before, and have not come, of tables that are
+  // in the checkpoint.
+  enum class StaleRows : std::uint8_t { kGo, kOfThoseToComeStay };
+  RestoreReport end_restore(const AppliedSet& applied, StaleRows stale);
+  bool is_restored(const Table& table) const {
+    return restore_.chosen.count(&table) != 0 && restore_.restored.count(table.spec().name) != 0;
+  }
   void put_later(Table& table, const storage::StoredRows& rows, Table::Slots slots);
   void set_rule(Table& table, const UpdateRule& rule);
   void follow_restoring();

@@ -313,6 +313,10 @@ void Shard::expect(std::uint64_t bytes, const std::string& variable, std::int64_
 }
 
 RestoreReport Shard::end_restore(const AppliedSet& applied) {
+  return end_restore(applied, StaleRows::kGo);
+}
+
+RestoreReport Shard::end_restore(const AppliedSet& applied, StaleRows stale) {
   CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
   if (restore_.some)
     applied_.merge(applied);  // the other variables keep what they have
@@ -320,7 +324,8 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
     applied_.restore(applied);
   restore_.under_way = false;
   // All tables, as an earlier restore of other ones may not have come to its end.
-  for (const auto& [name, table] : named_) table->end_restore();
+  for (const auto& [name, table] : named_)
+    if (stale == StaleRows::kGo || !is_restored(*table)) table->end_restore();
   // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
   if (opened_.before) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
   opened_.before = false;

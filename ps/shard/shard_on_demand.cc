@@ -37,13 +37,14 @@ std::string Shard::on_demand_obstacle() const {
   return "";
 }
 
-// Stale rows of dense tables are reset at once, since the shard is about to be open.
+// Stale rows of dense tables are reset when it is known that the checkpoint lacks them: drawing
+// initial values for all of them takes longer than to restore them.
 RestoreReport Shard::end_restore_on_demand(const AppliedSet& applied,
                                            std::shared_ptr<CheckpointRows> rows) {
   CAIRN_CHECK(on_demand_obstacle().empty(), on_demand_obstacle());
-  RestoreReport report = end_restore(applied);
+  RestoreReport report = end_restore(applied, StaleRows::kOfThoseToComeStay);
   for (const auto& [name, table] : named_) {
-    if (restore_.chosen.count(table) == 0 || restore_.restored.count(name.first) == 0) continue;
+    if (!is_restored(*table)) continue;
     const auto slots =
         restore_.other_slots.contains(name.first) ? Table::Slots::kAsTheyAre : Table::Slots::kTake;
     restoring_.begin(*table, restore_.number, rows, slots);
@@ -78,7 +79,9 @@ void Shard::expect_later(std::uint64_t bytes, const std::string& variable, std::
 }
 
 void Shard::end_restore_later(const std::string& variable, std::int64_t part) {
-  restoring_.end(*named_.at({variable, part}));
+  Table& table = *named_.at({variable, part});
+  table.end_restore();
+  restoring_.end(table);
   follow_restoring();
   count_tables();
 }

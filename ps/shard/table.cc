@@ -211,6 +211,15 @@ void Table::end_restore() {
   stale_.reset();
 }
 
+void Table::reset_stale(std::span<const std::int64_t> rows) {
+  if (!stale_.has_value()) return;
+  TouchedRows& touched = snapshot_.touched_rows();
+  touched.settle();
+  stale_->settle();
+  for (const std::int64_t row : rows)
+    if (stale_->has(row) && !touched.has(row)) memory_.reset({row, row + 1});
+}
+
 std::vector<std::int64_t> Table::rows_of(const storage::StoredRows& stored) const {
   // Offsets ascend, so that the rows of this part lie together in the block.
   const auto [begin, end] = offsets_of_part(stored);

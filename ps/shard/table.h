@@ -150,6 +150,8 @@ class Table {
   // the table must not be read before that. It may begin again instead.
   void begin_restore();
   void end_restore();
+  // The part of end_restore() that is about these rows, ascending.
+  void reset_stale(std::span<const std::int64_t> rows);
   // Whether rows come with their slots, or leave those that are there.
   enum class Slots { kTake, kAsTheyAre };
   // Roughly so many rows in all are about to be put.
