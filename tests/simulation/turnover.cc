@@ -11,6 +11,7 @@
 #include "ps/server/shard_service.h"
 #include "rpc/loop/sim_offload.h"
 #include "rpc/loop/sim_reactor.h"
+#include "rpc/loop/task_group.h"
 #include "storage/row_log/memory_cold_store.h"
 
 namespace cairn::simulation {
