@@ -49,7 +49,7 @@ Drawn draw(Random& random) {
   if (!drawn.limited && random.below(2) > 0)
     drawn.policy.steps_to_live = 4 + static_cast<std::int64_t>(random.below(60));
   drawn.batch_bytes = 1 + random.below(2000);
-  drawn.run_bytes = 200 + random.below(4000);
+  drawn.run_bytes = 20 + random.below(1000);
   // Sometimes rows that go have no room to be copied aside.
   if (random.below(3) == 0) drawn.save.bytes = ps::CopyPool::kSlabBytes;
   return drawn;
