@@ -29,7 +29,7 @@ void Checkpointer::verify_chain(const CheckpointPolicy& policy, const Disk& disk
                                    "it out, and let full_every say how long a chain becomes"));
 }
 
-// One at a time: what becomes due meanwhile is due after a later save.
+// Only one consolidation runs at a time. If another is due meanwhile, a later save begins it.
 void Checkpointer::consolidate_if_due(const CheckpointPolicy& policy) {
   const std::size_t bound = policy.consolidate_after;
   if (bound == 0 || consolidating_ || base_.deltas < bound || !session_.parts.rows) return;

@@ -118,7 +118,7 @@ struct ClusterMembers {
   std::vector<ClusterMember*> all() const;  // the ps, then the workers
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
-  // The first ps of which rows are still to come, or null.
+  // The first ps that still has rows to restore, or null.
   const Ps* still_restoring() const;
   // The shards of the ps that are connected, in the order of the ps. Valid until the next wait.
   std::vector<ShardClient*> all_shards() const;

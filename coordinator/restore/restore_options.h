@@ -29,10 +29,11 @@ struct RestoreOptions {
   // False: the step begins at 0 and not at the checkpoint's, as for another model.
   bool global_step = true;
 
-  // Steps run as soon as each ps has read which rows there are: it brings those that they want
-  // first, and the others by and by. No checkpoint is made before all are there, and a damaged
-  // block that is found later ends the run. Where the strategy has no ps, or a ps has a memory
-  // limit, all rows come first all the same.
+  // Training goes on before all rows have been read: each ps reads the rows that steps ask for
+  // first, and the others meanwhile. No checkpoint is made before all are there, and a damaged
+  // block that is found later ends the run. Where rows cannot be found one by one, all are read
+  // first, and the ps's log says why: under a memory limit or a RowPolicy, where rows get other
+  // numbers, in checkpoints of early releases. So it is without ps, too.
   bool on_demand = false;
 
   // Patterns of the checkpoint's names (name_pattern.h): those that one of `include` matches are

@@ -63,7 +63,7 @@ class Disk {
   // crash any part of it may be left.
   virtual void remove_tree(const std::string& path) = 0;
   // Removes what killed writers have left of files whose paths begin with `path` and that never
-  // became files: parts of uploads to a store. No such file may be being written.
+  // became files: parts of uploads to a store. None of them may be in progress.
   //   Result  how many there were.
   virtual std::size_t remove_unfinished(const std::string& /*path*/) { return 0; }
   // Renames a file or a folder, replacing a file that has the new name, and syncs the folders of

@@ -2,10 +2,10 @@
 //
 //   Admission  A row that no update of an optimizer has made yet reads as its initial value. Where
 //   not every row is admitted at once, the gradients of those that are not are dropped, and counted
-//   (`dropped` in a ps's status). Assignments and scatter_...() always make their rows.
+//   (`dropped_rows` in a ps's status). Assignments and scatter_...() always make their rows.
 //   Eviction   A row that goes reads as its initial value from then on, slots and all; one that
-//   comes again begins anew, and is to be admitted anew. What a variable counts as time are the
-//   updates by optimizers that a part of it has had.
+//   comes again begins anew, and is admitted by what is still remembered of how often it was seen.
+//   Age is counted in updates: the optimizer's updates of the part that the row lies in.
 //   Source  counting admission and the age and norm of rows: as in DeepRec's embedding variables
 //           ("Embedding Variable Filter" and "Eviction" of its documentation). Which row gives way
 //           when there are too many: core/rows/tiny_lfu.h.
