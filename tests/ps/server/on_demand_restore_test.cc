@@ -118,13 +118,7 @@ TEST(OnDemandRestore, ABlockDamagedInTheMiddleIsNamedAndNoStateIsMarked) {
   const auto store = storage::make_rocks_row_store();
   const auto offload = make_thread_offload(2);
   const SavedByThree saved(*store, *offload, folder.path());
-  std::string rotten;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/ps-1-shard-0"))
-    if (entry.path().extension() == ".sst") rotten = entry.path();
-  std::fstream file(rotten, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(rotten) / 2));
-  file.write("\x5a\xa5", 2);
-  file.close();
+  const std::string rotten = damage_in_the_middle(folder.path() + "/ps-1-shard-0");
 
   LoneShard shard(*store, *offload);
   EXPECT_TRUE(begin(shard, saved.folder, saved.databases).later);
