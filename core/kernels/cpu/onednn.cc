@@ -50,6 +50,15 @@ void raise(dnnl_status_t status, std::string_view what, std::string_view message
   throw InternalError(text);
 }
 
+HeldSignals::HeldSignals() {
+  sigset_t held;
+  sigfillset(&held);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&held, fault);
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 // The scratch is made with the primitive and bound for good. oneDNN's default would be a buffer
 // that belongs to the thread which prepared it, and a run may be on another.
 Primitive::Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch)
@@ -77,6 +86,7 @@ void Primitive::set(int argument, const dnnl::memory::desc& form, const void* da
 // every call, and a run must not allocate.
 void Primitive::run(std::string_view what) {
   stay_on_this_thread();
+  const HeldSignals held;
   dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) raise(status, what, "a primitive did not run");

@@ -1,6 +1,8 @@
 // Shared by the kernels that go to oneDNN: primitives on the calling thread whose buffers are made
 // when they are prepared.
 #pragma once
+#include <signal.h>
+
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <utility>
@@ -40,6 +42,21 @@ auto guarded(std::string_view what, F f) {
     raise(error.status, what, error.what());
   }
 }
+
+// Holds back the signals of this thread while it lives; they are handled after it. Some of oneDNN's
+// products let the stack pointer point into the heap, where the frame of a signal handler
+// overwrites what belongs to others (github.com/uxlfoundation/oneDNN, issue 4845; mended in 3.12).
+// Faults, such as SIGSEGV, are not held.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // A primitive and its arguments. Thread: one at a time.
 class Primitive {
