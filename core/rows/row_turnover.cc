@@ -10,7 +10,10 @@ namespace cairn {
 namespace {
 
 // A round of the hand takes this part of the time that rows live.
-constexpr std::int64_t kRounds = 8;
+constexpr std::int64_t kRounds = 8, kRoundsElsewhere = 2;
+// So many rows that are elsewhere are looked at together: no fewer, if there are as many, as each
+// look has its cost, and no more, as they are in memory meanwhile.
+constexpr std::int64_t kLooksMin = 64, kLooksMax = 4096;
 // A sketch that is filled further takes rows that come once for others (bench/notebook.md).
 constexpr std::size_t kUsesOfASketchRow = 1;
 
@@ -37,7 +40,8 @@ void RowTurnover::reset() {
   dropped_ = 0;
   updated_.clear();
   hand_ = 0;
-  looked_ = 0;
+  looked_ = due_at_ = 0;
+  due_ = 0;
   // More counters than ids are of no use. All parts have as many, so that any takes another's over.
   const std::int64_t counters = std::min(policy_.sketch_rows, memory_.spec().rows());
   if (policy_.admit_after > 1)
@@ -95,14 +99,21 @@ void RowTurnover::update(std::span<const std::int64_t> places) {
 
 bool RowTurnover::expired(std::int64_t place) const {
   if (memory_.row_at(place) == IdIndex::kFree) return false;
-  const std::uint32_t age = now() - updated_[static_cast<std::size_t>(place)];
-  if (age < static_cast<std::uint64_t>(policy_.steps_to_live)) return false;
+  return expired(updated(place),
+                 reinterpret_cast<const std::byte*>(memory_.block({place, place + 1}).base));
+}
+
+// The parameters need not be aligned.
+bool RowTurnover::expired(std::uint32_t updated, const std::byte* parameters) const {
+  const std::uint32_t age = now() - updated;
+  if (policy_.steps_to_live == 0 || age < static_cast<std::uint64_t>(policy_.steps_to_live))
+    return false;
   if (policy_.spared_norm == 0) return true;
-  const RowBlock row = memory_.block({place, place + 1});
   double squares = 0;
-  for (std::int64_t i = 0; i < row.dim; ++i) {
-    const double x = reinterpret_cast<const float*>(row.base)[i];
-    squares += x * x;
+  for (std::int64_t i = 0; i < memory_.layout().dim; ++i) {
+    float x;
+    std::memcpy(&x, parameters + static_cast<std::size_t>(i) * sizeof x, sizeof x);
+    squares += static_cast<double>(x) * static_cast<double>(x);
   }
   return std::sqrt(squares) < policy_.spared_norm;
 }
@@ -140,8 +151,72 @@ void RowTurnover::stay(std::span<const std::int64_t> places) {
 void RowTurnover::moved(std::int64_t from, std::int64_t to) {
   const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
   if (updated_.size() > std::max(a, b)) updated_[b] = updated_[a];
-  if (lfu_.has_value())
+  if (lfu_.has_value() && lfu_->holds(static_cast<TinyLfu::Slot>(from)))
     lfu_->move(static_cast<TinyLfu::Slot>(from), static_cast<TinyLfu::Slot>(to));
+}
+
+// ---- rows that are elsewhere ----
+
+std::uint32_t RowTurnover::updated(std::int64_t place) const {
+  return static_cast<std::size_t>(place) < updated_.size()
+             ? updated_[static_cast<std::size_t>(place)]
+             : now();
+}
+
+void RowTurnover::left(std::span<const std::int64_t> places) {
+  if (!lfu_.has_value()) return;
+  for (const std::int64_t place : places)
+    if (lfu_->holds(static_cast<TinyLfu::Slot>(place)))
+      lfu_->remove(static_cast<TinyLfu::Slot>(place));
+}
+
+void RowTurnover::came(std::span<const std::int64_t> places,
+                       std::span<const std::uint32_t> updated) {
+  update(places);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    updated_[static_cast<std::size_t>(places[i])] = updated[i];
+}
+
+std::int64_t RowTurnover::surplus(std::int64_t elsewhere) const {
+  if (rows_max_ == 0) return 0;
+  return std::clamp<std::int64_t>(memory_.used() + elsewhere - rows_max_, 0, elsewhere);
+}
+
+std::size_t RowTurnover::to_look_at(std::int64_t elsewhere) {
+  std::int64_t looks = 0;
+  if (policy_.steps_to_live > 0) {
+    const double passed = static_cast<double>(now() - due_at_) * kRoundsElsewhere /
+                          static_cast<double>(policy_.steps_to_live);
+    due_ = std::min(static_cast<double>(elsewhere), due_ + passed * static_cast<double>(elsewhere));
+    due_at_ = now();
+    if (due_ >= static_cast<double>(std::min(kLooksMin, elsewhere)))
+      looks = std::min(static_cast<std::int64_t>(due_), kLooksMax);
+    due_ -= static_cast<double>(looks);
+  }
+  if (const std::int64_t more = surplus(elsewhere); more > 0)
+    looks = std::max(looks, std::clamp(4 * more, kLooksMin, kLooksMax));
+  return static_cast<std::size_t>(looks);
+}
+
+std::vector<std::size_t> RowTurnover::choose(std::span<const Elsewhere> rows,
+                                             std::int64_t elsewhere) const {
+  std::vector<std::size_t> going, left;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    (expired(rows[i].updated, rows[i].parameters) ? going : left).push_back(i);
+  // The oldest of a sample are old ones only if it is larger than what is taken of it.
+  const auto looked = static_cast<std::int64_t>(rows.size());
+  std::int64_t more = surplus(elsewhere) - static_cast<std::int64_t>(going.size());
+  if (looked < elsewhere) more = std::min(more, looked / 2);
+  if (more <= 0) return going;
+  const auto oldest = [&](std::size_t one, std::size_t other) {
+    return now() - rows[one].updated > now() - rows[other].updated;
+  };
+  const auto count = std::min(left.size(), static_cast<std::size_t>(more));
+  std::partial_sort(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(count), left.end(),
+                    oldest);
+  going.insert(going.end(), left.begin(), left.begin() + static_cast<std::ptrdiff_t>(count));
+  std::ranges::sort(going);
+  return going;
 }
 
 void RowTurnover::restore(std::uint64_t dropped, std::string_view sketch) {

@@ -212,7 +212,7 @@ rpc::Task<std::vector<SavedDatabase>> save_shard(std::shared_ptr<ShardHost> host
   const DropMark drop{host->shard, attempt};
   if (const auto whole = host->shard.whole_in_delta(attempt); !whole.empty())
     log_info(host->database, ": a delta with all rows of ", whole,
-             ", as their rules change every row, some are on the disk, or nobody noted which did");
+             ", as their rules change every row, or it is not known which did");
   const std::string path = folder + "/" + host->database;
   const auto job = std::make_shared<SaveJob>();
   job->encoding = encoding;

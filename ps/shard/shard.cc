@@ -108,11 +108,6 @@ void Shard::verify_table(const TableConfig& config) const {
   if (is_kept(config.rule) && spec.dtype != DType::kFloat32)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
                                    rule_name(config.rule), " updates float32 variables only"));
-  if (tiers_ != nullptr && spec.policy.evicts())
-    throw InvalidArgumentError(str(
-        "variable '", spec.name, "' evicts rows for good (rows_max or steps_to_live), and this ",
-        "ps has a memory limit, under which rows that do not fit go to its disk: do without "
-        "the one or the other; admission goes with both"));
   for (const PartConfig& part : config.parts) {
     if (part.rows.begin < 0 || part.rows.begin > part.rows.end || part.rows.end > spec.rows())
       throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ",

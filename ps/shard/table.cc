@@ -6,21 +6,31 @@
 #include "core/base/error.h"
 
 namespace cairn::ps {
+namespace {
+
+// The departures of a table with a memory limit take a 128th of its budget at most: 8 bytes each.
+constexpr std::size_t kBudgetOfDepartures = 128 * sizeof(std::int64_t), kDeparturesMin = 4096;
+
+}  // namespace
 
 Table::Table(std::shared_ptr<const VariableSpec> spec, const UpdateRule& rule, RowRange range,
              std::uint64_t seed, CopyPool& pool, const TableTier::Shared* tier)
     : memory_(std::move(spec), rule, range, seed),
       pool_(pool),
+      turnover_(memory_.spec().policy.keeps_all() ? nullptr
+                                                  : std::make_unique<RowTurnover>(memory_)),
       tier_(tier != nullptr && memory_.hashed()
                 ? std::make_unique<TableTier>(memory_, *tier,
-                                              str(memory_.spec().name, " rows ", range.begin))
+                                              str(memory_.spec().name, " rows ", range.begin),
+                                              turnover_.get())
                 : nullptr),
       snapshot_(memory_, pool,
-                tier_ == nullptr && !memory_.spec().policy.evicts() ? Snapshot::Order::kRows
-                                                                    : Snapshot::Order::kPlaces) {
-  const RowPolicy& policy = memory_.spec().policy;
-  if (!policy.keeps_all()) turnover_ = std::make_unique<RowTurnover>(memory_);
-  if (policy.evicts()) gone_ = std::make_unique<GoneRows>();
+                tier_ == nullptr && !evicts() ? Snapshot::Order::kRows : Snapshot::Order::kPlaces) {
+  if (tier_ != nullptr)
+    departures_ = std::make_unique<Departures>(
+        std::clamp(tier->budget->bytes() / kBudgetOfDepartures, kDeparturesMin, Departures::kMost));
+  else if (evicts())
+    departures_ = std::make_unique<Departures>();
 }
 
 // Computed in floating point, which does not wrap: a shape from the wire may ask for more bytes
@@ -127,9 +137,11 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
   else
     snapshot_.touch(places);
   memory_.update(rule, learning_rate, places, values, continues);
-  if (gone_ == nullptr) return;
+  if (departures_ == nullptr) return;
   note_taken(places.at);
+  if (!evicts()) return;
   turn_over();
+  sweep();
 }
 
 void Table::update_all(const UpdateRule& rule, float learning_rate, const std::byte* values) {
@@ -138,46 +150,13 @@ void Table::update_all(const UpdateRule& rule, float learning_rate, const std::b
   memory_.update_all(rule, learning_rate, values);
 }
 
-// ---- rows that go for good ----
-
-void Table::note_taken(std::span<const std::int64_t> places) {
-  taken_places_.resize((static_cast<std::size_t>(memory_.held()) + 63) / 64);
-  for (const std::int64_t place : places)
-    taken_places_[static_cast<std::size_t>(place) >> 6] |= std::uint64_t{1} << (place & 63);
-  turnover_->update(places);
-}
-
-// During a save a row that goes is copied aside. Without room for that it stays until later.
-void Table::turn_over() {
-  constexpr std::size_t kRowsAtOnce = 1024;
-  for (;;) {
-    const std::vector<std::int64_t> places = turnover_->choose(kRowsAtOnce);
-    if (places.empty()) return;
-    const Places going{{}, places, {}, {}};
-    if (snapshot_.copies_on_write() &&
-        snapshot_.room_for(snapshot_.rows_to_copy(going)) > pool_.room())
-      return turnover_->stay(places);
-    let_go(places);
-  }
-}
-
-void Table::let_go(std::span<const std::int64_t> places) {
-  before_write(places);
-  for (const std::int64_t place : places) {
-    gone_->add(memory_.row_at(place));
-    memory_.let_go(place);
-    taken_places_[static_cast<std::size_t>(place) >> 6] &= ~(std::uint64_t{1} << (place & 63));
-  }
-  gone_count_ += places.size();
-}
-
 // A row that the checkpoint holds is not given its initial value first: the rows to be reset are
 // known only at the end.
 void Table::begin_restore() {
   memory_.set_updates(0);
   if (tier_ != nullptr) tier_->reset();
   if (turnover_ != nullptr) turnover_->reset();
-  if (gone_ != nullptr) gone_->forget();
+  if (departures_ != nullptr) departures_->forget();
   gone_count_ = 0;
   taken_places_.clear();
   if (hashed()) {
@@ -246,6 +225,12 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> Table::offsets_of_part(
 }
 
 std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
+  const Places places = put(stored, take, Change::kYes);
+  if (departures_ != nullptr) note_taken(places.at);
+  return static_cast<std::int64_t>(places.at.size());
+}
+
+Places Table::put(const storage::StoredRows& stored, Slots take, Change change) {
   const RowLayout& layout = memory_.layout();
   if (stored.dtype != spec().dtype || stored.dim != layout.dim)
     throw DataLossError(str("the checkpoint's rows of '", spec().name, "' have ", stored.dim,
@@ -254,17 +239,16 @@ std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   const bool same = take == Slots::kTake && stored.rule == rule().kind;
   const std::uint32_t slots = same ? std::min(stored.slots, layout.slots) : 0;
   const std::vector<std::int64_t> here = rows_of(stored);
-  if (here.empty()) return 0;
+  if (here.empty()) return {};
   // Slots that do not come with the rows must be initial ones, and not those of before.
   if (slots < layout.slots) end_restore();
   const Places places = made_to_restore(here, slots);
   before_change(places.at);
-  snapshot_.touch(places);
+  if (change == Change::kYes) snapshot_.touch(places);
   const std::size_t row_bytes = stored.row_bytes();
   const auto skipped = static_cast<std::size_t>(offsets_of_part(stored).first);
   memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);
-  if (gone_ != nullptr) note_taken(places.at);
-  return static_cast<std::int64_t>(here.size());
+  return places;
 }
 
 // Each piece of a part that was cut since has all that was seen of it, and one of them the count.
@@ -274,66 +258,19 @@ void Table::put(const storage::SeenRows& seen) {
   turnover_->restore(here ? seen.dropped : 0, seen.sketch);
 }
 
-// ---- rows that are elsewhere ----
-
-// Rows that lie at places of other rows that have left come as any rows do; only that they are as
-// their records say is the tier's to know.
-void Table::bring(const TableTier::Fetched& fetched) {
-  storage::StoredRows rows = saved_layout();
-  for (const std::int64_t row : fetched.rows)
-    rows.offsets.push_back(static_cast<std::uint64_t>(row));
-  rows.first_row = range().begin;
-  rows.data = fetched.saved;
-  put(rows);
-  if (!fetched.initial.empty()) made(fetched.initial);
-  tier_->came(fetched);
-}
-
-std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
-  const TableTier::Leaving leaving = tier_->choose(std::min(most, tier_->store_room()), before);
-  if (leaving.empty()) return 0;
-  const Places places{{}, leaving.places, {}, {}};
-  if (snapshot_.copies_on_write() &&
-      snapshot_.room_for(snapshot_.rows_to_copy(places)) > pool_.room()) {
-    tier_->stay(leaving);
-    return 0;
-  }
-  before_write(leaving.places);
-  try {
-    tier_->leave(leaving);
-  } catch (const Error&) {
-    tier_->stay(leaving);
-    throw;
-  }
-  return leaving.places.size();
-}
-
-void Table::compact() {
-  constexpr std::int64_t kPlacesAtOnce = 4096;
-  if (snapshot_.frozen()) return;
-  lending_.before_write_all(*memory_.arena());
-  tier_->compact(kPlacesAtOnce);
-}
-
 void Table::freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
   seen_.reset();
   if (turnover_ != nullptr) seen_ = {range(), turnover_->dropped(), turnover_->saved()};
-  if (tier_ != nullptr) {
-    cold_ = tier_->freeze();
-    snapshot_.freeze_places(tier_->dirty_places());
-  } else if (gone_ != nullptr) {
-    taken_places_.resize((static_cast<std::size_t>(memory_.held()) + 63) / 64);
-    snapshot_.freeze(gone_->lost() ? Snapshot::Rows::kAll : rows, tracking, taken_places_);
-    gone_->freeze(!snapshot_.holds_all(), rows, tracking);
-    // Those that have come again are among the rows.
-    std::vector<std::int64_t>& gone = gone_->frozen();
-    const Places found = memory_.find(gone);
-    for (std::size_t i = 0; i < found.absent.size(); ++i) gone[i] = gone[found.absent[i]];
-    gone.resize(found.absent.size());
-  } else {
+  if (departures_ != nullptr)
+    freeze_places(rows, tracking);
+  else
     snapshot_.freeze(rows, tracking);
-  }
   whole_in_delta_ = hashed() && rows != Snapshot::Rows::kAll && snapshot_.holds_all();
+}
+
+std::size_t Table::bytes_beside() const {
+  return (turnover_ == nullptr ? 0 : turnover_->bytes()) +
+         (departures_ == nullptr ? 0 : departures_->bytes());
 }
 
 void Table::thaw() {

@@ -17,7 +17,7 @@
 #include "core/rows/row_memory.h"
 #include "core/rows/row_turnover.h"
 #include "ps/shard/lending.h"
-#include "ps/snapshot/gone_rows.h"
+#include "ps/snapshot/departures.h"
 #include "ps/snapshot/snapshot.h"
 #include "ps/tier/table_tier.h"
 
@@ -41,8 +41,9 @@ class Table {
   RowRange range() const { return memory_.range(); }
   std::int64_t rows() const { return memory_.rows(); }
   bool hashed() const { return memory_.hashed(); }
-  std::int64_t held() const { return memory_.held(); }  // places in memory
-  std::int64_t used() const { return memory_.used(); }  // of these, that have a row
+  bool evicts() const { return memory_.spec().policy.evicts(); }  // rows, for good
+  std::int64_t held() const { return memory_.held(); }            // places in memory
+  std::int64_t used() const { return memory_.used(); }            // of these, that have a row
   const UpdateRule& rule() const { return memory_.rule(); }
   // of a row's parameters, as they travel
   std::size_t row_bytes() const { return memory_.layout().row_bytes(); }
@@ -52,9 +53,7 @@ class Table {
   // at first 1, and one more after each push, or slice of one, that reached it
   std::uint64_t written() const { return written_; }
   void count_write() { ++written_; }
-  std::size_t memory_bytes() const {
-    return memory_.bytes() + (turnover_ == nullptr ? 0 : turnover_->bytes());
-  }
+  std::size_t memory_bytes() const { return memory_.bytes() + bytes_beside(); }
   std::size_t place_bytes() const { return memory_.place_bytes(); }
 
   // Null: all rows are always here.
@@ -126,10 +125,10 @@ class Table {
   bool frozen_whole() const { return snapshot_.holds_all(); }
   // Whether take_frozen() gives rows in the order of their numbers, those of one block behind those
   // of the one before.
-  bool in_order() const { return tier_ == nullptr && gone_ == nullptr; }
+  bool in_order() const { return departures_ == nullptr; }
   // Rows that went, ascending, local: of a delta, once.
   std::vector<std::int64_t> take_gone() {
-    return gone_ == nullptr ? std::vector<std::int64_t>() : gone_->take();
+    return departures_ == nullptr ? std::vector<std::int64_t>() : departures_->take_gone();
   }
   const std::optional<storage::SeenRows>& frozen_seen() const { return seen_; }
   std::int64_t frozen_taken() const { return snapshot_.taken(); }
@@ -168,7 +167,13 @@ class Table {
   void put(const storage::SeenRows& seen);
 
  private:
+  // Whether rows that are set have changed by that, or are only in memory again.
+  enum class Change : std::uint8_t { kYes, kNo };
+  Places put(const storage::StoredRows& stored, Slots take, Change change);
+  std::size_t bytes_beside() const;
+  void freeze_places(Snapshot::Rows rows, Snapshot::Tracking tracking);
   void turn_over();
+  void sweep();
   void let_go(std::span<const std::int64_t> places);
   void note_taken(std::span<const std::int64_t> places);
   Places made(std::span<const std::int64_t> rows);
@@ -184,14 +189,15 @@ class Table {
 
   RowMemory memory_;
   CopyPool& pool_;
+  // There is one if the variable does not keep all rows.
+  std::unique_ptr<RowTurnover> turnover_;
   std::unique_ptr<TableTier> tier_;
   std::unique_ptr<storage::ColdCut> cold_;  // of what is frozen
   Snapshot snapshot_;
   Lending lending_;
-  // There is the first if the variable does not keep all rows. If it evicts some: which went, and
-  // which places have a row, a bit each.
-  std::unique_ptr<RowTurnover> turnover_;
-  std::unique_ptr<GoneRows> gone_;
+  // There are these if rows leave their places, for good or for the disk; without a tier also which
+  // places have a row, a bit each.
+  std::unique_ptr<Departures> departures_;
   std::vector<std::uint64_t> taken_places_;
   std::uint64_t gone_count_ = 0;
   std::optional<storage::SeenRows> seen_;  // of what is frozen

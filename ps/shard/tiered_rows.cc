@@ -73,6 +73,7 @@ void TieredRows::settle(Moment oldest) {
 // False: look at the table again.
 bool TieredRows::make_room(Table& table, Moment before) {
   TableTier& tier = *table.tier();
+  tier.forget_looks(before);
   const std::size_t first = tier.surplus();
   bool stuck = false;
   std::size_t left = first;

@@ -51,6 +51,34 @@ void Snapshot::touch_all() {
   if (changed_.has_value()) changed_->add(RowRange{0, memory_.held()});
 }
 
+Snapshot::Changed Snapshot::changed_among(std::span<const std::int64_t> places) {
+  Changed some;
+  if (!changed_.has_value()) return some;
+  changed_->settle();
+  for (const std::int64_t place : places)
+    if (changed_->has(place))
+      some.since.push_back(place);
+    else if (!all_ && in_delta(place))
+      some.before.push_back(place);
+  return some;
+}
+
+void Snapshot::left(std::span<const std::int64_t> places) {
+  if (changed_.has_value()) changed_->remove(places);
+  if (frozen_ || all_) return;
+  for (const std::int64_t place : places)
+    if (in_delta(place))
+      (*delta_)[static_cast<std::size_t>(place) >> 6] &= ~(std::uint64_t{1} << (place & 63));
+}
+
+void Snapshot::moved(std::int64_t from, std::int64_t to) {
+  CAIRN_CHECK(!frozen_, "'", memory_.spec().name, "' is frozen");
+  if (changed_.has_value()) changed_->move(from, to);
+  if (all_ || !in_delta(from)) return;
+  (*delta_)[static_cast<std::size_t>(from) >> 6] &= ~(std::uint64_t{1} << (from & 63));
+  (*delta_)[static_cast<std::size_t>(to) >> 6] |= std::uint64_t{1} << (to & 63);
+}
+
 // A row that the checkpoint does not hold is noted all the same: it is about to be touched, and
 // would look then as if the checkpoint held it.
 void Snapshot::copy_aside(std::int64_t place) {
@@ -150,13 +178,6 @@ void Snapshot::freeze(Rows rows, Tracking tracking, const std::vector<std::uint6
   for (std::size_t i = 0; i < taken.size(); ++i) (*delta_)[i] &= taken[i];
 }
 
-void Snapshot::freeze_places(std::vector<std::uint64_t> places) {
-  thaw();
-  delta_ = std::move(places);
-  all_ = true;
-  begin_freeze();
-}
-
 void Snapshot::begin_freeze() {
   written_.begin();
   frozen_ = true;
@@ -174,8 +195,7 @@ void Snapshot::begin_freeze() {
 // The rows that the last freeze held are noted after it, too: its checkpoint may come to nothing,
 // and then the next one holds them.
 void Snapshot::choose_rows_of_delta(Rows rows) {
-  const bool known =
-      changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || !all_);
+  const bool known = knows(rows);
   all_ = !known;
   if (!known) return delta_.reset();
   changed_->settle();

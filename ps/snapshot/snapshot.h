@@ -49,6 +49,16 @@ class Snapshot {
   // Any of the rows that were ever touched changes, named or not: a delta has to hold them all.
   void all_change() { changed_.reset(); }
   bool holds_all() const { return all_; }  // of the frozen state
+  // Those of these places whose rows changed since the last freeze, if that is tracked; of the
+  // others those that the last freeze held, if it was a delta.
+  struct Changed {
+    std::vector<std::int64_t> since, before;
+  };
+  Changed changed_among(std::span<const std::int64_t> places);
+  // Rows have left these places, after before_write(); one has come from another place to a free
+  // one, while nothing is frozen.
+  void left(std::span<const std::int64_t> places);
+  void moved(std::int64_t from, std::int64_t to);
   // The table holds more rows than before. They are no part of what is frozen.
   void grew();
   // Before the rows are laid anew, and after it.
@@ -75,10 +85,12 @@ class Snapshot {
   // tracked since the same freeze as before.
   enum class Tracking : std::uint8_t { kNone, kAnew, kGoesOn };
   void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
-  // The same, where places change: those at `taken` have a row, a bit each.
+  // The same, where places change: no rows but those at the places of `taken`, a bit each.
   void freeze(Rows rows, Tracking tracking, const std::vector<std::uint64_t>& taken);
-  // All rows are those at these places.
-  void freeze_places(std::vector<std::uint64_t> places);
+  // Whether a freeze of these would be of less than all rows.
+  bool knows(Rows rows) const {
+    return changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || !all_);
+  }
   void thaw();
   bool frozen() const { return frozen_; }
   // The table's record as of the freeze.
@@ -114,9 +126,12 @@ class Snapshot {
   std::int64_t first_block_to_take() const { return by_row_ ? 0 : written_.block_of(next_); }
   // Whether the checkpoint holds it. Exact for a row that was not written since the freeze.
   bool held(std::int64_t place) const {
-    return delta_.has_value()
-               ? ((*delta_)[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0
-               : memory_.hashed() || touched_.has(place);
+    return delta_.has_value() ? in_delta(place) : memory_.hashed() || touched_.has(place);
+  }
+  bool in_delta(std::int64_t place) const {
+    const auto word = static_cast<std::size_t>(place) >> 6;
+    return delta_.has_value() && word < delta_->size() &&
+           ((*delta_)[word] >> (place & 63) & 1) != 0;
   }
   // The same of 64 rows, `place` the first of them; not where rows are taken by order_.
   std::uint64_t held_word(std::int64_t place) const {

@@ -39,6 +39,19 @@ void TouchedRows::add(RowRange rows) {
   if ((to & 63) != 0) words_[last] |= ~bits_from(to);
 }
 
+void TouchedRows::remove(std::span<const std::int64_t> rows) {
+  settle();
+  for (const std::int64_t row : rows)
+    words_[static_cast<std::size_t>(row) >> 6] &= ~(std::uint64_t{1} << (row & 63));
+}
+
+void TouchedRows::move(std::int64_t from, std::int64_t to) {
+  settle();
+  if (!has(from)) return;
+  set({&to, 1});
+  remove({&from, 1});
+}
+
 void TouchedRows::settle() {
   set(noted_);
   noted_.clear();

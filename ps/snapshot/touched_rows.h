@@ -25,6 +25,10 @@ class TouchedRows {
   // Marks rows as updated: any of 0 to `rows` - 1, in any order.
   void add(std::span<const std::int64_t> rows);
   void add(RowRange rows);
+  // Rows as if they had never been updated.
+  void remove(std::span<const std::int64_t> rows);
+  // If `from` is among them, `to` is from then on, in its place.
+  void move(std::int64_t from, std::int64_t to);
   // From then on has() knows all that was added; before, it may miss some.
   void settle();
   bool has(std::int64_t row) const {

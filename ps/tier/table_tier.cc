@@ -5,29 +5,27 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "ps/tier/tier_cut.h"
 
 namespace cairn::ps {
 namespace {
 
-// Uses are counted, and rows leave, from where so much of the budget is taken.
-constexpr double kShort = 0.9;
 constexpr std::size_t kUsesAhead = 12;  // whose memory is asked for
-
-std::uint64_t hash_of(std::int64_t row) { return mix_bits(static_cast<std::uint64_t>(row)); }
-
-bool earlier(TableTier::Moment one, TableTier::Moment other) {
-  return static_cast<std::int32_t>(one - other) < 0;
-}
 
 }  // namespace
 
-TableTier::TableTier(RowMemory& memory, const Shared& shared, std::string name)
-    : memory_(memory), shared_(shared), name_(std::move(name)), share_(shared.budget->join()) {}
+TableTier::TableTier(RowMemory& memory, const Shared& shared, std::string name,
+                     RowTurnover* turnover)
+    : memory_(memory),
+      shared_(shared),
+      name_(std::move(name)),
+      turnover_(turnover),
+      share_(shared.budget->join()) {}
 
 TableTier::~TableTier() { shared_.budget->leave(share_); }
 
 std::uint64_t TableTier::hash_at(std::int64_t place) const {
-  return hash_of(memory_.row_at(place));
+  return hash_of_row(memory_.row_at(place));
 }
 
 // ---- which rows are where ----
@@ -43,7 +41,8 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (const std::size_t next = i + kUsesAhead; next < rows.size() && memory_.held() > 0) {
       __builtin_prefetch(&used_[static_cast<std::size_t>(found.at[next])], 1);
-      if (counts) lfu_->prefetch(static_cast<TinyLfu::Slot>(found.at[next]), hash_of(rows[next]));
+      if (counts)
+        lfu_->prefetch(static_cast<TinyLfu::Slot>(found.at[next]), hash_of_row(rows[next]));
     }
     if (absent < found.absent.size() && found.absent[absent] == i) {
       ++absent;
@@ -51,7 +50,8 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
     }
     Moment& used = used_[static_cast<std::size_t>(found.at[i])];
     // Once for each request, however often it is asked.
-    if (counts && used != now) lfu_->use(static_cast<TinyLfu::Slot>(found.at[i]), hash_of(rows[i]));
+    if (counts && used != now)
+      lfu_->use(static_cast<TinyLfu::Slot>(found.at[i]), hash_of_row(rows[i]));
     used = now;
   }
 }
@@ -60,10 +60,11 @@ void TableTier::find_elsewhere(std::span<const std::int64_t> rows, bool counts,
 void TableTier::look_for(std::span<const std::int64_t> rows, std::span<const std::size_t> absent,
                          std::vector<std::int64_t>& elsewhere) const {
   for (std::size_t i = 0; i < absent.size(); ++i) {
-    if (i + kUsesAhead < absent.size()) index_.prefetch(hash_of(rows[absent[i + kUsesAhead]]));
+    if (i + kUsesAhead < absent.size()) index_.prefetch(hash_of_row(rows[absent[i + kUsesAhead]]));
+    const std::int64_t row = rows[absent[i]];
     bool may_be = false;
-    index_.find(hash_of(rows[absent[i]]), [&](ColdIndex::Place) { may_be = true; });
-    if (may_be) elsewhere.push_back(rows[absent[i]]);
+    index_.find(hash_of_row(row), [&](ColdIndex::Place) { may_be = true; });
+    if (may_be && !not_there_.contains(row)) elsewhere.push_back(row);
   }
 }
 
@@ -80,7 +81,7 @@ void TableTier::fetch(const std::vector<std::int64_t>& rows, std::function<void(
   asked->rows = rows;
   asked->done = std::move(done);
   for (const std::int64_t row : rows) {
-    index_.find(hash_of(row), [&](ColdIndex::Place place) { asked->places.push_back(place); });
+    index_.find(hash_of_row(row), [&](ColdIndex::Place place) { asked->places.push_back(place); });
     asked->ends.push_back(asked->places.size());
   }
   ++fetching_;
@@ -93,12 +94,15 @@ void TableTier::fetch(const std::vector<std::int64_t>& rows, std::function<void(
     for (std::size_t i = 0, at = 0; i < asked->rows.size() && read.error == nullptr; ++i) {
       const std::int64_t row = asked->rows[i];
       while (at < asked->ends[i] && read.keys[at] != static_cast<std::uint64_t>(row)) ++at;
-      if (at < asked->ends[i]) {
+      // It may have gone for good meanwhile.
+      const storage::Place record =
+          at < asked->ends[i] ? where_now(hash_of_row(row), asked->places[at]) : kNone;
+      if (record != kNone) {
         fetched.rows.push_back(row);
-        fetched.records.push_back(where_now(hash_of(row), asked->places[at]));
-        const auto saved = read.rows.begin() + static_cast<std::ptrdiff_t>(at * row_bytes);
-        fetched.saved.insert(fetched.saved.end(), saved,
-                             saved + static_cast<std::ptrdiff_t>(row_bytes));
+        fetched.records.push_back(record);
+        const std::byte* const saved = read.rows.data() + at * record_bytes();
+        fetched.saved.insert(fetched.saved.end(), saved, saved + row_bytes);
+        if (saves_age()) fetched.updated.push_back(age_in(saved));
       } else {
         fetched.initial.push_back(row);
       }
@@ -110,7 +114,6 @@ void TableTier::fetch(const std::vector<std::int64_t>& rows, std::function<void(
   });
 }
 
-// Where the record lies that lay at `place` when it was asked for.
 storage::Place TableTier::where_now(std::uint64_t hash, storage::Place place) const {
   const auto lies_at = [&](storage::Place wanted) {
     bool lies = false;
@@ -119,7 +122,7 @@ storage::Place TableTier::where_now(std::uint64_t hash, storage::Place place) co
   };
   while (!lies_at(place)) {
     const auto moved = moves_.find(place);
-    CAIRN_CHECK(moved != moves_.end(), "'", name_, "': the record at ", place, " has gone");
+    if (moved == moves_.end()) return kNone;
     place = moved->second;
   }
   return place;
@@ -137,11 +140,12 @@ void TableTier::came(const Fetched& fetched) {
     used_[static_cast<std::size_t>(place)] = now;
   }
   clean_ += fetched.rows.size();
-  for (const std::int64_t place : memory_.find(fetched.initial).at) {
-    enter(place);
-    set_dirty(place, false);
-    used_[static_cast<std::size_t>(place)] = now;
-  }
+  if (saves_age()) turnover_->came(places.at, fetched.updated);
+  for (const std::int64_t row : fetched.initial) not_there_[row] = now;
+}
+
+void TableTier::forget_looks(Moment before) {
+  std::erase_if(not_there_, [before](const auto& one) { return earlier(one.second, before); });
 }
 
 void TableTier::fit() {
@@ -190,120 +194,6 @@ void TableTier::change(std::span<const std::int64_t> places) {
   store_->release(released);
 }
 
-// ---- rows leave ----
-
-// Rows that nobody has asked for since then come in the order of their places.
-void TableTier::track() {
-  fit();
-  lfu_ = std::make_unique<TinyLfu>(
-      static_cast<TinyLfu::Slot>(std::max(shared_.rows_min, memory_.held())));
-  for (std::int64_t place = 0; place < memory_.held(); ++place)
-    if (memory_.row_at(place) != IdIndex::kFree) enter(place);
-}
-
-std::size_t TableTier::surplus() {
-  tell_bytes();
-  const MemoryBudget& budget = *shared_.budget;
-  if (budget.has_room(share_, 0)) places_max_ = std::max(places_max_, memory_.held());
-  if (lfu_ == nullptr &&
-      static_cast<double>(budget.total()) > kShort * static_cast<double>(budget.bytes()))
-    track();
-  // Books of rows that are elsewhere grow, so that there is less for those in memory.
-  if (budget.is_exceeded() && !budget.has_room(share_, 0)) {
-    const auto excess = static_cast<std::int64_t>((budget.total() - budget.bytes()) /
-                                                  std::max<std::size_t>(memory_.place_bytes(), 1));
-    places_max_ = std::min(places_max_, memory_.held() - std::min(excess, memory_.held() / 16));
-  }
-  const std::int64_t most = std::max(places_max_, shared_.rows_min);
-  return memory_.used() > most ? static_cast<std::size_t>(memory_.used() - most) : 0;
-}
-
-bool TableTier::compact(std::int64_t most) {
-  const std::int64_t held = memory_.held(), least = std::max(places_max_, shared_.rows_min);
-  // A little more, left by one large request, is as well kept for the next.
-  if (held - least <= held / 64 && !shrinking_) return false;
-  shrinking_ = true;
-  for (; most > 0 && memory_.held() > least && memory_.used() < memory_.held(); --most) {
-    const auto last = static_cast<std::size_t>(memory_.held() - 1);
-    const std::int64_t place = memory_.drop_last_place();
-    if (place == IdIndex::kAbsent) continue;
-    const auto to = static_cast<std::size_t>(place);
-    records_[to] = std::exchange(records_[last], kNone);
-    used_[to] = used_[last];
-    set_dirty(place, dirty(static_cast<std::int64_t>(last)));
-    set_dirty(static_cast<std::int64_t>(last), false);
-    lfu_->move(static_cast<TinyLfu::Slot>(last), static_cast<TinyLfu::Slot>(to));
-  }
-  if (memory_.held() == held) return false;
-  if (memory_.held() <= least) {
-    memory_.give_back();
-    shrinking_ = false;
-  }
-  tell_bytes();
-  return true;
-}
-
-TableTier::Leaving TableTier::choose(std::size_t most, Moment before) {
-  Leaving rows;
-  if (lfu_ == nullptr) return rows;
-  const auto may_leave = [&](TinyLfu::Slot slot) { return earlier(used_[slot], before); };
-  while (rows.places.size() < most) {
-    const std::optional<TinyLfu::Slot> slot = lfu_->choose(may_leave);
-    if (!slot.has_value()) break;
-    lfu_->remove(*slot);
-    rows.places.push_back(*slot);
-    if (dirty(*slot)) rows.dirty.push_back(*slot);
-  }
-  return rows;
-}
-
-void TableTier::stay(const Leaving& rows) {
-  for (const std::int64_t place : rows.places) enter(place);
-}
-
-void TableTier::leave(const Leaving& rows) {
-  const std::size_t row_bytes = memory_.layout().saved_row_bytes();
-  if (!rows.dirty.empty()) {
-    if (store_ == nullptr)
-      store_ = shared_.make_store(name_, row_bytes,
-                                  [this](std::span<const storage::Move> moves) { moved(moves); });
-    std::vector<std::byte> saved(rows.dirty.size() * row_bytes);
-    std::vector<std::uint64_t> keys;
-    std::vector<storage::Place> records(rows.dirty.size());
-    memory_.save(rows.dirty, saved.data());
-    for (const std::int64_t place : rows.dirty)
-      keys.push_back(static_cast<std::uint64_t>(memory_.row_at(place)));
-    store_->append(keys, saved, records);
-    for (std::size_t i = 0; i < records.size(); ++i) index_.add(hash_at(rows.dirty[i]), records[i]);
-  }
-  for (const std::int64_t place : rows.places) {
-    storage::Place& record = records_[static_cast<std::size_t>(place)];
-    if (std::exchange(record, kNone) != kNone) --clean_;
-    set_dirty(place, false);
-    memory_.let_go(place);
-  }
-  shared_.counters->evicted += rows.places.size();
-  shared_.counters->written += rows.dirty.size();
-}
-
-void TableTier::moved(std::span<const storage::Move> moves) {
-  std::vector<std::int64_t> rows;
-  for (const storage::Move& move : moves) {
-    index_.move(mix_bits(move.key), move.from, move.to);
-    if (fetching_ > 0) moves_[move.from] = move.to;
-    rows.push_back(static_cast<std::int64_t>(move.key));
-  }
-  const Places found = memory_.find(rows);
-  for (std::size_t i = 0, absent = 0; i < moves.size(); ++i) {
-    if (absent < found.absent.size() && found.absent[absent] == i) {
-      ++absent;
-      continue;
-    }
-    storage::Place& record = records_[static_cast<std::size_t>(found.at[i])];
-    if (record == moves[i].from) record = moves[i].to;
-  }
-}
-
 // ---- a checkpoint ----
 
 std::vector<std::uint64_t> TableTier::dirty_places() const {
@@ -312,8 +202,28 @@ std::vector<std::uint64_t> TableTier::dirty_places() const {
   return words;
 }
 
+std::vector<std::uint64_t> TableTier::updated_places() const {
+  std::vector<std::uint64_t> words = dirty_places();
+  for (std::size_t place = 0; place < records_.size() && place / 64 < words.size(); ++place)
+    if (records_[place] != kNone) words[place / 64] |= std::uint64_t{1} << (place % 64);
+  return words;
+}
+
 std::unique_ptr<storage::ColdCut> TableTier::freeze() {
-  return store_ == nullptr ? nullptr : store_->freeze();
+  if (store_ == nullptr) return nullptr;
+  return std::make_unique<TierCut>(store_->freeze(), memory_.layout().saved_row_bytes(),
+                                   record_bytes());
+}
+
+std::unique_ptr<storage::ColdCut> TableTier::freeze(const std::vector<std::int64_t>& rows) {
+  std::vector<storage::Place> places;
+  for (const std::int64_t row : rows)
+    index_.find(hash_of_row(row), [&](ColdIndex::Place place) { places.push_back(place); });
+  if (places.empty()) return nullptr;
+  std::ranges::sort(places);
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return std::make_unique<TierCut>(store_->freeze(std::move(places)),
+                                   memory_.layout().saved_row_bytes(), record_bytes(), rows);
 }
 
 // Reads that are under way are of no use to anybody.
@@ -326,7 +236,9 @@ void TableTier::reset() {
   records_.clear();
   used_.clear();
   moves_.clear();
+  not_there_.clear();
   fetching_ = 0;
+  sweep_ = {};
   clean_ = 0;
   tell_bytes();
 }
@@ -334,7 +246,8 @@ void TableTier::reset() {
 std::size_t TableTier::bytes() const {
   return memory_.bytes() + dirty_.capacity() * sizeof(std::uint64_t) +
          records_.capacity() * sizeof(storage::Place) + used_.capacity() * sizeof(Moment) +
-         (lfu_ == nullptr ? 0 : lfu_->bytes()) + (index_.size() == 0 ? 0 : index_.bytes()) +
+         beside_ + (lfu_ == nullptr ? 0 : lfu_->bytes()) +
+         (index_.size() == 0 ? 0 : index_.bytes()) +
          static_cast<std::size_t>(store_use().memory_bytes);
 }
 

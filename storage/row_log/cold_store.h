@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "storage/row_log/cleaner.h"
 #include "storage/row_log/record.h"
@@ -45,6 +46,10 @@ class ColdStore {
   //   Errors  DataLoss, to `done`: a record is damaged; names file and offset.
   virtual void read(std::span<const Place> places, RowsDone done) = 0;
   virtual std::unique_ptr<ColdCut> freeze() = 0;
+  // A cut of the rows at these places alone, which are live and ascend.
+  virtual std::unique_ptr<ColdCut> freeze(std::vector<Place> places) = 0;
+  // The next `most` places that are live, from `first` on, ascending; none: that was all.
+  virtual std::vector<Place> live_places(Place first, std::size_t most) const = 0;
   virtual ColdUse use() const = 0;
 };
 

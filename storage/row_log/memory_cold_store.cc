@@ -80,6 +80,19 @@ std::unique_ptr<ColdCut> MemoryColdStore::freeze() {
   return std::make_unique<Cut>(std::move(records), options_.later);
 }
 
+std::unique_ptr<ColdCut> MemoryColdStore::freeze(std::vector<Place> places) {
+  std::vector<std::shared_ptr<const Record>> records;
+  for (const Place place : places) records.push_back(records_.at(place));
+  return std::make_unique<Cut>(std::move(records), options_.later);
+}
+
+std::vector<Place> MemoryColdStore::live_places(Place first, std::size_t most) const {
+  std::vector<Place> places;
+  for (auto at = records_.lower_bound(first); at != records_.end() && places.size() < most; ++at)
+    places.push_back(at->first);
+  return places;
+}
+
 ColdUse MemoryColdStore::use() const {
   return {records_.size(), records_.size() * options_.row_bytes, 0};
 }

@@ -28,6 +28,8 @@ class MemoryColdStore final : public ColdStore {
   void release(std::span<const Place> places) override;
   void read(std::span<const Place> places, RowsDone done) override;
   std::unique_ptr<ColdCut> freeze() override;
+  std::unique_ptr<ColdCut> freeze(std::vector<Place> places) override;
+  std::vector<Place> live_places(Place first, std::size_t most) const override;
   ColdUse use() const override;
 
  private:

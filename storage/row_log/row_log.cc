@@ -13,6 +13,21 @@ constexpr ReadShape kRandom = {.urgency = Urgency::kNow, .gap_bytes_max = 1024, 
 constexpr ReadShape kInOrder = {
     .urgency = Urgency::kBehind, .gap_bytes_max = 64 << 10, .bytes_max = 1 << 20};
 
+// Appends the places of a segment's live records from `record` on, the first one of the segment
+// being at `first`, until there are `most`. True: `record` is the next one to look at.
+bool append_live(const std::vector<std::uint64_t>& live, Place first, std::size_t& record,
+                 std::size_t most, std::vector<Place>& places) {
+  for (; record < live.size() * 64; ++record) {
+    if (places.size() == most) return true;
+    const std::uint64_t rest = live[record / 64] >> (record % 64);
+    if (rest == 0)
+      record |= 63;  // none up to the end of the word
+    else if ((rest & 1) != 0)
+      places.push_back(first + static_cast<Place>(record));
+  }
+  return false;
+}
+
 }  // namespace
 
 RowLog::RowLog(IoQueue& io, const RowLogOptions& options, Moved moved)
@@ -72,6 +87,19 @@ void RowLog::read(std::span<const Place> places, std::span<const std::uint64_t> 
 
 Cut RowLog::freeze() { return Cut(*this, segments_.freeze(), alive_); }
 
+std::vector<Place> RowLog::live_places(Place first, std::size_t most) const {
+  std::vector<Place> places;
+  const std::uint32_t per_segment = layout_.records_per_segment;
+  auto record = static_cast<std::size_t>(first % per_segment);
+  for (std::uint32_t number = first / per_segment; number < segments_.size(); ++number) {
+    const bool more =
+        append_live(segments_[number].live_bits, number * per_segment, record, most, places);
+    if (more) return places;
+    record = 0;
+  }
+  return places;
+}
+
 RowLogCounters RowLog::counters() const {
   const Segments::Usage usage = segments_.usage();
   return {.live_rows = usage.live,
@@ -96,18 +124,10 @@ Cut::Cut(RowLog& log, std::vector<std::uint32_t> segments, std::weak_ptr<const b
 
 std::vector<Place> Cut::next_places(std::size_t most) {
   std::vector<Place> places;
-  for (; segment_ < live_.size() && places.size() < most; ++segment_, record_ = 0) {
-    const std::vector<std::uint64_t>& live = live_[segment_];
-    const Place first = segments_[segment_] * log_->layout_.records_per_segment;
-    for (; record_ < live.size() * 64; ++record_) {
-      if (places.size() == most) return places;
-      const std::uint64_t rest = live[record_ / 64] >> (record_ % 64);
-      if (rest == 0)
-        record_ |= 63;  // none up to the end of the word
-      else if ((rest & 1) != 0)
-        places.push_back(first + static_cast<Place>(record_));
-    }
-  }
+  for (; segment_ < live_.size() && places.size() < most; ++segment_, record_ = 0)
+    if (append_live(live_[segment_], segments_[segment_] * log_->layout_.records_per_segment,
+                    record_, most, places))
+      break;
   return places;
 }
 

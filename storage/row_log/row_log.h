@@ -129,6 +129,8 @@ class RowLog {
   //           names file, offset and key.
   void read(std::span<const Place> places, std::span<const std::uint64_t> keys, RowsDone done);
   Cut freeze();
+  // The next `most` places that are live, from `first` on, ascending; none: that was all.
+  std::vector<Place> live_places(Place first, std::size_t most) const;
 
   RowLogCounters counters() const;
   const RecordLayout& layout() const { return layout_; }

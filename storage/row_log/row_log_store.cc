@@ -1,5 +1,7 @@
 #include "storage/row_log/row_log_store.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,23 @@ class RowLogCut final : public ColdCut {
   Cut cut_;
 };
 
+class RowLogCutOfSome final : public ColdCut {
+ public:
+  RowLogCutOfSome(Cut cut, std::vector<Place> places)
+      : cut_(std::move(cut)), places_(std::move(places)) {}
+  std::uint64_t rows() const override { return places_.size(); }
+  void next(std::size_t most, RowsDone done) override {
+    const auto some = std::span(places_).subspan(next_, std::min(most, places_.size() - next_));
+    next_ += some.size();
+    cut_.read(some, {}, std::move(done));
+  }
+
+ private:
+  Cut cut_;
+  std::vector<Place> places_;
+  std::size_t next_ = 0;
+};
+
 class RowLogStore final : public ColdStore {
  public:
   RowLogStore(IoQueue& io, const RowLogOptions& options, Moved moved)
@@ -32,6 +51,12 @@ class RowLogStore final : public ColdStore {
     log_.read(places, {}, std::move(done));
   }
   std::unique_ptr<ColdCut> freeze() override { return std::make_unique<RowLogCut>(log_.freeze()); }
+  std::unique_ptr<ColdCut> freeze(std::vector<Place> places) override {
+    return std::make_unique<RowLogCutOfSome>(log_.freeze(), std::move(places));
+  }
+  std::vector<Place> live_places(Place first, std::size_t most) const override {
+    return log_.live_places(first, most);
+  }
   ColdUse use() const override {
     const RowLogCounters now = log_.counters();
     return {now.live_rows, now.disk_bytes,

@@ -1,5 +1,5 @@
 // Shards whose variables do not keep all rows: what they save and restore.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <set>
 
@@ -11,9 +11,6 @@
 
 namespace cairn::ps {
 namespace {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 constexpr std::uint64_t kRun = 7;
 constexpr const char* kFolder = "checkpoints";
@@ -255,18 +252,6 @@ TEST(RowsThatWent, AreFewerBytesInADeltaThanTheWholeTable) {
   const std::uint64_t whole = shard.saved_rows();
   shard.save(2, {.base = 1, .track = true});
   EXPECT_LT(shard.saved_rows() - whole, whole / 2);
-}
-
-TEST(EvictingVariable, IsRefusedByAShardWithAMemoryLimit) {
-  ShardOptions options{.incarnation = 100};
-  options.tiering.memory_bytes = 1 << 20;
-  ManualClock clock;
-  Shard shard(clock, options);
-  EXPECT_THAT(
-      [&] {
-        shard.configure({kRun, 1, 42, {cut_table({.rows_max = 9}, 1, 0)}});
-      },
-      ThrowsMessage<InvalidArgumentError>(HasSubstr("do without the one or the other")));
 }
 
 }  // namespace

@@ -43,6 +43,26 @@ TEST_P(RowLogSpace, TenTimesItsSizeInRandomUpdatesTakesAtMost1_6TimesItsLiveRows
   owner.expect_all_readable();
 }
 
+TEST_P(RowLogSpace, LivePlacesAreThoseThatTheOwnerHoldsSomeAtATime) {
+  LogOwner owner(small_segments(), road());
+  for (std::uint64_t first = 0; first < 1000; first += 50)
+    owner.put_patiently(key_range(first, first + 50));
+  for (std::uint64_t first = 0; first < 1000; first += 100)  // others have gaps now
+    owner.put_patiently(key_range(first, first + 50), 1);
+  run_until_idle(owner.io());
+  std::set<Place> held;
+  for (const auto& [key, each] : owner.held) held.insert(each.place);
+  std::vector<Place> live;
+  for (Place next = 0;;) {
+    const std::vector<Place> some = owner.log().live_places(next, 7);
+    if (some.empty()) break;
+    EXPECT_LE(some.size(), 7u);
+    live.insert(live.end(), some.begin(), some.end());
+    next = some.back() + 1;
+  }
+  EXPECT_EQ(live, std::vector<Place>(held.begin(), held.end()));
+}
+
 TEST_P(RowLogSpace, ACutReadsItsMomentWhateverIsReleasedAndCleanedAfterwards) {
   LogOwner owner(small_segments(), road());
   for (std::uint64_t first = 0; first < 1000; first += 50)
