@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -68,12 +69,7 @@ class ColdJob {
         [this](Iterator input) { learn(input.get_next().features["value"]); }, "touch");
   }
 
-  void touch_all() {
-    constexpr std::int64_t kEach = kColdBatch * kColdColumns;
-    for (std::int64_t step = 0; step < (keys_ + kEach - 1) / kEach; ++step)
-      cluster_.coordinator().schedule(touch_, {all_});
-    join();
-  }
+  void touch_all() { touch(keys_); }
   // Examples a second.
   double train(double seconds) {
     return train_while([seconds](double passed) { return passed < seconds; });
@@ -92,6 +88,21 @@ class ColdJob {
     const double rate = train_while([&](double) { return !saved; });
     saving.join();
     return {rate, seconds};
+  }
+  // Of a delta after a hundredth of the rows has changed: its bytes and its time, of those of the
+  // full checkpoint before it.
+  std::pair<double, double> delta_of_a_hundredth() {
+    const TemporaryFolder folder;
+    const auto save = [&] {
+      const auto begin = Stopwatch::now();
+      const std::string made =
+          cluster_.coordinator().save({.folder = folder.path(), .keep_last = 2, .full_every = 10});
+      return std::pair(own_bytes(made), seconds_since(begin));
+    };
+    const auto [full_bytes, full_seconds] = save();
+    touch(keys_ / 100);
+    const auto [bytes, seconds] = save();
+    return {bytes / full_bytes, seconds / full_seconds};
   }
   std::int64_t examples() const { return examples_; }  // trained on
   double ps_megabytes() const {
@@ -140,6 +151,22 @@ class ColdJob {
     return static_cast<double>(steps * kColdBatch) / seconds_since(begin);
   }
 
+  // The next of these keys, which begin anew behind the last one.
+  void touch(std::int64_t keys) {
+    constexpr std::int64_t kEach = kColdBatch * kColdColumns;
+    for (std::int64_t step = 0; step < (keys + kEach - 1) / kEach; ++step)
+      cluster_.coordinator().schedule(touch_, {all_});
+    join();
+  }
+  // Without what a delta has of its base's files.
+  static double own_bytes(const std::string& checkpoint) {
+    double bytes = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(checkpoint))
+      if (file.is_regular_file() && file.hard_link_count() == 1)
+        bytes += static_cast<double>(file.file_size());
+    return bytes;
+  }
+
   void learn(const Array& ids) { adagrad_.minimize(mean(square(table_(ids) - 1.0f))); }
   void join() { cluster_.coordinator().join(); }
 
@@ -177,6 +204,9 @@ void bench_cold_rows(const Options& options, Limits&, Report& report) {
     const auto [beside, save_seconds] = job.train_beside_a_save();
     report.figure("cold rows: " + what + ", examples/s beside a save, of before", beside / rate);
     report.figure("cold rows: " + what + ", the save, s", save_seconds);
+    const auto [bytes, time] = job.delta_of_a_hundredth();
+    report.figure("cold rows: " + what + ", a delta of 1 %, its bytes, of the full one's", bytes);
+    report.figure("cold rows: " + what + ", a delta of 1 %, its time, of the full one's", time);
     report.figure("cold rows: " + what + ", ps, MB", job.ps_megabytes());
     report.figure("cold rows: " + what + ", ps at its top, MB", job.ps_megabytes_at_most());
     return rate;

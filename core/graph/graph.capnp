@@ -64,6 +64,7 @@ struct RowPolicy {
   rowsMax @3 :Int64;
   stepsToLive @4 :Int64;
   sparedNorm @5 :Float64;
+  evictable @6 :Bool;
 }
 
 struct ColumnSpec {

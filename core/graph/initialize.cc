@@ -163,6 +163,10 @@ void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse
     refuse(spec, "assign_div changes float32 variables only: an integer cannot be divided by 0");
   if (equal_ids(rule.kind) > EqualIds::kLast && spec.dtype != DType::kFloat32 && !whole_numbers)
     refuse(spec, str(rule_name(rule), " changes float32, int32 and int64 variables only"));
+  if (rule == eviction_rule() && (!spec.hashed || !spec.policy.evicts()))
+    refuse(spec,
+           "its rows cannot be evicted: give it, as a hashed variable, a RowPolicy that is "
+           "evictable, or has rows_max or steps_to_live");
   if (!spec.hashed) return;
   if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
   if (is_table_rule(rule.kind))

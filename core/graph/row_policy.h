@@ -3,8 +3,9 @@
 //   Admission  A row that no update of an optimizer has made yet reads as its initial value. Where
 //   not every row is admitted at once, the gradients of those that are not are dropped, and counted
 //   (`dropped_rows` in a ps's status). Assignments and scatter_...() always make their rows.
-//   Eviction   A row that goes reads as its initial value from then on, slots and all; one that
-//   comes again begins anew, and is admitted by what is still remembered of how often it was seen.
+//   Eviction   Rows go when there are too many, with age, or by Variable::evict(). One that goes
+//   reads as its initial value from then on, slots and all; one that comes again begins anew, and
+//   is admitted by what is still remembered of how often it was seen.
 //   Age is counted in updates: the optimizer's updates of the part that the row lies in.
 //   Source  counting admission and the age and norm of rows: as in DeepRec's embedding variables
 //           ("Embedding Variable Filter" and "Eviction" of its documentation). Which row gives way
@@ -30,9 +31,11 @@ struct RowPolicy {
   std::int64_t steps_to_live = 0;
   // But not one whose parameters have at least this L2 norm. 0: the norm does not matter.
   double spared_norm = 0;
+  // Rows may go by Variable::evict(), which the other reasons to go imply.
+  bool evictable = false;
 
   bool admits_all() const { return admit_after <= 1 && admit_probability >= 1; }
-  bool evicts() const { return rows_max > 0 || steps_to_live > 0; }
+  bool evicts() const { return rows_max > 0 || steps_to_live > 0 || evictable; }
   bool keeps_all() const { return admits_all() && !evicts(); }
   bool operator==(const RowPolicy&) const = default;
 };

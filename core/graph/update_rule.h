@@ -121,6 +121,8 @@ EqualIds equal_ids(RuleKind kind);
 // An optimizer's count of its steps: adds as kAssignAdd does. A rule of its own, since a step that
 // only counts itself may overlap with others, where one that assigns may not (Graph::assigns).
 inline UpdateRule counter_rule() { return {RuleKind::kAssignAdd, {1}}; }
+// Rows go for good (Variable::evict()): an assignment whose values, zeros, count for nothing.
+inline UpdateRule eviction_rule() { return {RuleKind::kAssign, {1}}; }
 // InvalidArgument: an unknown kind, or constants out of range. For rules that came over a wire.
 void verify_rule(const UpdateRule& rule);
 // InvalidArgument: NaN, infinite or negative; 0 under FTRL, which divides by it. Assignments have

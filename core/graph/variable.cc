@@ -91,6 +91,13 @@ Array of_type(const Variable& variable, const Array& value) {
   return value.defined() ? value.beside(checked(variable).dtype) : value;
 }
 
+// A zero for each element of the rows of these ids, int64[n].
+Array zeros_of_rows(const VariableSpec& spec, const Array& ids) {
+  Array zeros = cast(zeros_like(ids), spec.dtype);
+  for (std::size_t i = 1; i < spec.shape.rank(); ++i) zeros = expand_dims(zeros, -1);
+  return zeros + Array(Tensor::zeros(spec.dtype, spec.shape.with_dim(0, 1)));
+}
+
 // Ids of any shape mean a list of rows.
 void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, const Array& rows) {
   const VariableSpec& spec = checked(variable);
@@ -147,6 +154,14 @@ void Variable::scatter_max(const Array& ids, const Array& rows) const {
 }
 void Variable::scatter_update(const Array& ids, const Array& rows) const {
   record_scatter(*this, RuleKind::kAssign, ids, rows);
+}
+
+void Variable::evict(const Array& ids) const {
+  const VariableSpec& spec = checked(*this);
+  verify_update(spec, eviction_rule(), true);
+  const Array flat = reshape(cast(ids, DType::kInt64), {Shape::kUnknown});
+  record_update(*this, {.rule = eviction_rule(), .sparse = true},
+                {flat, zeros_of_rows(spec, flat)});
 }
 
 void Variable::update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate,

@@ -133,6 +133,11 @@ class Variable {
   void scatter_min(const Array& ids, const Array& rows) const;
   void scatter_max(const Array& ids, const Array& rows) const;
   void scatter_update(const Array& ids, const Array& rows) const;  // of equal ids the last one wins
+  // These rows of a hashed variable go for good, as its RowPolicy has others go: they read as their
+  // initial values, and begin anew if they come again. With several replicas in sync those go that
+  // any of them names. Ids of any shape.
+  //   Errors  InvalidArgument: the variable's policy evicts nothing.
+  void evict(const Array& ids) const;
   // ids [b..., k], rows [b..., k, slice shape]: at [i..., ids[i..., j]] it becomes rows[i..., j].
   // The leading dimensions b of both are those of the variable. With ids [k] this is
   // scatter_update(); with more it reads and assigns the whole variable, and what others change

@@ -134,6 +134,7 @@ void LocalStore::apply(const Update& update) {
     return to.update_all(update.rule, update.learning_rate, update.value.raw());
   RowTurnover::Rows wanted{update.ids.values<std::int64_t>(), update.value.raw()};
   RowTurnover* const turnover = turnovers_[update.variable].get();
+  if (update.rule == eviction_rule()) return let_go(to, *turnover, to.present(wanted.rows));
   if (turnover != nullptr && !is_assignment(update.rule.kind))
     wanted = turnover->admit(to.find(wanted.rows), wanted.values);
   const Places places = to.make(to.find(wanted.rows));
@@ -143,18 +144,24 @@ void LocalStore::apply(const Update& update) {
   turn_over(to, *turnover);
 }
 
-// Rows move into the places of those that go, so that all places have one.
 void LocalStore::turn_over(RowMemory& memory, RowTurnover& turnover) {
   constexpr std::size_t kRowsAtOnce = 1024;
   for (;;) {
     const std::vector<std::int64_t> places = turnover.choose(kRowsAtOnce);
     if (places.empty()) return;
-    for (const std::int64_t place : places) memory.let_go(place);
-    while (memory.used() < memory.held()) {
-      const std::int64_t last = memory.held() - 1;
-      if (const std::int64_t to = memory.drop_last_place(); to != IdIndex::kAbsent)
-        turnover.moved(last, to);
-    }
+    let_go(memory, turnover, places);
+  }
+}
+
+// Rows move into the places of those that go, so that all places have one.
+void LocalStore::let_go(RowMemory& memory, RowTurnover& turnover,
+                        const std::vector<std::int64_t>& places) {
+  turnover.left(places);
+  for (const std::int64_t place : places) memory.let_go(place);
+  while (memory.used() < memory.held()) {
+    const std::int64_t last = memory.held() - 1;
+    if (const std::int64_t to = memory.drop_last_place(); to != IdIndex::kAbsent)
+      turnover.moved(last, to);
   }
 }
 

@@ -80,6 +80,8 @@ class LocalStore final : public VariableStore, private RowLender {
   void check(const Update& update) const;
   void apply(const Update& update);
   static void turn_over(RowMemory& memory, RowTurnover& turnover);
+  static void let_go(RowMemory& memory, RowTurnover& turnover,
+                     const std::vector<std::int64_t>& places);
   void renew_turnover(VariableId id);
 
   std::uint64_t seed_;

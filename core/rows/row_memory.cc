@@ -100,6 +100,17 @@ void RowMemory::reserve(std::int64_t rows) {
     arena_->grow(std::max(wanted, arena_->bytes() + arena_->bytes() / 2));
 }
 
+std::vector<std::int64_t> RowMemory::present(std::span<const std::int64_t> rows) {
+  const Places found = find(rows);
+  std::vector<std::int64_t> places;
+  for (std::size_t i = 0, absent = 0; i < rows.size(); ++i)
+    if (absent < found.absent.size() && found.absent[absent] == i)
+      ++absent;
+    else
+      places.push_back(found.at[i]);
+  return places;
+}
+
 std::int64_t RowMemory::drop_last_place() {
   const std::int64_t last = held() - 1, to = index_->drop_last();
   if (to != IdIndex::kAbsent) {

@@ -64,6 +64,8 @@ class RowMemory {
   // ---- which of these are not here ----
   // Cost  dense: a look at the numbers. Hashed: a look-up per row, prefetched ahead.
   Places find(std::span<const std::int64_t> rows);
+  // The places of those that are here.
+  std::vector<std::int64_t> present(std::span<const std::int64_t> rows);
   // Gives those that are absent a place each, at their initial values.
   // Errors  ResourceExhausted: not enough memory; some of the rows may have been made.
   Places make(const Places& found);

@@ -47,6 +47,7 @@ class RowTurnover {
 
   // ---- rows that go ----
   // Some places, `most` at most, whose rows are to go: the caller lets go of them, or they stay().
+  // Rows may also go because somebody says so: they have left() then.
   std::vector<std::int64_t> choose(std::size_t most);
   void stay(std::span<const std::int64_t> places);
   // The row at one place lies at another one now, which was free.
@@ -55,7 +56,7 @@ class RowTurnover {
   // ---- rows that are elsewhere ----
   // When the row at a place was last updated, as it is to be told when the row comes back.
   std::uint32_t updated(std::int64_t place) const;
-  void left(std::span<const std::int64_t> places);
+  void left(std::span<const std::int64_t> places);  // their rows, for good or for a while
   void came(std::span<const std::int64_t> places, std::span<const std::uint32_t> updated);
   // How many of the `elsewhere` rows are to be looked at now.
   std::size_t to_look_at(std::int64_t elsewhere);

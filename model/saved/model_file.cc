@@ -149,12 +149,14 @@ Json json_of(const RowPolicy& policy) {
           {"admit_probability", policy.admit_probability},
           {"rows_max", policy.rows_max},
           {"steps_to_live", policy.steps_to_live},
-          {"spared_norm", policy.spared_norm}};
+          {"spared_norm", policy.spared_norm},
+          {"evictable", policy.evictable}};
 }
 
 RowPolicy policy_of(const Json& json) {
-  return {json.at("admit_after"), json.at("sketch_rows"),   json.at("admit_probability"),
-          json.at("rows_max"),    json.at("steps_to_live"), json.at("spared_norm")};
+  return {json.at("admit_after"),        json.at("sketch_rows"),   json.at("admit_probability"),
+          json.at("rows_max"),           json.at("steps_to_live"), json.at("spared_norm"),
+          json.value("evictable", false)};
 }
 
 Json json_of(const VariableSpec& variable) {

@@ -39,6 +39,9 @@ class EmbeddingTable {
   }
   Array operator()(const Ids& keys) const;
 
+  // These keys go for good, see Variable::evict().
+  void evict(const Array& keys) const { table().evict(rows_of(keys)); }
+
   std::int64_t rows() const { return rows_; }  // numbers that rows may have: 2^46 / dim or less
   // The row of a key, and the least key of a row: what checkpoints and exports call it.
   std::int64_t row_of(std::int64_t key) const;

@@ -115,6 +115,7 @@ Places Table::made_to_restore(std::span<const std::int64_t> rows, std::uint32_t 
 
 void Table::update(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> rows,
                    const std::byte* values, bool continues) {
+  if (rule == eviction_rule()) return let_go(memory_.present(rows));
   if (turnover_ != nullptr && !is_assignment(rule.kind)) {
     const RowTurnover::Rows admitted = turnover_->admit(memory_.find(rows), values);
     rows = admitted.rows;

@@ -34,6 +34,7 @@ void Table::turn_over() {
 
 void Table::let_go(std::span<const std::int64_t> places) {
   before_write(places);
+  turnover_->left(places);
   if (tier_ != nullptr) tier_->drop(places);
   for (const std::int64_t place : places) {
     const std::int64_t row = memory_.row_at(place);

@@ -164,9 +164,14 @@ Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
 int ReplicaRuntime::gradients_here() const { return gradients_of(context(), replicas_); }
 
 // An optimizer's update is the same for all aggregations: the sum of all replicas' gradients. Dense
-// gradients come summed, rows are summed when they are pushed.
+// gradients come summed, rows are summed when they are pushed. Of an eviction the rows are those
+// that any replica names.
 VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableChange change) {
   if (context() == ContextHere::kElsewhere) return change;
+  if (change.rule == eviction_rule()) {
+    if (context() == ContextHere::kReplica && replicas_ > 1) change.shares = Aggregation::kSum;
+    return change;
+  }
   if (!is_assignment(change.rule.kind)) {
     if (gradients_here() > 1 && !change.of_all_replicas) change.shares = Aggregation::kSum;
     return change;

@@ -48,6 +48,7 @@ Drawn draw(Random& random) {
     drawn.policy.rows_max = 5 + static_cast<std::int64_t>(random.below(100));
   if (random.below(2) > 0)
     drawn.policy.steps_to_live = 4 + static_cast<std::int64_t>(random.below(60));
+  drawn.policy.evictable = random.below(3) == 0;
   drawn.batch_bytes = 1 + random.below(2000);
   drawn.run_bytes = 20 + random.below(1000);
   // Sometimes rows that go have no room to be copied aside.
@@ -98,15 +99,16 @@ class PartOfRows {
   ps::Shard& shard() { return host_->shard; }
   const std::shared_ptr<ps::ShardHost>& host() const { return host_; }
 
-  // One more to each of these rows of the variable that lie here.
-  void push(const std::vector<std::int64_t>& ids, std::uint64_t closure) {
+  // One more to each of these rows of the variable that lie here, or they go for good.
+  void push(const std::vector<std::int64_t>& ids, std::uint64_t closure, bool go) {
     std::vector<std::int64_t> local;
     for (const std::int64_t id : ids)
       if (id >= rows_.begin && id < rows_.end) local.push_back(id - rows_.begin);
     if (local.empty()) return;
     const std::vector<float> ones(local.size() * static_cast<std::size_t>(drawn_.dim), -1);
-    const ps::UpdateHeader header{0,     part_,  static_cast<std::uint32_t>(local.size()),
-                                  false, rule(), 0.5f};
+    const ps::UpdateHeader header{
+        0,   part_, static_cast<std::uint32_t>(local.size()), false, go ? eviction_rule() : rule(),
+        0.5f};
     const ps::PushResult result =
         shard().push({step(closure), {}, {&header, 1}, local, std::as_bytes(std::span(ones))});
     if (result.waits == 0) return;
@@ -206,7 +208,8 @@ class TurnoverWorld {
     for (; closures > 0; --closures) {
       const std::vector<std::int64_t> ids = some_ids();
       ++closure_;
-      for (const auto& part : parts_) part->push(ids, closure_);
+      const bool go = drawn_.policy.evicts() && random_.below(12) == 0;
+      for (const auto& part : parts_) part->push(ids, closure_, go);
     }
   }
   // Rows that are being looked at on a disk have gone, or not, before.

@@ -131,6 +131,7 @@ void write(VariableSpec::Builder out, const cairn::VariableSpec& spec) {
   policy.setRowsMax(spec.policy.rows_max);
   policy.setStepsToLive(spec.policy.steps_to_live);
   policy.setSparedNorm(spec.policy.spared_norm);
+  policy.setEvictable(spec.policy.evictable);
 }
 
 void write(ElementSpec::Builder out, const cairn::ElementSpec& spec) {
@@ -233,7 +234,8 @@ cairn::VariableSpec read(VariableSpec::Reader in) {
   if (in.hasPolicy()) {
     auto policy = in.getPolicy();
     spec.policy = {policy.getAdmitAfter(), policy.getSketchRows(),  policy.getAdmitProbability(),
-                   policy.getRowsMax(),    policy.getStepsToLive(), policy.getSparedNorm()};
+                   policy.getRowsMax(),    policy.getStepsToLive(), policy.getSparedNorm(),
+                   policy.getEvictable()};
   }
   verify_spec(spec);
   return spec;

@@ -35,6 +35,11 @@ class Departing {
                          Floats(ids.size() * kWidth, value));
     settle();
   }
+  void evict(const Ids& ids) {
+    tiered_.harness.push(tiered_.harness.step(++closure_), 0, ids, Floats(ids.size() * kWidth),
+                         eviction_rule());
+    settle();
+  }
   void push_each(std::int64_t first, std::int64_t end) {
     for (std::int64_t id = first; id < end; ++id) push({id});
   }
@@ -144,6 +149,19 @@ TEST(RowsOnADisk, GoWhenTheyWereNotUpdatedForLongHoweverOftenTheyWereRead) {
   }
   EXPECT_EQ(shard.pull({5, 6}), initial);
   EXPECT_GT(shard.gone(), 300u);
+}
+
+TEST(RowsOnADisk, GoWhenTheyAreEvictedByName) {
+  Departing shard({.evictable = true});
+  const Floats initial = shard.pull({5, 290});
+  shard.push_each(0, 300);
+  shard.save(1, {.track = true});
+  shard.evict({5, 290, 777});
+  EXPECT_EQ(shard.pull({5, 290}), initial);
+  EXPECT_EQ(shard.gone(), 2u);
+  const Saved delta = shard.save(2, {.base = 1, .track = true});
+  EXPECT_THAT(delta.rows, IsEmpty());
+  EXPECT_THAT(delta.gone, ElementsAre(5, 290));
 }
 
 TEST(RowsOnADisk, StayIfTheirNormIsSpared) {
