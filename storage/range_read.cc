@@ -115,6 +115,14 @@ std::uint64_t RangeRead::expected_bytes() {
   return here_ ? static_cast<std::uint64_t>(static_cast<double>(read_ahead()) * wanted_share_) : 0;
 }
 
+// To the block that begins at or before the range, or behind that if it is none of this variable.
+void RangeRead::go_to_first() {
+  const std::string known = reader_.will_seek_for_prev(first());
+  if (known.starts_with(prefix_)) return reader_.seek_exactly(known);
+  if (known.empty()) reader_.seek_for_prev(first());
+  if (!known.empty() || !at_rows()) reader_.seek(first());
+}
+
 bool RangeRead::at_rows() const { return reader_.valid() && reader_.key().starts_with(prefix_); }
 
 bool RangeRead::at_range() { return at_rows() && decode_key(reader_.key()).row < range_.end; }
@@ -130,8 +138,7 @@ bool RangeRead::next(StoredRows& rows) {
   } else {
     sought_ = true;
     read_ahead();
-    reader_.seek_for_prev(first());
-    if (!at_rows()) reader_.seek(first());
+    go_to_first();
   }
   for (; at_range(); reader_.next()) {
     try {

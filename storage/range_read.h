@@ -50,8 +50,9 @@ class RangeRead {
   std::uint64_t expected_bytes();
 
  private:
-  bool at_rows() const;       // on a block of this variable
-  bool at_range();            // on one that begins before the range's end
+  bool at_rows() const;  // on a block of this variable
+  bool at_range();       // on one that begins before the range's end
+  void go_to_first();
   std::string first() const;  // the key at which reading begins, or the one before it
   std::uint64_t read_ahead();
   [[noreturn]] void damaged(const DataLossError& error) const;

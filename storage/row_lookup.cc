@@ -8,6 +8,10 @@
 namespace cairn::storage {
 namespace {
 
+// So many rows are announced ahead of the one that is looked up: at most 8 MB of blocks, enough to
+// keep a disk busy.
+constexpr std::size_t kRowsAhead = 128;
+
 bool same_form(const StoredRows& a, const StoredRows& b) {
   return a.dtype == b.dtype && a.rule == b.rule && a.slots == b.slots && a.dim == b.dim;
 }
@@ -30,9 +34,16 @@ RowLookup::RowLookup(DatabaseReader& reader, std::string variable)
 }
 
 // The block that begins at or before the row is the only one that may hold it. False: none does.
-bool RowLookup::go_to_block_of(std::int64_t row) {
-  reader_.seek_for_prev(encode(RecordKey{variable_, RecordKind::kRows, row}));
-  if (!reader_.valid() || !reader_.key().starts_with(prefix_)) return false;
+// `announced` is its key, if the reader knows that.
+bool RowLookup::go_to_block_of(std::int64_t row, const std::string& announced) {
+  if (announced.empty()) {
+    reader_.seek_for_prev(key_of(row));
+    if (!reader_.valid() || !reader_.key().starts_with(prefix_)) return false;
+  } else {
+    if (!announced.starts_with(prefix_)) return false;
+    if (announced == key_) return true;
+    reader_.seek_exactly(announced);
+  }
   if (reader_.key() == key_) return true;
   key_.clear();  // should the block be damaged
   try {
@@ -57,9 +68,13 @@ void RowLookup::add(std::size_t at, std::vector<StoredRows>& found) const {
 void RowLookup::take(std::vector<std::int64_t>& rows, std::vector<StoredRows>& found) {
   // A list of this call's own: what others hold ascends by itself, too.
   std::vector<StoredRows> own;
-  std::size_t left = 0;
+  std::vector<std::string> keys(kRowsAhead);
+  std::size_t left = 0, announced = 0;
   for (std::size_t i = 0; i < rows.size();) {
-    if (!go_to_block_of(rows[i])) {
+    announced = std::max(announced, i);
+    for (; announced < std::min(rows.size(), i + kRowsAhead); ++announced)
+      keys[announced % kRowsAhead] = reader_.will_seek_for_prev(key_of(rows[announced]));
+    if (!go_to_block_of(rows[i], keys[i % kRowsAhead])) {
       rows[left++] = rows[i++];
       continue;
     }

@@ -1,9 +1,12 @@
 // RowLookup: single rows of one variable of one database, found by their numbers. For a restore on
 // demand, which brings rows that are asked for before the others; who reads ranges uses RangeRead.
 //   Thread  one at a time; calls block on the disk.
-//   Cost    a row reads the block that it lies in, often also the next one, as RocksDB's index of
-//           blocks has their ends. Rows of one block share that.
+//   Cost    a row reads the block that it lies in; rows of one block share that. Blocks of the next
+//           128 rows are on their way from the disk meanwhile. In databases of earlier releases,
+//           which have no list of their records, blocks are read one after another, up to three for
+//           a row.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,7 +28,10 @@ class RowLookup {
   void take(std::vector<std::int64_t>& rows, std::vector<StoredRows>& found);
 
  private:
-  bool go_to_block_of(std::int64_t row);
+  std::string key_of(std::int64_t row) const {
+    return encode(RecordKey{variable_, RecordKind::kRows, row});
+  }
+  bool go_to_block_of(std::int64_t row, const std::string& announced);
   void add(std::size_t at, std::vector<StoredRows>& found) const;
 
   DatabaseReader& reader_;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/disk/disk.h"
 
 namespace cairn::storage {
@@ -51,6 +52,19 @@ class DatabaseReader {
   // ahead, and nothing that lies behind them.
   //   Result  roughly how many bytes they take.
   virtual std::uint64_t will_read(std::string_view begin, std::string_view end) = 0;
+  // Announces that the last record at or before `key` will be sought: the disk reads it while
+  // records that were announced before are waited for. So many of them should be on their way that
+  // the disk is kept busy; each takes its bytes of the page cache until it is sought.
+  //   Result  the key of that record, for seek_exactly(), which reads its block alone. Empty: there
+  //           is none, or it is not known, and nothing was asked of the disk (databases of earlier
+  //           releases); seek_for_prev() tells.
+  virtual std::string will_seek_for_prev(std::string_view key) = 0;
+  // Seeks the record of this key.   Errors  DataLoss: it is not there.
+  void seek_exactly(const std::string& key) {
+    seek(key);
+    if (!valid() || this->key() != key)
+      throw DataLossError(str(file(), ": a record that it lists is not there"));
+  }
   // How many bytes have been asked of the disk since the database was opened, those that were read
   // ahead among them.
   virtual std::uint64_t read_bytes() const = 0;

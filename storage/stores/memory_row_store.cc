@@ -97,6 +97,10 @@ class MemoryReader final : public DatabaseReader {
       bytes += at->first.size() + at->second.size();
     return bytes;
   }
+  std::string will_seek_for_prev(std::string_view key) override {
+    const auto behind = records_.upper_bound(key);
+    return behind == records_.begin() ? "" : std::prev(behind)->first;
+  }
   std::uint64_t read_bytes() const override { return read_; }
   std::string file() const override { return path_; }
 

@@ -10,11 +10,14 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "storage/object_store/object_disk.h"
 #include "storage/stores/object_file_system.h"
+#include "storage/stores/rocks_record_list.h"
 #include "storage/stores/rocks_status.h"
 
 namespace cairn::storage {
@@ -60,7 +63,10 @@ class FileReadAhead final : public rocksdb::FSRandomAccessFileWrapper {
     const std::uint64_t end = std::min(offset + bytes, size_);
     if (end < begin_ || offset > end_) begin_ = end_ = offset;  // elsewhere
     // A cursor that looks for the last key before another one may have to step back a block.
-    if (offset < begin_) shared_->asked += begin_ - std::exchange(begin_, offset);
+    if (offset < begin_) {
+      shared_->asked += begin_ - offset;
+      begin_ = offset;
+    }
     if (end > end_) count(end - end_);
     const std::uint64_t wanted =
         std::min({size_, end + kReadAhead, std::max(end_, end) + shared_->announced});
@@ -141,6 +147,7 @@ class RocksReader final : public DatabaseReader {
     database_.reset(opened);
     if (!status.ok() && objects_ != nullptr) objects_->rethrow_trouble();
     check_rocksdb(status, "opening the database ", folder);
+    list_files();
     verify_files();
     rocksdb::ReadOptions read;
     read.fill_cache = false;
@@ -173,27 +180,79 @@ class RocksReader final : public DatabaseReader {
     shared_->announced = bytes;
     return bytes;
   }
+  std::string will_seek_for_prev(std::string_view key) override {
+    const auto behind = std::upper_bound(
+        files_.begin(), files_.end(), key,
+        [](std::string_view wanted, const LiveFile& file) { return wanted < file.first_key; });
+    if (behind == files_.begin()) return "";
+    list_records_of(*std::prev(behind));
+    if (!listed_.records.has_value()) return "";
+    const auto record = std::prev(std::upper_bound(
+        listed_.records->begin(), listed_.records->end(), key,
+        [](std::string_view wanted, const ListedRecord& at) { return wanted < at.key; }));
+    ask_for(*record);
+    return record->key;
+  }
   std::uint64_t read_bytes() const override { return shared_->asked; }
   std::string file() const override { return shared_->file.empty() ? folder_ : shared_->file; }
 
  private:
+  struct LiveFile {
+    std::string name, first_key;
+  };
+  struct Listed {
+    const LiveFile* of = nullptr;
+    std::unique_ptr<rocksdb::FSRandomAccessFile> file;  // null: nothing is asked of it ahead
+    std::optional<RecordList> records;
+    std::uint64_t asked = UINT64_MAX;  // where the block begins that was asked for last
+  };
+
   std::shared_ptr<rocksdb::FileSystem> files() const {
     return objects_ != nullptr ? objects_ : rocksdb::FileSystem::Default();
+  }
+  void list_files() {
+    std::vector<rocksdb::LiveFileMetaData> live;
+    database_->GetLiveFilesMetaData(&live);
+    for (auto& file : live)
+      files_.push_back({std::move(file.relative_filename), std::move(file.smallestkey)});
+    std::sort(files_.begin(), files_.end(),
+              [](const LiveFile& a, const LiveFile& b) { return a.first_key < b.first_key; });
   }
   // RocksDB takes a descriptor that was cut between two of its records for an earlier one, before
   // the files of rows were taken in: it would open the database without them, and the rows would
   // have their initial values without a word.
   void verify_files() const {
-    std::vector<rocksdb::LiveFileMetaData> live;
-    database_->GetLiveFilesMetaData(&live);
     std::set<std::string> known;
-    for (const auto& file : live) known.insert(file.name.substr(file.name.rfind('/') + 1));
+    for (const LiveFile& file : files_) known.insert(file.name);
     std::vector<std::string> names;
     check_rocksdb(env_->GetChildren(folder_, &names), "listing the database ", folder_);
     for (const std::string& name : names)
       if (name.ends_with(".sst") && !known.contains(name))
         throw DataLossError(str("the database ", folder_, " does not know of its file ", name,
                                 ": its descriptor, MANIFEST-*, was cut or exchanged"));
+  }
+  // Records are mostly announced in order: one file's list is kept at a time.
+  void list_records_of(const LiveFile& file) {
+    if (listed_.of == &file) return;
+    listed_ = {&file, nullptr, std::nullopt};
+    const rocksdb::Range range(file.first_key, file.first_key);
+    rocksdb::TablePropertiesCollection all;
+    check_rocksdb(
+        database_->GetPropertiesOfTablesInRange(database_->DefaultColumnFamily(), &range, 1, &all),
+        "reading the database ", folder_, ", in ", file.name);
+    const std::string path = folder_ + "/" + file.name;
+    for (const auto& [name, properties] : all)
+      if (name.ends_with("/" + file.name)) listed_.records = record_list_of(*properties, path);
+    // Asking an object store ahead would wait for the answer.
+    if (!listed_.records.has_value() || objects_ != nullptr) return;
+    files()->NewRandomAccessFile(path, {}, &listed_.file, nullptr).PermitUncheckedError();
+  }
+  // A failure costs only time: the seek reads the block itself.
+  void ask_for(const ListedRecord& record) {
+    if (listed_.file == nullptr || listed_.asked == record.begin) return;
+    listed_.asked = record.begin;
+    listed_.file->Prefetch(record.begin, record.end - record.begin, {}, nullptr)
+        .PermitUncheckedError();
   }
   // The error that kept an object from being read says more than RocksDB does.
   void check() const {
@@ -202,6 +261,8 @@ class RocksReader final : public DatabaseReader {
   }
 
   std::string folder_;
+  std::vector<LiveFile> files_;  // in the order of their keys
+  Listed listed_;
   std::shared_ptr<ReadAhead> shared_ = std::make_shared<ReadAhead>();
   std::shared_ptr<ObjectFileSystem> objects_;  // null: the system's files
   std::unique_ptr<rocksdb::Env> env_;

@@ -27,6 +27,7 @@
 #include "storage/object_store/object_store.h"
 #include "storage/row_store.h"
 #include "storage/stores/rocks_reader.h"
+#include "storage/stores/rocks_record_list.h"
 #include "storage/stores/rocks_status.h"
 
 namespace cairn::storage {
@@ -123,6 +124,7 @@ class RocksWriter final : public DatabaseWriter {
     files_.push_back(str(folder_, "/", kMaking, "/", files_.size(), ".sst"));
     rocksdb::Options options = options_;
     options.file_checksum_gen_factory = std::make_shared<FileChecksums>();
+    options.table_properties_collector_factories = {make_record_list_collectors()};
     file_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(), options);
     check_rocksdb(file_->Open(files_.back()), "making ", files_.back());
   }

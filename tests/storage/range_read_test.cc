@@ -157,7 +157,10 @@ void expect_each_read_once(RowStore& store, const std::string& folder) {
     for (const RowRange part : split_rows(kSpread, parts))
       for (const std::string& database : databases) take(store, database, part, taken);
     EXPECT_EQ(taken.ids, ids) << parts << " parts";
-    EXPECT_LE(taken.read_bytes, whole.read_bytes * 11 / 10) << parts << " parts";
+    // A look into a database reads its table record with the block behind that, and where its part
+    // begins a block that the part before has read.
+    const std::size_t twice = 2 * static_cast<std::size_t>(parts) * databases.size() * kBlockBytes;
+    EXPECT_LE(taken.read_bytes, whole.read_bytes + twice) << parts << " parts";
   }
 }
 
