@@ -7,21 +7,13 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "ps/server/shard_service.h"
+#include "rpc/loop/on_offload.h"
 
 namespace cairn::ps {
 namespace {
 
 // So many batches are streamed while rows are looked up: then the stream waits for the lookup.
 constexpr int kBatchesBesideALookup = 4;
-
-std::exception_ptr error_of_work(const std::function<void()>& work) {
-  try {
-    work();
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
-}
 
 }  // namespace
 
@@ -37,7 +29,7 @@ void OnDemandRestore::run(std::size_t lane, std::function<void()> work,
   if (host == nullptr) return;
   auto job = [self = shared_from_this(), work = std::move(work), then = std::move(then),
               mailbox = host->reactor.mailbox()]() mutable {
-    const std::exception_ptr error = error_of_work(work);
+    const std::exception_ptr error = rpc::error_of(work);
     mailbox->post([self = std::move(self), then = std::move(then), error] { then(error); });
   };
   host->offload.submit(lane, std::move(job));

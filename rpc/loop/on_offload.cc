@@ -10,6 +10,8 @@ struct Waiter {
   kj::Own<kj::PromiseFulfiller<void>> fulfiller;
 };
 
+}  // namespace
+
 std::exception_ptr error_of(const std::function<void()>& work) {
   try {
     work();
@@ -18,8 +20,6 @@ std::exception_ptr error_of(const std::function<void()>& work) {
     return std::current_exception();
   }
 }
-
-}  // namespace
 
 kj::Promise<void> on_offload(Reactor& reactor, Offload& offload, std::size_t lane,
                              std::function<void()> work) {

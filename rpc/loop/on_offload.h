@@ -3,12 +3,18 @@
 //
 //   co_await on_offload(reactor, offload, lane, [writer, rows] { writer.write(rows); });
 #pragma once
+#include <exception>
 #include <functional>
 
 #include "core/base/offload.h"
 #include "rpc/loop/reactor.h"
 
 namespace cairn::rpc {
+
+// Runs `work` and catches what it throws; null: nothing. For work that is submitted to an Offload
+// directly, which must not throw.
+//   Thread  any.
+std::exception_ptr error_of(const std::function<void()>& work);
 
 // Runs `work` on `lane` and resolves on the reactor's thread: with what `work` throws, if it does.
 // Dropping the promise does not stop the work: let it own what it uses.
