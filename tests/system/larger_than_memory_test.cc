@@ -2,7 +2,6 @@
 // and go, are saved, restored with and without a limit, and come back when the ps is killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +9,8 @@
 
 #include "core/graph/ops.h"
 #include "strategy/servers/cluster_coordinator.h"
+#include "tests/system/running_cluster.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/launch/local_cluster.h"
 
 namespace cairn::tools {
 namespace {
@@ -23,21 +22,17 @@ constexpr const char* kLimit = "120 MB";  // of which rows have some 10 MB, and 
 class Counting {
  public:
   Counting(const std::string& dir, const std::string& memory_limit)
-      : servers_({.ps = 1,
+      : cluster_({.ps = 1,
                   .workers = 1,
                   .shards = 1,
                   .lanes = 1,
                   .memory_limit = memory_limit,
-                  .dir = dir,
-                  .programs = CAIRN_PROGRAMS}),
-        strategy_(TFConfigClusterResolver(started(servers_).tf_config("chief", 0)),
-                  options(servers_)),
-        coordinator_(strategy_) {
-    table_ = strategy_.create_variable({.name = "table",
-                                        .shape = {std::int64_t{1} << 40, kDim},
-                                        .initializer = Initializer::zeros(),
-                                        .hashed = true});
-    step_ = strategy_.function(
+                  .dir = dir}) {
+    table_ = cluster_.strategy().create_variable({.name = "table",
+                                                  .shape = {std::int64_t{1} << 40, kDim},
+                                                  .initializer = Initializer::zeros(),
+                                                  .hashed = true});
+    step_ = cluster_.strategy().function(
         [this](const Array& ids) {
           const Array one = table_.gather(ids) * 0.0f + 1.0f;
           table_.update({.kind = RuleKind::kSgd}, IndexedSlices{ids, neg(one), table_.shape()},
@@ -45,13 +40,12 @@ class Counting {
         },
         "count");
   }
-  ~Counting() { servers_.stop(); }
 
   // Adds one to each row.
   void count() {
     for (std::int64_t first = 0; first < kRows; first += kRowsAStep)
-      coordinator_.schedule(step_, {ids(first)});
-    coordinator_.join();
+      cluster_.coordinator().schedule(step_, {ids(first)});
+    cluster_.coordinator().join();
   }
   // The least and the greatest number of all rows.
   std::pair<float, float> counts() {
@@ -63,33 +57,20 @@ class Counting {
     }
     return most;
   }
-  std::string save(const std::string& folder) { return coordinator_.save({.folder = folder}); }
-  void restore(const std::string& checkpoint) { coordinator_.restore(checkpoint); }
-  void kill_ps() {
-    for (const RoleState& role : servers_.supervisor().roles())
-      if (role.role == "ps") ASSERT_EQ(::kill(role.pid, SIGKILL), 0);
+  std::string save(const std::string& folder) {
+    return cluster_.coordinator().save({.folder = folder});
   }
+  void restore(const std::string& checkpoint) { cluster_.coordinator().restore(checkpoint); }
+  void kill_all_ps() { cluster_.kill_all_ps(); }
 
  private:
-  static LocalCluster& started(LocalCluster& servers) {
-    servers.start();
-    return servers;
-  }
-  static ParameterServerOptions options(const LocalCluster& servers) {
-    ParameterServerOptions options;
-    options.engine.cluster_id = servers.cluster_id();
-    options.engine.token = servers.token();
-    return options;
-  }
   static Tensor ids(std::int64_t first) {
     std::vector<std::int64_t> ids(kRowsAStep);
     std::iota(ids.begin(), ids.end(), first);
     return Tensor::of<std::int64_t>({kRowsAStep}, ids);
   }
 
-  LocalCluster servers_;
-  ParameterServerStrategy strategy_;
-  ClusterCoordinator coordinator_;
+  RunningCluster cluster_;
   Variable table_;
   Function step_;
 };
@@ -112,7 +93,7 @@ TEST(LargerThanMemory, CountsAreRightSavedAndRestoredAndOutliveTheirPs) {
     checkpoint = limited.save(folder.path() + "/checkpoints");
     limited.count();
     EXPECT_EQ(limited.counts(), Counts(3, 3));
-    limited.kill_ps();
+    limited.kill_all_ps();
     limited.count();
     EXPECT_EQ(limited.counts(), Counts(3, 3));  // it went back to the checkpoint
     limited.restore(checkpoint);

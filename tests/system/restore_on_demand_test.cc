@@ -1,16 +1,13 @@
 // Real processes that go on from a checkpoint while their rows are still read from it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "strategy/servers/cluster_coordinator.h"
+#include "tests/storage/damage.h"
+#include "tests/system/running_cluster.h"
 #include "tests/tools/temp_folder.h"
-#include "tools/launch/local_cluster.h"
 
 namespace cairn::tools {
 namespace {
@@ -27,18 +24,10 @@ constexpr std::int64_t kManyRows = std::int64_t{1} << 40;
 class Trained {
  public:
   explicit Trained(const std::string& dir)
-      : servers_({.ps = 2,
-                  .workers = 1,
-                  .shards = 1,
-                  .lanes = 1,
-                  .dir = dir,
-                  .programs = CAIRN_PROGRAMS}),
-        strategy_(TFConfigClusterResolver(started(servers_).tf_config("chief", 0)),
-                  options(servers_)),
-        coordinator_(strategy_) {
+      : cluster_({.ps = 2, .workers = 1, .shards = 1, .lanes = 1, .dir = dir}, options()) {
     dense_ = table("dense", kComingRows, false);
     hashed_ = table("hashed", kManyRows, true);
-    step_ = strategy_.function(
+    step_ = cluster_.strategy().function(
         [this](const Array& ids) {
           for (const Variable& table : {dense_, hashed_}) {
             const Array rows = table.gather(ids);
@@ -48,16 +37,18 @@ class Trained {
         },
         "step");
   }
-  ~Trained() { servers_.stop(); }
 
   // Steps of random rows, the same for the same numbers.
   void train(std::int64_t begin, std::int64_t end) {
-    for (std::int64_t step = begin; step < end; ++step) coordinator_.schedule(step_, {ids(step)});
-    coordinator_.join();
+    for (std::int64_t step = begin; step < end; ++step)
+      cluster_.coordinator().schedule(step_, {ids(step)});
+    cluster_.coordinator().join();
   }
-  std::string save(const std::string& folder) { return coordinator_.save({.folder = folder}); }
+  std::string save(const std::string& folder) {
+    return cluster_.coordinator().save({.folder = folder});
+  }
   void restore(const std::string& checkpoint, bool on_demand) {
-    coordinator_.restore(checkpoint, {.on_demand = on_demand});
+    cluster_.coordinator().restore(checkpoint, {.on_demand = on_demand});
   }
   // All rows that the steps have to do with.
   std::vector<float> rows(std::int64_t steps) {
@@ -70,30 +61,21 @@ class Trained {
       }
     return all;
   }
-  void kill_ps() {
-    for (const RoleState& role : servers_.supervisor().roles())
-      if (role.role == "ps") ASSERT_EQ(::kill(role.pid, SIGKILL), 0);
-  }
+  void kill_all_ps() { cluster_.kill_all_ps(); }
 
  private:
-  static LocalCluster& started(LocalCluster& servers) {
-    servers.start();
-    return servers;
-  }
-  static ParameterServerOptions options(const LocalCluster& servers) {
+  static ParameterServerOptions options() {
     ParameterServerOptions options;
-    options.engine.cluster_id = servers.cluster_id();
-    options.engine.token = servers.token();
     options.engine.pipeline_depth = 1;
     options.partitioner = FixedShardsPartitioner(2);
     return options;
   }
   Variable table(const std::string& name, std::int64_t rows, bool hashed) {
-    Variable made = strategy_.create_variable({.name = name,
-                                               .shape = {rows, kComingDim},
-                                               .initializer = Initializer::uniform(-1, 1),
-                                               .hashed = hashed});
-    const Scope scope = strategy_.scope();
+    Variable made = cluster_.strategy().create_variable({.name = name,
+                                                         .shape = {rows, kComingDim},
+                                                         .initializer = Initializer::uniform(-1, 1),
+                                                         .hashed = hashed});
+    const Scope scope = cluster_.strategy().scope();
     current_variable_creator().add_slots(made, kAdagradOfRows);
     return made;
   }
@@ -104,9 +86,7 @@ class Trained {
     return Tensor::of<std::int64_t>({kIdsAStep}, ids);
   }
 
-  LocalCluster servers_;
-  ParameterServerStrategy strategy_;
-  ClusterCoordinator coordinator_;
+  RunningCluster cluster_;
   Variable dense_, hashed_;
   Function step_;
 };
@@ -132,7 +112,7 @@ TEST(RestoreOnDemand, TenStepsAfterItEndInTheSameBitsAsAfterAWholeRestore) {
   // A ps that dies while its rows are still to come begins anew, in the same way. The next
   // checkpoint waits for all rows, and holds them.
   second.restore(checkpoint, true);
-  second.kill_ps();
+  second.kill_all_ps();
   second.train(kStepsSaved, kStepsInAll);
   EXPECT_TRUE(second.rows(kStepsInAll) == expected);
   const std::string later = second.save(folder.path() + "/checkpoints");
@@ -145,13 +125,7 @@ TEST(RestoreOnDemand, ADamagedBlockEndsTheRunAndIsNamed) {
   Trained run(folder.path() + "/run");
   run.train(0, kStepsSaved);
   const std::string checkpoint = run.save(folder.path() + "/checkpoints");
-  std::string rotten;
-  for (const auto& file : std::filesystem::directory_iterator(checkpoint + "/ps-1-shard-0"))
-    if (file.path().extension() == ".sst") rotten = file.path();
-  std::fstream file(rotten, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(rotten) / 2));
-  file.write("\x5a\xa5", 2);
-  file.close();
+  const std::string rotten = storage::damage_in_the_middle(checkpoint + "/ps-1-shard-0");
   EXPECT_NO_THROW(run.restore(checkpoint, true));
   EXPECT_THAT([&] { run.save(folder.path() + "/checkpoints"); },
               ThrowsMessage<DataLossError>(HasSubstr(rotten)));

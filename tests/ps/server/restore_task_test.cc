@@ -6,6 +6,7 @@
 
 #include "core/disk/memory_disk.h"
 #include "tests/ps/server/saved_shards.h"
+#include "tests/storage/damage.h"
 #include "tests/storage/fixture.h"
 
 namespace cairn::ps {
@@ -53,7 +54,7 @@ TEST(RestoreShard, ABlockDamagedInTheMiddleIsNamedAndLeavesTheShardClosed) {
   const auto store = storage::make_rocks_row_store();
   const auto offload = make_thread_offload(1);
   const SavedByThree saved(*store, *offload, folder.path());
-  const std::string rotten = damage_in_the_middle(folder.path() + "/ps-1-shard-0");
+  const std::string rotten = storage::damage_in_the_middle(folder.path() + "/ps-1-shard-0");
 
   LoneShard shard(*store, *offload);
   EXPECT_THAT([&] { shard.restore(saved.folder, saved.databases); },
