@@ -50,17 +50,17 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
                                       std::vector<std::string> databases, AppliedSet applied,
                                       std::vector<VariableId> only = {}, RowMoves moves = {});
 
-// The same, but the shard may be opened as soon as this ends, which is when the tables' records are
-// read: rows come when requests want them, and the others by and by (OnDemandRestore). That goes on
-// whatever becomes of the connection; await_restore() tells when it has ended. Where rows cannot be
-// found one by one all are restored first, as above, and the log says why: the shard has a memory
-// limit, rows get other numbers, a variable does not keep every row, or the blocks of an earlier
-// release overlap.
+// The same, but ends when only the tables' records have been read, and the shard may be opened. The
+// rows that requests want are read first, and all others besides (OnDemandRestore). Reading goes on
+// even if the coordinator's connection breaks; await_restore() waits for its end.
+// If single rows cannot be found, all are restored before this ends, as by restore_shard(), and the
+// log says why: the shard has a memory limit, rows get other numbers, a variable does not keep all
+// rows, or an earlier release saved blocks that overlap.
 rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::string folder,
                                           std::vector<std::string> databases, AppliedSet applied,
                                           std::vector<VariableId> only = {}, RowMoves moves = {});
-// Ends when all rows are there that restores on demand have left to come.
-//   Errors  the store's: rows do not come any more, and all has to be restored again.
+// Waits until restores on demand have brought all of their rows; ends at once if none is under way.
+//   Errors  the store's: the missing rows will not come, and everything has to be restored again.
 rpc::Task<void> await_restore(std::shared_ptr<ShardHost> host);
 
 }  // namespace cairn::ps

@@ -218,9 +218,10 @@ class RocksReader final : public DatabaseReader {
     std::sort(files_.begin(), files_.end(),
               [](const LiveFile& a, const LiveFile& b) { return a.first_key < b.first_key; });
   }
-  // RocksDB takes a descriptor that was cut between two of its records for an earlier one, before
-  // the files of rows were taken in: it would open the database without them, and the rows would
-  // have their initial values without a word.
+  // The descriptor (MANIFEST-*) is a log of records, of which the last ones add the sorted files to
+  // the database. If the file was cut just behind an earlier record, RocksDB opens the database
+  // without an error and without those files, and their rows would silently get initial values. So
+  // every sorted file in the folder must be one that the descriptor names.
   void verify_files() const {
     std::set<std::string> known;
     for (const LiveFile& file : files_) known.insert(file.name);

@@ -32,8 +32,10 @@ std::string bare_name(const DatabaseInfo& database) {
   return database.name.substr(database.name.find('.') + 1);  // behind no dot: all of it
 }
 
-// A number that follows from the content of what that checkpoint wrote: the same in each that goes
-// back to it, whatever the number or name is that it has here. 17 digits.
+// The number in the name of the rows' folder that a copy of `writer`'s databases gets: at most 17
+// digits. It is a hash of the names, sizes and checksums of their files. So two checkpoints that
+// hold the same databases get the same number, even if they name the databases differently, and the
+// second copy finds them in the folder that the first one made.
 //   Source  FNV-1a, 64 bits (Fowler, Noll, Vo).
 std::uint64_t number_of(const Manifest& manifest, const std::string& writer) {
   std::string text;
