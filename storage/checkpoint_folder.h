@@ -4,6 +4,7 @@
 // removed first, so that no crash leaves half a checkpoint that looks whole.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,5 +92,12 @@ VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
 //   Cost    as verify(), for each that it looks at: a file that several of them share is damaged in
 //           all.
 std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path);
+
+// The error of a restore from the checkpoint at `path`. If the error means damage (DataLoss;
+// NotFound, where the checkpoint has a manifest) the result also names newest_sound_before(), or
+// says that there is none. Any other error is returned as it is.
+//   Thread  any that may block.   Cost  that of newest_sound_before().
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, RowStore& store,
+                                         const std::string& path);
 
 }  // namespace cairn::storage

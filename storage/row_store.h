@@ -81,6 +81,8 @@ class RowStore {
   virtual std::unique_ptr<DatabaseWriter> create(const std::string& folder) = 0;
   // NotFound: there is no database in `folder`.
   virtual std::unique_ptr<DatabaseReader> open(const std::string& folder) = 0;
+  // The one that databases are on, and with them all of a checkpoint.
+  virtual Disk& disk() = 0;
 };
 
 // Each database is one of RocksDB: sorted files that are made beside it and ingested as they are;

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
@@ -93,6 +94,32 @@ std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& 
   for (; !all.empty(); all.pop_back())
     if (verify(disk, store, all.back().path).clean()) return all.back().path;
   return "";
+}
+
+std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, RowStore& store,
+                                         const std::string& path) {
+  const ErrorParts parts = error_parts(error);
+  Disk& disk = store.disk();
+  std::string sound;
+  try {
+    const bool damaged = parts.code == Code::kDataLoss ||
+                         (parts.code == Code::kNotFound && disk.exists(path + "/" + kManifestFile));
+    if (!damaged) return error;
+    log_info("the checkpoint ", path, " is damaged: reading older ones to find a sound one");
+    sound = newest_sound_before(disk, store, path);
+  } catch (const Error& another) {
+    log_warning("looking for a sound checkpoint: ", another.what());
+    return error;
+  }
+  try {
+    throw_error(
+        parts.code,
+        str(parts.message, sound.empty() ? "; no older checkpoint beside it is sound"
+                                         : str("; the newest older one that is sound: ", sound)),
+        parts.task);
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 }  // namespace cairn::storage

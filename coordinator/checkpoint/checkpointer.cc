@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "rpc/loop/on_offload.h"
 #include "rpc/loop/task_group.h"
+#include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "storage/manifest.h"
 
@@ -257,7 +258,7 @@ rpc::Task<void> Checkpointer::restore(std::string checkpoint, RestoreOptions opt
 std::exception_ptr Checkpointer::offer_sound(const std::exception_ptr& error,
                                              const std::string& checkpoint) const {
   const auto& rows = session_.parts.rows;
-  return rows ? with_sound_checkpoint(error, session_.parts.disk, *rows, checkpoint) : error;
+  return rows ? storage::with_sound_checkpoint(error, *rows, checkpoint) : error;
 }
 
 std::shared_ptr<const RestorePlan> Checkpointer::restored_plan() const {

@@ -231,30 +231,4 @@ void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointVi
              policy.keep_every);
 }
 
-std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
-                                         storage::RowStore& store, const std::string& checkpoint) {
-  const ErrorParts parts = error_parts(error);
-  const bool damaged =
-      parts.code == Code::kDataLoss ||
-      (parts.code == Code::kNotFound && disk.exists(checkpoint + "/" + storage::kManifestFile));
-  if (!damaged) return error;
-  std::string sound;
-  try {
-    log_info("the checkpoint ", checkpoint, " is damaged: reading older ones to find a sound one");
-    sound = storage::newest_sound_before(disk, store, checkpoint);
-  } catch (const Error& another) {
-    log_warning("looking for a sound checkpoint: ", another.what());
-    return error;
-  }
-  try {
-    throw_error(
-        parts.code,
-        str(parts.message, sound.empty() ? "; no older checkpoint beside it is sound"
-                                         : str("; the newest older one that is sound: ", sound)),
-        parts.task);
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 }  // namespace cairn

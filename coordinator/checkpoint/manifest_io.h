@@ -2,7 +2,6 @@
 //   Thread  any that may touch files.
 #pragma once
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "coordinator/restore/restore_plan.h"
 #include "core/disk/disk.h"
 #include "storage/manifest.h"
-#include "storage/row_store.h"
 
 namespace cairn {
 
@@ -57,10 +55,5 @@ CheckpointView read_manifest(Disk& disk, const std::string& path,
 // Removes, of the checkpoints of the saver of `checkpoint` and its ancestors, those that the policy
 // does not keep.
 void remove_older(Disk& disk, const CheckpointPolicy& policy, const CheckpointView& checkpoint);
-
-// `error`; of a checkpoint that is damaged (DataLoss, NotFound) with the path of the newest older
-// one in its folder that is sound, which is looked for by reading it.
-std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, Disk& disk,
-                                         storage::RowStore& store, const std::string& checkpoint);
 
 }  // namespace cairn

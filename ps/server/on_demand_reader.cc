@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "storage/checkpoint_folder.h"
 #include "storage/moved_rows.h"
 #include "storage/row_lookup.h"
 
@@ -120,9 +121,26 @@ bool OnDemandReader::go_to_next_block(std::size_t wanted, storage::StoredRows& b
   return false;
 }
 
-// A table that is left for one that is wanted more goes on later behind its last row.
 void OnDemandReader::read(Batch& batch, std::size_t bytes,
                           const std::vector<std::size_t>& hurried) {
+  try {
+    read_batch(batch, bytes, hurried);
+  } catch (const Error&) {
+    fail(std::current_exception());
+  }
+}
+
+// The first error ends the restore, so that all threads may have the same one: they look for a
+// sound checkpoint once.
+void OnDemandReader::fail(const std::exception_ptr& error) {
+  std::call_once(failed_,
+                 [&] { failure_ = storage::with_sound_checkpoint(error, store_, folder_); });
+  std::rethrow_exception(failure_);
+}
+
+// A table that is left for one that is wanted more goes on later behind its last row.
+void OnDemandReader::read_batch(Batch& batch, std::size_t bytes,
+                                const std::vector<std::size_t>& hurried) {
   batch.pieces.clear();
   std::size_t blocks = 0;
   for (std::size_t taken = 0; taken < bytes;) {
@@ -149,6 +167,16 @@ void OnDemandReader::read(Batch& batch, std::size_t bytes,
 
 void OnDemandReader::look_up(std::size_t wanted, std::size_t lane, std::vector<std::int64_t>& rows,
                              std::vector<storage::StoredRows>& found) {
+  try {
+    look_up_rows(wanted, lane, rows, found);
+  } catch (const Error&) {
+    fail(std::current_exception());
+  }
+}
+
+void OnDemandReader::look_up_rows(std::size_t wanted, std::size_t lane,
+                                  std::vector<std::int64_t>& rows,
+                                  std::vector<storage::StoredRows>& found) {
   const Reading& reading = readings_[wanted];
   for (const Source& source : reading.sources) {
     if (rows.empty()) break;

@@ -2,14 +2,18 @@
 // that a shard wants, and single rows of them. It blocks on the disk for OnDemandRestore.
 //   Order   The stream brings the tables that are hurried first, then small ones before large ones;
 //           of each table the newest database comes first.
-//   Errors  the store's, and DataLoss of a damaged block, which name its file.
+//   Errors  the store's, and DataLoss of a damaged block, which name its file; but for open() also
+//           the newest older checkpoint that is sound (storage::with_sound_checkpoint()), which is
+//           looked for before the error is thrown.
 //   Thread  open() first, by itself. Afterwards one thread at a time for the stream, and one for
 //           each number of a lane, with cursors of their own.
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +86,10 @@ class OnDemandReader {
   };
 
   void open_database(std::size_t database);
+  void read_batch(Batch& batch, std::size_t bytes, const std::vector<std::size_t>& hurried);
+  void look_up_rows(std::size_t wanted, std::size_t lane, std::vector<std::int64_t>& rows,
+                    std::vector<storage::StoredRows>& found);
+  [[noreturn]] void fail(const std::exception_ptr& error);
   storage::DatabaseReader& reader(Readers& readers, std::size_t database);
   std::size_t next_wanted(const std::vector<std::size_t>& hurried) const;
   bool go_to_next_block(std::size_t wanted, storage::StoredRows& block);
@@ -96,6 +104,8 @@ class OnDemandReader {
   std::vector<storage::TableRecord> records_;
   std::string obstacle_;
   std::uint64_t bytes_ = 0;
+  std::once_flag failed_;  // guards failure_, the error of the thread that had the first one
+  std::exception_ptr failure_;
   // The stream's:
   Readers streamed_;
   std::size_t streaming_ = SIZE_MAX;

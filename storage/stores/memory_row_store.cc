@@ -125,6 +125,7 @@ class MemoryRowStore final : public RowStore {
   std::unique_ptr<DatabaseReader> open(const std::string& folder) override {
     return std::make_unique<MemoryReader>(disk_, folder);
   }
+  Disk& disk() override { return disk_; }
 
  private:
   Disk& disk_;

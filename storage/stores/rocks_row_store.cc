@@ -216,6 +216,7 @@ class RocksRowStore final : public RowStore {
   std::unique_ptr<DatabaseReader> open(const std::string& folder) override {
     return open_rocks_reader(folder);
   }
+  Disk& disk() override { return any_disk(); }
 };
 
 }  // namespace

@@ -348,7 +348,7 @@ LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
   } catch (...) {
     error = std::current_exception();
   }
-  std::rethrow_exception(with_sound_checkpoint(error, place.disk, *place.store, checkpoint));
+  std::rethrow_exception(storage::with_sound_checkpoint(error, *place.store, checkpoint));
 }
 
 }  // namespace cairn

@@ -12,6 +12,7 @@
 namespace cairn::tools {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -120,15 +121,18 @@ TEST(RestoreOnDemand, TenStepsAfterItEndInTheSameBitsAsAfterAWholeRestore) {
   EXPECT_TRUE(second.rows(kStepsInAll) == expected);
 }
 
-TEST(RestoreOnDemand, ADamagedBlockEndsTheRunAndIsNamed) {
+TEST(RestoreOnDemand, ADamagedBlockEndsTheRunAndIsNamedWithTheNewestSoundCheckpoint) {
   const TempFolder folder;
   Trained run(folder.path() + "/run");
-  run.train(0, kStepsSaved);
+  run.train(0, kStepsSaved / 2);
+  const std::string sound = run.save(folder.path() + "/checkpoints");
+  run.train(kStepsSaved / 2, kStepsSaved);
   const std::string checkpoint = run.save(folder.path() + "/checkpoints");
   const std::string rotten = storage::damage_in_the_middle(checkpoint + "/ps-1-shard-0");
+  const auto names_both = ThrowsMessage<DataLossError>(AllOf(HasSubstr(rotten), HasSubstr(sound)));
   EXPECT_NO_THROW(run.restore(checkpoint, true));
-  EXPECT_THAT([&] { run.save(folder.path() + "/checkpoints"); },
-              ThrowsMessage<DataLossError>(HasSubstr(rotten)));
+  EXPECT_THAT([&] { run.train(0, kStepsSaved); }, names_both);
+  EXPECT_THAT([&] { run.save(folder.path() + "/checkpoints"); }, names_both);
 }
 
 }  // namespace

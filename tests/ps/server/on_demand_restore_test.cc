@@ -14,6 +14,7 @@
 namespace cairn::ps {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -123,7 +124,9 @@ TEST(OnDemandRestore, ABlockDamagedInTheMiddleIsNamedAndNoStateIsMarked) {
 
   LoneShard shard(*store, *offload);
   EXPECT_TRUE(begin(shard, saved.folder, saved.databases).later);
-  EXPECT_THAT([&] { end(shard); }, ThrowsMessage<DataLossError>(HasSubstr(rotten)));
+  EXPECT_THAT([&] { end(shard); },
+              ThrowsMessage<DataLossError>(
+                  AllOf(HasSubstr(rotten), HasSubstr("no older checkpoint beside it is sound"))));
   EXPECT_THROW(shard.host->shard.mark(1), UnavailableError);
 }
 
