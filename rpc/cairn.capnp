@@ -218,6 +218,12 @@ interface Shard {
   # Answered when all rows are there that restores on demand have left to come; with their error, if they do not come any more. Until
   # then nothing can be marked (Unavailable).
   awaitRestore @12 () -> ();
+
+  # For checkpoints whose databases lie in a local folder of each ps ("/data/ps-0/rows-SESSION-ATTEMPT/ps-0-shard-0").
+  # Whether each of these databases is on this machine: why not, in their order; empty: it is.
+  findDatabases @13 (databases :List(Text)) -> (troubles :List(Text));
+  # Removes folders "rows-SESSION-ATTEMPT", with all that is in them; those that are not on this machine are gone already.
+  removeRows @14 (folders :List(Text)) -> ();
 }
 
 # ---- worker ----

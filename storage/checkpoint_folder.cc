@@ -1,7 +1,6 @@
 #include "storage/checkpoint_folder.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -66,35 +65,6 @@ std::uint64_t CheckpointFolder::next_id() const {
   for (const std::string& name : disk_.list(folder_))
     next = std::max(next, parse_name(name).value_or(0) + 1);
   return next;
-}
-
-// The digits are checked, as the name comes from a manifest.
-std::string rows_folder_name(std::uint64_t session, std::uint64_t attempt) {
-  char name[48];
-  std::snprintf(name, sizeof name, "rows-%016llx-%08llu", static_cast<unsigned long long>(session),
-                static_cast<unsigned long long>(attempt));
-  return name;
-}
-
-std::string rows_folder_of(const std::string& database) {
-  constexpr std::string_view kBeside = "../", kRows = "rows-";
-  if (!database.starts_with(kBeside)) return "";
-  const std::size_t end = database.find('/', 3);
-  if (end == std::string::npos) return "";
-  const std::string name = database.substr(3, end - 3);
-  constexpr std::size_t kDash = 21;  // behind "rows-" and 16 digits
-  if (!name.starts_with(kRows) || name.size() < kDash + 9 || name.size() > kDash + 19 ||
-      name[kDash] != '-')
-    return "";
-  const auto hex = name.find_first_not_of("0123456789abcdef", kRows.size());
-  return hex == kDash && name.find_first_not_of("0123456789", kDash + 1) == std::string::npos ? name
-                                                                                              : "";
-}
-
-bool is_own(const Manifest& manifest, const DatabaseInfo& database) {
-  const std::string folder = rows_folder_of(database.name);
-  if (folder.empty()) return manifest.base.empty() || database.name.find('.') == std::string::npos;
-  return folder == rows_folder_of(manifest.databases.back().name);
 }
 
 bool Lineage::holds(std::uint64_t saver, std::uint64_t checkpoint) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/disk/disk.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 #include "storage/row_store.h"
 
@@ -29,15 +30,6 @@ struct Lineage {
   std::vector<Ancestor> ancestors;
   bool holds(std::uint64_t saver, std::uint64_t checkpoint) const;
 };
-
-// Where files have one name only (Disk::has_links()), rows lie beside the checkpoints, in folders
-// that no other attempt uses: "rows-SESSION-ATTEMPT", the session in 16 digits of hex. A manifest
-// names its databases "../rows-SESSION-ATTEMPT/ps-0-shard-0", and a delta those of its base, too.
-std::string rows_folder_name(std::uint64_t session, std::uint64_t attempt);
-// The folder's name in that of a database; empty: it lies in its checkpoint's own folder.
-std::string rows_folder_of(const std::string& database);
-// Whether a checkpoint's database was written for it, and not for one that it goes back to.
-bool is_own(const Manifest& manifest, const DatabaseInfo& database);
 
 // The checkpoints in one folder. Nothing is cached: each call looks at the disk.
 //   Errors  those of the disk.
@@ -77,21 +69,25 @@ class CheckpointFolder {
 struct VerifyReport {
   std::string path;
   std::uint64_t files = 0, bytes = 0, blocks = 0, rows = 0;
-  std::vector<std::string> problems;  // each names its file; empty: the checkpoint is sound
-  bool clean() const { return problems.empty(); }
+  std::vector<std::string> problems;  // each names its file; empty: no damage was found
+  // Local databases that are not on this machine, each with what to do; none of them was read.
+  std::vector<std::string> elsewhere;
+  bool clean() const { return problems.empty() && elsewhere.empty(); }
 };
 
 // Reads every file and every block of the checkpoint at `path` and compares them with its manifest.
 // Never throws an Error: what is wrong is in the report.
 //   Cost  the whole checkpoint is read twice, once as files and once as blocks.
-VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
+VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path,
+                    const DatabaseFolders& folders = {});
 
 // The newest checkpoint beside the one at `path`, older than it, that verify() finds sound: what to
 // restore where that one is damaged. Empty: there is none, or `path` has no number.
 //   Errors  those of the disk.
 //   Cost    as verify(), for each that it looks at: a file that several of them share is damaged in
 //           all.
-std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path);
+std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path,
+                                const DatabaseFolders& folders = {});
 
 // The error of a restore from the checkpoint at `path`. If the error means damage (DataLoss;
 // NotFound, where the checkpoint has a manifest) the result also names newest_sound_before(), or

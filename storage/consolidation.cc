@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
-#include "storage/range_read.h"
+#include "storage/database_place.h"
 
 namespace cairn::storage {
 namespace {
@@ -64,6 +64,10 @@ Consolidation::Consolidation(Disk& disk, std::shared_ptr<RowStore> store, std::s
     if (variable.row_form == RowForm::kInt8 || variable.slot_form == SlotForm::kDropped)
       throw UnimplementedError(str(path_, " holds variable \"", variable.name, "\" as int8 or ",
                                    "without slots, and cannot be consolidated"));
+  for (const DatabaseInfo& database : source_.databases)
+    if (is_local(database.name))
+      throw UnimplementedError(str(path_, " has databases in local folders of the ps, and cannot ",
+                                   "be consolidated: `cairn ckpt copy` gathers them first"));
   disk_.remove_tree(beside_);
   try {
     link_all();

@@ -24,7 +24,9 @@ namespace cairn::storage {
 inline constexpr const char* kManifestFile = "MANIFEST.json";
 // A checkpoint with encoded rows has the newer number, as older programs cannot read its rows.
 // So has one whose rows may have gone since its base, which older programs would bring back.
-inline constexpr int kManifestVersion = 2, kEncodedManifestVersion = 3, kGoneManifestVersion = 4;
+// And so has one with databases in local folders of the ps, which older programs do not look for.
+inline constexpr int kManifestVersion = 2, kEncodedManifestVersion = 3, kGoneManifestVersion = 4,
+                     kLocalManifestVersion = 5;
 
 // A variable as it was when it was saved: what a restore compares before it changes anything.
 struct VariableInfo {
@@ -44,12 +46,23 @@ struct VariableInfo {
   bool operator==(const VariableInfo&) const = default;
 };
 
+// Rows of a variable that a database may hold some of.
+struct DatabasePart {
+  std::string variable;
+  RowRange rows;
+  bool operator==(const DatabasePart&) const = default;
+};
+
 // The rows of one shard, in one database.
 struct DatabaseInfo {
-  std::string name;  // its folder, relative to the checkpoint's
+  std::string name;  // its folder, relative to the checkpoint's, or absolute (database_place.h)
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
-  std::vector<FileInfo> files;  // named relative to the checkpoint's folder
+  std::vector<FileInfo> files;  // named as it is
+  // Where it lies in a local folder of a ps: that ps, "/job:ps/task:1", and all of which it has
+  // rows, so that it is known who needs it without a look into it.
+  std::string task = {};
+  std::vector<DatabasePart> parts = {};
   bool operator==(const DatabaseInfo&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include "core/base/json.h"
 #include "core/graph/custom_rule.h"
 #include "storage/base64.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 
 namespace cairn::storage {
@@ -47,6 +48,8 @@ Json to_json(const VariableInfo& variable) {
 
 // Older programs misread nothing where all is exact.
 int format_of(const Manifest& manifest) {
+  for (const DatabaseInfo& database : manifest.databases)
+    if (is_local(database.name)) return kLocalManifestVersion;
   const bool evicts = std::ranges::any_of(manifest.variables, &VariableInfo::evicts);
   if (evicts && !manifest.base.empty()) return kGoneManifestVersion;
   const bool exact =
@@ -61,10 +64,17 @@ Json to_json(const DatabaseInfo& database) {
   Json files = Json::array();
   for (const FileInfo& file : database.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32c", file.checksum}});
-  return {{"name", database.name},
-          {"rows", database.rows},
-          {"bytes", database.bytes},
-          {"files", std::move(files)}};
+  Json json = {{"name", database.name},
+               {"rows", database.rows},
+               {"bytes", database.bytes},
+               {"files", std::move(files)}};
+  if (!is_local(database.name)) return json;
+  Json parts = Json::array();
+  for (const DatabasePart& part : database.parts)
+    parts.push_back({part.variable, part.rows.begin, part.rows.end});
+  json["task"] = database.task;
+  json["parts"] = std::move(parts);
+  return json;
 }
 
 Json to_json(const DatasetPosition& at) {
@@ -149,6 +159,10 @@ DatabaseInfo read_database(const Json& json) {
   for (const Json& file : json.at("files"))
     database.files.push_back(
         {file.at("name"), Integer{file.at("bytes")}, Integer{file.at("crc32c")}});
+  if (!is_local(database.name)) return database;
+  database.task = json.at("task");
+  for (const Json& part : json.at("parts"))
+    database.parts.push_back({part.at(0), {Integer{part.at(1)}, Integer{part.at(2)}}});
   return database;
 }
 
@@ -251,9 +265,9 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   try {
     const Json json = parse_json(body, "it");
     const int format = Integer{json.at("format")};
-    if (format < 1 || format > kGoneManifestVersion)
+    if (format < 1 || format > kLocalManifestVersion)
       throw UnimplementedError(str("the manifest ", path, " has format ", format,
-                                   ", this Cairn reads 1 to ", kGoneManifestVersion));
+                                   ", this Cairn reads 1 to ", kLocalManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "storage/checkpoint_folder.h"
 #include "storage/superseded_rows.h"
 
 namespace cairn::storage {
@@ -17,15 +16,6 @@ std::string key_prefix(const std::string& variable, RecordKind kind) {
 }
 
 }  // namespace
-
-void verify_database_name(const std::string& given) {
-  std::string name = given;
-  if (const std::string folder = rows_folder_of(given); !folder.empty())
-    name = given.substr(folder.size() + 4);  // behind "../FOLDER/"
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    throw InvalidArgumentError(
-        str("'", given, "' is not the name of a database inside a checkpoint's folder"));
-}
 
 RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange range,
                      const SupersededRows* superseded, std::size_t database)

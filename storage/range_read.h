@@ -13,12 +13,6 @@
 
 namespace cairn::storage {
 
-// A database name from a manifest or a request must stay inside the checkpoint's folder: no "..",
-// no slash; or it lies beside that folder, as "../rows-1f00000000000007-00000003/ps-0-shard-0"
-// (rows_folder_name()).
-//   Errors  InvalidArgument: it does neither.
-void verify_database_name(const std::string& name);
-
 class SupersededRows;
 
 // The records of one variable's rows in one database, in pieces: first its table records, then the

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "storage/database_place.h"
 #include "storage/range_read.h"
 #include "storage/superseded_rows.h"
 
@@ -21,10 +22,10 @@ void verify_ids(RowStore& store, const std::string& folder,
   SupersededRows superseded;
   for (const std::string& name : databases) {
     verify_database_name(name);
-    superseded.look_into(*store.open(folder + "/" + name), wanted.saved, {wanted.rows, kEnd});
+    superseded.look_into(*store.open(place_of(folder, name)), wanted.saved, {wanted.rows, kEnd});
   }
   for (std::size_t number = 0; number < databases.size(); ++number) {
-    const auto reader = store.open(folder + "/" + databases[number]);
+    const auto reader = store.open(place_of(folder, databases[number]));
     RangeRead range(*reader, wanted.saved, {wanted.rows, kEnd}, &superseded, number);
     if (range.tables().empty()) continue;
     std::vector<StoredRows> blocks;

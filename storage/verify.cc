@@ -26,7 +26,7 @@ void collect(VerifyReport& report, Work work) {
 
 void verify_file(const Disk& disk, const std::string& folder, const FileInfo& file,
                  VerifyReport& report) {
-  const std::string path = folder + "/" + file.name;
+  const std::string path = place_of(folder, file.name);
   if (!disk.exists(path)) throw DataLossError(str(path, " is missing"));
   const FileInfo found = file_info(disk, path, file.name);
   ++report.files;
@@ -42,7 +42,7 @@ void verify_file(const Disk& disk, const std::string& folder, const FileInfo& fi
 VerifyReport verify_rows(RowStore& store, const std::string& folder, const DatabaseInfo& database) {
   VerifyReport report;
   const auto work = [&] {
-    const auto reader = store.open(folder + "/" + database.name);
+    const auto reader = store.open(place_of(folder, database.name));
     reader->will_read("", std::string(1, '\xff'));
     StoredRows rows;
     for (reader->seek(""); reader->valid(); reader->next()) {
@@ -51,7 +51,7 @@ VerifyReport verify_rows(RowStore& store, const std::string& folder, const Datab
           static_cast<std::uint64_t>(verify_record(reader->key(), reader->value(), rows));
     }
     if (report.rows != database.rows)
-      throw DataLossError(str(folder, "/", database.name, " holds ", report.rows,
+      throw DataLossError(str(place_of(folder, database.name), " holds ", report.rows,
                               " rows, the manifest says ", database.rows));
   };
   collect(report, work);
@@ -74,25 +74,45 @@ void verify_database(const Disk& disk, RowStore& store, const std::string& folde
     report.problems.insert(report.problems.end(), found.problems.begin(), found.problems.end());
 }
 
+// Older checkpoints cannot be judged here if their rows are on other machines.
+bool rows_are_elsewhere(const Disk& disk, const std::string& checkpoint) {
+  try {
+    const Manifest manifest = read_manifest(disk, checkpoint);
+    return std::any_of(manifest.databases.begin(), manifest.databases.end(),
+                       [&](const DatabaseInfo& database) {
+                         return is_local(database.name) &&
+                                !is_here(disk, checkpoint, database);
+                       });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path) {
+VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path,
+                    const DatabaseFolders& folders) {
   VerifyReport report{.path = path};
   collect(report, [&] {
-    const Manifest manifest = read_manifest(disk, path);
+    Manifest manifest = read_manifest(disk, path);
+    folders.apply(manifest);
     for (const DatabaseInfo& database : manifest.databases)
-      collect(report, [&] { verify_database(disk, store, path, database, report); });
+      if (is_local(database.name) && !is_here(disk, path, database))
+        report.elsewhere.push_back(not_here_text(database));
+      else
+        collect(report, [&] { verify_database(disk, store, path, database, report); });
   });
   return report;
 }
 
-std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path) {
+std::string newest_sound_before(Disk& disk, RowStore& store, const std::string& path,
+                                const DatabaseFolders& folders) {
   const auto id = CheckpointFolder::parse_name(path.substr(path.rfind('/') + 1));
   if (!id.has_value()) return "";
   std::vector<CheckpointEntry> all = CheckpointFolder(disk, folder_of(path)).list();
   std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.id >= *id; });
   for (; !all.empty(); all.pop_back())
-    if (verify(disk, store, all.back().path).clean()) return all.back().path;
+    if (verify(disk, store, all.back().path, folders).clean()) return all.back().path;
   return "";
 }
 
@@ -104,7 +124,7 @@ std::exception_ptr with_sound_checkpoint(const std::exception_ptr& error, RowSto
   try {
     const bool damaged = parts.code == Code::kDataLoss ||
                          (parts.code == Code::kNotFound && disk.exists(path + "/" + kManifestFile));
-    if (!damaged) return error;
+    if (!damaged || rows_are_elsewhere(disk, path)) return error;
     log_info("the checkpoint ", path, " is damaged: reading older ones to find a sound one");
     sound = newest_sound_before(disk, store, path);
   } catch (const Error& another) {

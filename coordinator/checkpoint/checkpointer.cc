@@ -74,6 +74,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   verify_encoding(policy.encoding);
   verify_chain(policy, session_.parts.disk);
+  verify_local_folder(policy, session_.parts.disk);
   const TimePoint began = session_.parts.clock.now();
   std::uint64_t id = 0;
   Disk* disk = &session_.parts.disk;
@@ -82,15 +83,18 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   // The folder is locked before the number is chosen, for two runs that save into one folder would
   // find the same number free. The lock is kept for the later saves.
   const Base base = may_be_delta(policy) ? base_ : Base{};
-  bool base_is_there = false;
-  std::function<void()> choose = [disk, clock, &id, &lock, &base_is_there, folder = policy.folder,
-                                  path = base.path] {
+  bool base_is_there = false, local_rows = false;
+  std::function<void()> choose = [disk, clock, &id, &lock, &base_is_there, &local_rows,
+                                  folder = policy.folder, path = base.path] {
     if (!lock) lock = storage::lock_folder(*disk, folder, *clock, kLockPatience);
     id = next_checkpoint_id(*disk, folder);
+    local_rows = has_local_rows(*disk, folder);
     base_is_there = !path.empty() && disk->exists(path + "/" + storage::kManifestFile);
   };
   co_await on_disk_thread(choose);
   if (policy.lasting) locks_[policy.folder] = lock;
+  if (local_rows) co_await remove_local_rows(policy.folder);  // first: their room may be needed
+  local_rows = local_rows || !policy.local_folder.empty();
   std::string name = checkpoint_path(policy.folder, id);
   co_await tables_.reach_newest();  // so that a model is saved whole even if no step has run
   const CutBase below{base_is_there ? base.mark : 0, policy.lasting && policy.full_every > 1,
@@ -100,7 +104,8 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   std::exception_ptr error;
   try {
     cut->rows = rows_path(*disk, name, session_.number, cut->mark);
-    co_await save_shards(cut, cut->rows);
+    if (!policy.local_folder.empty()) co_await choose_local_rows(cut, policy);
+    co_await save_shards(cut);
     co_await commit(cut, name, policy, std::move(metadata));
   } catch (...) {
     error = std::current_exception();
@@ -112,8 +117,10 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
       sweep(*disk, name, cut->rows, session);
     };
     co_await on_disk_thread(clear);
+    if (local_rows) co_await remove_local_rows(policy.folder);
     std::rethrow_exception(error);
   }
+  if (local_rows) co_await remove_local_rows(policy.folder);
   if (!policy.lasting) co_return name;
   const double seconds = session_.seconds_since(began);
   session_.stats.edit([&](EngineStats& stats) {
@@ -148,18 +155,23 @@ void Checkpointer::hold_folder(std::shared_ptr<const storage::FolderLock> lock) 
 }
 
 // Ends when every shard's save has ended: then no shard still writes into a folder that is swept.
-rpc::Task<void> Checkpointer::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
+rpc::Task<void> Checkpointer::save_shards(std::shared_ptr<Cut> cut) {
   for (const auto& ps : members_.ps) {  // one may have been lost since its shards marked
     if (ps->ready && ps->attached == cut->attached[ps->index]) continue;
     cuts_.drop(cut->mark);
     throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble),
                            ps->name);
   }
-  const std::vector<ShardClient*> shards = members_.all_shards();
-  cut->saved.resize(shards.size());
+  cut->saved.resize(members_.all_shards().size());
   std::vector<kj::Promise<void>> saves;
-  for (std::size_t i = 0; i < shards.size(); ++i)
-    saves.push_back(save_shard(cut, i, *shards[i], folder).start());
+  for (const auto& ps : members_.ps)
+    for (const auto& shard : ps->shards) {
+      const std::size_t i = cut->savers.size();
+      cut->savers.emplace_back(ps->index, shard->shard());
+      const std::string folder =
+          cut->local_rows.empty() ? cut->rows : cut->local_rows[ps->index].path;
+      saves.push_back(save_shard(cut, i, *shard, folder).start());
+    }
   for (auto& save : saves) co_await kj::mv(save);
   if (cut->error) std::rethrow_exception(cut->error);
 }
@@ -202,16 +214,11 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   // them.
   const Base base = cut->delta ? base_ : Base{};
   std::function<void()> write = [=] {
-    verify_shared(*disk, cut->rows, cut->saved);
-    std::vector<storage::DatabaseInfo> below;
-    if (!base.path.empty()) below = link_databases(*disk, base.path, name);
-    for (const auto& database : below) restored->databases.push_back(database.name);
-    for (const ShardSaved& shard : cut->saved)
-      for (storage::DatabaseInfo& database : databases_of(shard)) {
-        name_from(name, cut->rows, database);
-        restored->databases.push_back(database.name);
-      }
-    write_manifest(*disk, name, *restored, *cut, policy, metadata, wall, below,
+    if (cut->local_rows.empty()) verify_shared(*disk, cut->rows, cut->saved);
+    if (!base.path.empty()) restored->databases = link_databases(*disk, base.path, name);
+    for (storage::DatabaseInfo& database : own_databases(name, *cut))
+      restored->databases.push_back(std::move(database));
+    write_manifest(*disk, name, *restored, *cut, policy, metadata, wall,
                    base.path.substr(base.path.rfind('/') + 1));
     remove_older(*disk, policy, *restored);
   };
@@ -285,6 +292,8 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   // after what it waited for has ended, and by then another may have taken the lock.
   const auto all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
   while (!all_there()) co_await change();
+  for (auto& ps : members_.ps) co_await verify_databases(ps.get(), source);
+  while (!all_there()) co_await change();
   // All fit, or nothing changes.
   source->plan->verify(variables_of(*tables_.registry().layout()));
   keep_wanted(source->positions, options);
@@ -306,6 +315,15 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
                                        [](const auto& ps) { return ps->needs_rows; });
   };
   while (!all_restored()) co_await change();
+}
+
+// One that is lost meanwhile is asked again as it comes back.
+rpc::Task<void> Checkpointer::verify_databases(Ps* ps, std::shared_ptr<CheckpointView> source) {
+  try {
+    std::vector<std::shared_ptr<CheckpointView>> sources{source};
+    co_await tables_.verify_databases(ps, tables_.registry().layout(), 0, sources);
+  } catch (const UnavailableError&) {
+  }
 }
 
 rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source) {

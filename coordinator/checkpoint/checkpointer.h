@@ -4,15 +4,18 @@
 // writes the manifest last: before that the checkpoint does not exist. If a ps is lost on the way,
 // its files are swept and the save begins anew once the ps is back. A restore compares every
 // variable first, so that a checkpoint of another model changes nothing, and then has each ps read
-// its rows. A chain of deltas that is as long as CheckpointPolicy::consolidate_after says is made
-// full beside all that, by pieces of work between which saves have the disk's thread.
+// its rows. Where each ps has a local folder, rows that no checkpoint names any more are removed by
+// the ps themselves, at each save. A chain of deltas that is as long as
+// CheckpointPolicy::consolidate_after says is made full beside all that, by pieces of work between
+// which saves have the disk's thread.
 //   Thread  the engine's; files are touched on the disk's thread.
 //   Errors  save(): InvalidArgument: no folder, or metadata that is not JSON; FailedPrecondition:
 //           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
 //           those of the disk. A save that fails leaves nothing in its folder.
 //           restore(): NotFound, DataLoss of the manifest; FailedPrecondition: a variable has
 //           another dtype or shape, or was made from another seed; InvalidArgument: a dataset
-//           is not the one that the checkpoint has a position in. Then nothing has changed.
+//           is not the one that the checkpoint has a position in; FailedPrecondition: a ps lacks
+//           databases that it needs (ShardTables::verify_databases). Then nothing has changed.
 //           Unavailable: a ps was given up on the way; DataLoss of the rows.
 //   Writes  RowSources, and what ProgressBook and LossLedger are to go on from after a restore.
 //   Calls   `pump` (of the scheduler) after a restore.
@@ -65,7 +68,7 @@ class Checkpointer final : public CheckpointSaver {
  private:
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
   std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
-  rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
+  rpc::Task<void> save_shards(std::shared_ptr<Cut> cut);
   rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard,
                              std::string folder);
   rpc::Task<void> commit(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy,
@@ -74,11 +77,18 @@ class Checkpointer final : public CheckpointSaver {
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
   std::exception_ptr offer_sound(const std::exception_ptr& error,
                                  const std::string& checkpoint) const;
+  rpc::Task<void> verify_databases(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> change();
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);
+  // InvalidArgument: local_folder means nothing with the rest.
+  static void verify_local_folder(const CheckpointPolicy& policy, const Disk& disk);
+  rpc::Task<void> choose_local_rows(std::shared_ptr<Cut> cut, CheckpointPolicy policy);
+  // Has the ps remove rows that no checkpoint of the folder names any more.
+  rpc::Task<void> remove_local_rows(std::string folder);
+  rpc::Task<void> remove_rows_on(Ps* ps, std::vector<std::string> paths, std::shared_ptr<bool> all);
   // InvalidArgument: consolidate_after means nothing with the rest.
   static void verify_chain(const CheckpointPolicy& policy, const Disk& disk);
   void consolidate_if_due(const CheckpointPolicy& policy);

@@ -86,8 +86,7 @@ rpc::Task<void> Checkpointer::put_in_place(std::shared_ptr<storage::Consolidatio
   if (manifest->has_value()) {
     base_.deltas -= std::min(deltas, base_.deltas);
     auto view = std::make_shared<CheckpointView>(*sources_.newest);
-    view->databases.clear();
-    for (const auto& database : (*manifest)->databases) view->databases.push_back(database.name);
+    view->databases = (*manifest)->databases;
     sources_.newest = view;
     log_info("checkpoint ", base_.path, base_.deltas == 0 ? " is a full one now" : " has all rows ",
              base_.deltas == 0 ? "" : str("up to ", base_.deltas, " deltas before it"), ": ",

@@ -18,8 +18,10 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "coordinator/checkpoint/local_rows.h"
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
@@ -49,9 +51,12 @@ struct Cut {
 
   // Written by Checkpointer as it saves the rows:
   storage::ChosenEncoding encoding;
-  std::string rows;               // the folder that the shards write into
-  std::vector<ShardSaved> saved;  // in the order of ClusterMembers::all_shards()
-  std::exception_ptr error;       // of the shard that failed first
+  std::string rows;                   // the folder that the shards write into
+  std::vector<LocalRows> local_rows;  // by ps: a folder of each instead; empty: there is none
+  std::vector<ShardSaved> saved;      // in the order of ClusterMembers::all_shards()
+  // The ps and the number of each of these shards.
+  std::vector<std::pair<std::uint32_t, ShardId>> savers;
+  std::exception_ptr error;  // of the shard that failed first
 };
 
 // The parts of the engine that Checkpointer and its CutMaker both make a checkpoint with. All

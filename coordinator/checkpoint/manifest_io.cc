@@ -6,6 +6,7 @@
 #include "coordinator/checkpoint/cut.h"
 #include "core/base/log.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 
 namespace cairn {
@@ -24,6 +25,17 @@ storage::VariableInfo to_manifest(const VariableLayout& variable) {
   for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
   for (const Part& part : variable.parts) made.parts.push_back(part.rows);
   return made;
+}
+
+// A database in the local folder of its ps, of the shard of this number.
+void name_locally(const LocalRows& rows, const Layout& layout, ShardId shard,
+                  storage::DatabaseInfo& database) {
+  database.name = rows.path + "/" + database.name;
+  for (storage::FileInfo& file : database.files) file.name = rows.path + "/" + file.name;
+  database.task = rows.task;
+  for (const VariableLayout& variable : layout.variables)
+    for (const Part& part : variable.parts)
+      if (part.shard == shard) database.parts.push_back({variable.spec->name, part.rows});
 }
 
 }  // namespace
@@ -80,11 +92,10 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
 
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
                     const Cut& cut, const CheckpointPolicy& policy, const std::string& metadata,
-                    std::int64_t wall_microseconds, const std::vector<storage::DatabaseInfo>& below,
-                    const std::string& base) {
+                    std::int64_t wall_microseconds, const std::string& base) {
   storage::Manifest manifest;
   manifest.base = base;
-  manifest.databases = below;
+  manifest.databases = checkpoint.databases;
   manifest.checkpoint = cut.id;
   manifest.global_step = checkpoint.global_step;
   manifest.saved_at_us = wall_microseconds;
@@ -99,9 +110,6 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
   for (const VariableLayout& variable : cut.layout->variables)
     note_encoding(cut.encoding, manifest.variables.emplace_back(to_manifest(variable)));
   manifest.compression = cut.encoding.compression;
-  for (const ShardSaved& shard : cut.saved)
-    for (storage::DatabaseInfo& database : databases_of(shard))
-      name_from(path, cut.rows, manifest.databases.emplace_back(std::move(database)));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
   // The manifest makes the checkpoint exist, atomically and after all its files.
@@ -141,7 +149,8 @@ void verify_shared(const Disk& disk, const std::string& rows,
           str("a ps wrote ", path, " (", file.bytes, " bytes), and the coordinator's machine, ",
               "which writes the manifest, does not see it. The checkpoint folder must be one and ",
               "the same for the coordinator and every ps: mount a shared file system there on all ",
-              "machines, or save into a bucket (s3://BUCKET/PREFIX)"));
+              "machines, save into a bucket (s3://BUCKET/PREFIX), or give each ps a folder of its "
+              "own machine (checkpoint.local_folder, CheckpointPolicy::local_folder)"));
     }
 }
 
@@ -164,6 +173,7 @@ std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string&
   if (!disk.has_links(path)) return databases;
   const std::string base_name = base.substr(base.rfind('/') + 1);
   for (storage::DatabaseInfo& database : databases) {
+    if (storage::is_local(database.name)) continue;
     // One that the base has linked itself keeps its name, which tells where its rows are from.
     const bool own = database.name.find('.') == std::string::npos;
     const std::string name = own ? base_name + "." + database.name : database.name;
@@ -194,6 +204,21 @@ std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard) {
   return databases;
 }
 
+std::vector<storage::DatabaseInfo> own_databases(const std::string& path, const Cut& cut) {
+  std::vector<storage::DatabaseInfo> own;
+  for (std::size_t i = 0; i < cut.saved.size(); ++i) {
+    const auto& [ps, number] = cut.savers[i];
+    for (storage::DatabaseInfo& database : databases_of(cut.saved[i])) {
+      if (cut.local_rows.empty())
+        name_from(path, cut.rows, database);
+      else
+        name_locally(cut.local_rows[ps], *cut.layout, number, database);
+      own.push_back(std::move(database));
+    }
+  }
+  return own;
+}
+
 SavedVariables saved_variables(const storage::Manifest& manifest) {
   SavedVariables saved;
   for (const auto& variable : manifest.variables)
@@ -216,7 +241,7 @@ CheckpointView read_manifest(Disk& disk, const std::string& path, const RestoreO
   restored.global_step = options.global_step ? manifest.global_step : 0;
   restored.lost_updates = manifest.lost_updates;
   restored.applied = {manifest.low_watermark, manifest.applied};
-  for (const auto& database : manifest.databases) restored.databases.push_back(database.name);
+  restored.databases = std::move(manifest.databases);
   restored.plan = std::make_shared<const RestorePlan>(saved_variables(manifest), path, options);
   for (const auto& position : manifest.datasets)
     restored.positions.push_back(from_manifest(position));

@@ -18,15 +18,14 @@ struct Cut;
 
 std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder);
 std::string checkpoint_path(const std::string& folder, std::uint64_t id);
-// Commits the checkpoint: before this it does not exist. `below`: databases of the checkpoint that
-// it is a delta of, which are in its folder too (link_databases()); `base` is that one's name.
+// Commits the checkpoint: before this it does not exist. `base` is the name of the one that it is a
+// delta of.
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
                     const Cut& cut, const CheckpointPolicy& policy, const std::string& metadata,
-                    std::int64_t wall_microseconds, const std::vector<storage::DatabaseInfo>& below,
-                    const std::string& base);
+                    std::int64_t wall_microseconds, const std::string& base);
 // Links the databases of the checkpoint in `base` into the folder `path` of one that is a delta of
 // it, under names that are their own there: its own are "ckpt-00000007.ps-0-shard-0" there. Where
-// files have no links, the delta names them where they are.
+// files have no links, or lie in local folders of the ps, the delta names them where they are.
 //   Errors  NotFound, DataLoss: the base is not there any more, or damaged; the disk's.
 std::vector<storage::DatabaseInfo> link_databases(Disk& disk, const std::string& base,
                                                   const std::string& path);
@@ -47,6 +46,8 @@ void verify_shared(const Disk& disk, const std::string& rows, const std::vector<
 void sweep(Disk& disk, const std::string& path, const std::string& rows, std::uint64_t session);
 // The databases that a shard wrote.
 std::vector<storage::DatabaseInfo> databases_of(const ShardSaved& shard);
+// The databases that all shards wrote for the cut, named from the checkpoint at `path`.
+std::vector<storage::DatabaseInfo> own_databases(const std::string& path, const Cut& cut);
 SavedVariables saved_variables(const storage::Manifest& manifest);
 // Reads the checkpoint at `path` and plans a restore of it with these options.
 //   Errors  NotFound, DataLoss: as storage has them. InvalidArgument: as RestorePlan.

@@ -24,7 +24,7 @@ struct FolderLock;
 // When to save, where, and what to keep. With steps and seconds both, a save is due at whichever
 // comes first.
 struct CheckpointPolicy {
-  // The coordinator and every ps see the folder under this name.
+  // The coordinator and every ps see the folder under this name, unless there is a `local_folder`.
   std::string folder;
   // 0: not by steps.
   std::int64_t every_steps = 0;
@@ -54,6 +54,13 @@ struct CheckpointPolicy {
   std::size_t keep_every = 0;
   // How rows lie in the files. Another one than the last checkpoint's makes the next one full.
   storage::RowEncoding encoding = {};
+  // Where machines share no file system: each ps writes its rows into the folder ps-INDEX of this
+  // folder of its own machine, and `folder`, which the coordinator alone sees, has the manifests,
+  // which name them there (storage/database_place.h). Each ps then restores its own rows, so that
+  // it must be on its machine, and as many must be there as before; `cairn ckpt copy` makes a
+  // checkpoint for any number. An absolute path. Empty: all is in `folder`. Under parameter servers
+  // alone, and for checkpoints that last.
+  std::string local_folder = {};
   // No other run saves into the folder: for a store that could not tell (Disk::write_new()).
   bool single_writer = false;
 };

@@ -90,6 +90,10 @@ class ShardClient {
                                    std::map<std::string, RowMove> moves = {},
                                    bool on_demand = false);
   rpc::Task<void> await_restore();
+  // For each of these databases in local folders why it is not on the ps's machine; empty: it is.
+  rpc::Task<std::vector<std::string>> find_databases(std::vector<std::string> databases);
+  // Removes folders of rows from that machine, where they are there.
+  rpc::Task<void> remove_rows(std::vector<std::string> folders);
   // All rows at their initial values, no closure applied, closed: as if its tables had just been
   // made. With `variables`: those of them, and what was applied stays so.
   rpc::Task<void> begin_anew(std::vector<VariableId> variables = {});

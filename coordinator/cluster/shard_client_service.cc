@@ -200,6 +200,28 @@ rpc::Task<void> ShardClient::await_restore() {
   co_await stub_->shard.awaitRestoreRequest().send().ignoreResult();
 }
 
+rpc::Task<std::vector<std::string>> ShardClient::find_databases(
+    std::vector<std::string> databases) {
+  auto request = stub_->shard.findDatabasesRequest();
+  auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
+  for (unsigned i = 0; i < names.size(); ++i) names.set(i, databases[i].c_str());
+  auto response = co_await request.send();
+  std::vector<std::string> troubles;
+  for (const auto text : wire::bounded(response.getTroubles(), kReplyListMax, "troubles"))
+    troubles.emplace_back(text);
+  if (troubles.size() != databases.size())
+    throw DataLossError(str("a shard answers ", troubles.size(), " times of ", databases.size(),
+                            " databases: is it of another version?"));
+  co_return std::move(troubles);
+}
+
+rpc::Task<void> ShardClient::remove_rows(std::vector<std::string> folders) {
+  auto request = stub_->shard.removeRowsRequest();
+  auto names = request.initFolders(static_cast<unsigned>(folders.size()));
+  for (unsigned i = 0; i < names.size(); ++i) names.set(i, folders[i].c_str());
+  co_await request.send().ignoreResult();
+}
+
 rpc::Task<void> ShardClient::begin_anew(std::vector<VariableId> variables) {
   // A restore from no database: every row goes back to its initial value.
   auto request = stub_->shard.restoreRequest();

@@ -18,8 +18,7 @@ namespace cairn {
 
 struct CheckpointView {
   std::string folder;
-  // folders of the shards' databases, relative to `folder`
-  std::vector<std::string> databases;
+  std::vector<storage::DatabaseInfo> databases;
   std::uint64_t checkpoint = 0;  // its number in its folder
   std::uint64_t session = 0;
   std::vector<storage::Ancestor> ancestors;  // of the session

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/dispatch/needed_databases.h"
 #include "core/base/log.h"
 #include "rpc/loop/on_offload.h"
 #include "rpc/loop/task_group.h"
+#include "storage/database_place.h"
 #include "storage/saved_ids.h"
 
 namespace cairn {
@@ -14,6 +16,38 @@ bool same_tables(const Layout& a, const Layout& b) {
   return a.variables.size() == b.variables.size() &&
          std::equal(a.variables.begin(), a.variables.end(), b.variables.begin(),
                     [](const auto& x, const auto& y) { return x.rule == y.rule; });
+}
+
+[[noreturn]] void refuse_not_there(const Ps& ps, const storage::DatabaseInfo& database,
+                                   const std::string& checkpoint, const std::string& trouble) {
+  const std::string lacks =
+      database.task == ps.name
+          ? str(ps.name, " wrote rows of the checkpoint ", checkpoint, " into ", database.name,
+                " of its machine, and does not have them there now: start it on the machine that "
+                "has that folder")
+          : str(ps.name, " needs rows of the checkpoint ", checkpoint, " that ", database.task,
+                " wrote into ", database.name,
+                " of its machine, and that are not on this one: start as many ps as wrote it, each "
+                "on its machine");
+  throw FailedPreconditionError(
+      str(lacks,
+          ", or gather the checkpoint in a folder that all see (`cairn ckpt copy`) and "
+          "restore it from there. (",
+          trouble, ")"),
+      ps.name);
+}
+
+// The coordinator looks at numbers of rows itself.
+void verify_seen(const storage::DatabaseInfo& database, const std::string& checkpoint,
+                 const Disk& disk, const std::string& variable) {
+  if (!storage::is_local(database.name) || storage::is_here(disk, checkpoint, database)) return;
+  throw FailedPreconditionError(
+      str("variable \"", variable,
+          "\" takes rows of a hashed one, whose numbers the coordinator "
+          "looks at first, and ",
+          database.name, ", which ", database.task,
+          " wrote, is not on its machine: gather the checkpoint ", checkpoint,
+          " in one folder (`cairn ckpt copy`) and restore it from there"));
 }
 
 [[noreturn]] void rethrow_restoring(const Error& error, ShardId shard, const std::string& folder) {
@@ -100,9 +134,13 @@ rpc::Task<void> ShardTables::verify_ids(std::shared_ptr<const CheckpointView> so
       if (const auto move = source->move_of(spec); move.has_value())
         all.push_back({move->from, spec.name, spec.rows()});
   if (all.empty()) co_return;
-  std::function<void()> verify = [store, source, all] {
-    for (const storage::WantedIds& wanted : all)
-      storage::verify_ids(*store, source->folder, source->databases, wanted);
+  std::function<void()> verify = [store, source, all, disk = &session_.parts.disk] {
+    for (const storage::WantedIds& wanted : all) {
+      const auto databases = needed_databases(*source, wanted.saved);
+      for (const auto& database : databases)
+        verify_seen(database, source->folder, *disk, wanted.variable);
+      storage::verify_ids(*store, source->folder, names_of(databases), wanted);
+    }
   };
   co_await rpc::on_offload(session_.parts.reactor, session_.parts.offload, 0, std::move(verify));
 }
@@ -158,6 +196,45 @@ rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> lay
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
+// The variables from `first` on that have a part on the shard.
+std::vector<VariableId> ShardTables::variables_on(const Layout& layout, ShardId shard,
+                                                  VariableId first) {
+  std::vector<VariableId> here;
+  for (VariableId id = first; id < layout.variables.size(); ++id)
+    for (const Part& part : layout.variables[id].parts)
+      if (part.shard == shard && (here.empty() || here.back() != id)) here.push_back(id);
+  return here;
+}
+
+rpc::Task<void> ShardTables::verify_databases(
+    Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
+    std::vector<std::shared_ptr<CheckpointView>> sources) {
+  // each with its checkpoint
+  std::map<std::string, std::pair<storage::DatabaseInfo, std::string>> needed;
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) {
+    const ShardId number = ps->shards[s]->shard();
+    std::vector<VariableId> here = variables_on(*layout, number, first);
+    for (const auto& source : sources) {
+      if (!source) continue;
+      const auto others = std::partition(here.begin(), here.end(), [&](VariableId id) {
+        return !source->move_of(*layout->variables[id].spec).has_value();
+      });
+      const std::vector<VariableId> wanted(others, here.end());
+      here.erase(others, here.end());
+      for (const auto& database : needed_databases(*source, *layout, number, wanted))
+        if (storage::is_local(database.name))
+          needed.try_emplace(database.name, database, source->folder);
+    }
+  }
+  if (needed.empty()) co_return;
+  std::vector<std::string> names;
+  for (const auto& [name, database] : needed) names.push_back(name);
+  const std::vector<std::string> troubles = co_await ps->shards[0]->find_databases(names);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (const auto& [database, checkpoint] = needed.at(names[i]); !troubles[i].empty())
+      refuse_not_there(*ps, database, checkpoint, troubles[i]);
+}
+
 // All shards at once: each reads the disk and places rows by itself. ps->shards is looked at afresh
 // after each wait: it is empty once the ps is lost.
 rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
@@ -174,10 +251,7 @@ rpc::Task<void> ShardTables::restore_from(Ps* ps, std::size_t shard,
                                           std::vector<std::shared_ptr<CheckpointView>> sources,
                                           Rest rest) {
   const ShardId number = ps->shards.at(shard)->shard();
-  std::vector<VariableId> here;
-  for (VariableId id = first; id < layout->variables.size(); ++id)
-    for (const Part& part : layout->variables[id].parts)
-      if (part.shard == number && (here.empty() || here.back() != id)) here.push_back(id);
+  std::vector<VariableId> here = variables_on(*layout, number, first);
   // Sources are asked in their order, and the first that has rows for a variable gives it them.
   for (const auto& source : sources) {
     if (!source) continue;
@@ -200,6 +274,9 @@ rpc::Task<void> ShardTables::restore_variables(Ps* ps, std::size_t shard,
                                                std::shared_ptr<CheckpointView> source,
                                                std::shared_ptr<const Layout> layout,
                                                std::vector<VariableId> wanted) {
+  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+  const std::vector<std::string> databases =
+      names_of(needed_databases(*source, *layout, ps->shards[shard]->shard(), wanted));
   for (auto at = wanted.begin(); at != wanted.end();) {
     if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
     std::vector<VariableId> together;
@@ -212,13 +289,15 @@ rpc::Task<void> ShardTables::restore_variables(Ps* ps, std::size_t shard,
       together.push_back(*at);
       if (!source->plan->as_saved(spec)) moves.emplace(spec.name, move);
     }
-    co_await restore_shard(ps, shard, source, std::move(together), std::move(moves));
+    co_await restore_shard(ps, shard, source, databases, std::move(together), std::move(moves));
   }
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
 rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> layout) {
   std::vector<std::shared_ptr<CheckpointView>> sources{sources_.restored};
+  co_await verify_databases(ps, layout, static_cast<VariableId>(synced_->variables.size()),
+                            sources);
   co_await restore(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
 }
 
@@ -228,15 +307,17 @@ rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layou
                                      std::shared_ptr<CheckpointView> newest) {
   const bool anew = ps->served != ps->process;
   ps->coming.begin({});
+  std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
+  co_await verify_databases(ps, layout, 0, sources);
   if (anew)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
-  std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
   // The same process needs rows only where a restore was cut short: its rows are of before that.
   co_await restore(ps, layout, 0, sources, anew ? Rest::kAsItIs : Rest::kBeginsAnew);
 }
 
 rpc::Task<void> ShardTables::restore_shard(Ps* ps, std::size_t shard,
                                            std::shared_ptr<CheckpointView> source,
+                                           std::vector<std::string> databases,
                                            std::vector<VariableId> wanted,
                                            std::map<std::string, RowMove> moves) {
   const ShardId number = ps->shards[shard]->shard();
@@ -245,7 +326,7 @@ rpc::Task<void> ShardTables::restore_shard(Ps* ps, std::size_t shard,
   const bool on_demand = source->on_demand || session_.options.recovery.on_demand;
   ShardRestored restored;
   try {
-    restored = co_await ps->shards[shard]->restore(source->folder, source->databases, applied,
+    restored = co_await ps->shards[shard]->restore(source->folder, std::move(databases), applied,
                                                    wanted, std::move(moves), on_demand);
   } catch (const Error& error) {
     rethrow_restoring(error, number, source->folder);

@@ -70,6 +70,10 @@ class ShardTables {
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   // Variables that no source has rows for keep theirs, or begin anew.
   enum class Rest : std::uint8_t { kAsItIs, kBeginsAnew };
+  // Asks the ps whether it has the databases in local folders that restore() would have it read.
+  //   Errors  FailedPrecondition: one is not on its machine; names it, who wrote it, and the cure.
+  rpc::Task<void> verify_databases(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
+                                   std::vector<std::shared_ptr<CheckpointView>> sources);
   // Each variable from `first` on takes its rows from the first of the sources that has rows for
   // it. A source may be null.
   rpc::Task<void> restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
@@ -85,6 +89,8 @@ class ShardTables {
                           std::shared_ptr<CheckpointView> newest);
 
  private:
+  static std::vector<VariableId> variables_on(const Layout& layout, ShardId shard,
+                                              VariableId first);
   rpc::Task<void> sync_all();
   std::vector<ProgramVariable> made_since(const Layout& layout) const;
   rpc::Task<void> verify_restorable(std::shared_ptr<const Layout> layout);
@@ -96,7 +102,7 @@ class ShardTables {
                                     std::shared_ptr<const Layout> layout,
                                     std::vector<VariableId> wanted);
   rpc::Task<void> restore_shard(Ps* ps, std::size_t shard, std::shared_ptr<CheckpointView> source,
-                                std::vector<VariableId> wanted,
+                                std::vector<std::string> databases, std::vector<VariableId> wanted,
                                 std::map<std::string, RowMove> moves);
   rpc::Task<void> await_restore(Ps* ps);
 

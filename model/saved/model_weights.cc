@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
@@ -122,7 +123,7 @@ std::vector<storage::SupersededRows> superseded_rows(const LocalPlace& place,
   std::vector<storage::SupersededRows> superseded(variables.size());
   if (source.base.empty()) return superseded;
   for (const storage::DatabaseInfo& database : source.databases) {
-    const auto reader = place.store->open(from + "/" + database.name);
+    const auto reader = place.store->open(storage::place_of(from, database.name));
     for (std::size_t i = 0; i < variables.size(); ++i)
       superseded[i].look_into(*reader, variables[i].name, {0, variables[i].rows()});
   }
@@ -134,6 +135,7 @@ std::vector<storage::SupersededRows> superseded_rows(const LocalPlace& place,
 CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
                            const std::vector<VariableSpec>& variables, const std::string& to) {
   const storage::Manifest source = storage::read_manifest(place.disk, from);
+  storage::verify_here(place.disk, from, source);
   storage::Manifest made;
   made.global_step = source.global_step;
   made.saved_at_us = system_clock().wall_microseconds();
@@ -147,7 +149,8 @@ CopiedWeights copy_weights(const LocalPlace& place, const std::string& from,
   const auto superseded = superseded_rows(place, source, from, variables);
   std::size_t number = 0;
   for (const storage::DatabaseInfo& database : source.databases) {
-    DatabaseCopy copy(*place.store, from + "/" + database.name, to + "/" + inner_name(database));
+    DatabaseCopy copy(*place.store, storage::place_of(from, database.name),
+                      to + "/" + inner_name(database));
     for (const std::size_t i : order)
       copied.rows[i] += copy.copy(variables[i], superseded[i], number);
     ++number;

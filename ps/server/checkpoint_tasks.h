@@ -59,6 +59,12 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
 rpc::Task<RestoredRows> restore_on_demand(std::shared_ptr<ShardHost> host, std::string folder,
                                           std::vector<std::string> databases, AppliedSet applied,
                                           std::vector<VariableId> only = {}, RowMoves moves = {});
+// For each of these databases why it is not on this machine; empty: it is.
+rpc::Task<std::vector<std::string>> find_databases(std::shared_ptr<ShardHost> host,
+                                                   std::vector<std::string> databases);
+// Removes folders of rows.   Errors  the store's, of the first that could not be removed.
+rpc::Task<void> remove_rows(std::shared_ptr<ShardHost> host, std::vector<std::string> folders);
+
 // Waits until restores on demand have brought all of their rows; ends at once if none is under way.
 //   Errors  the store's: the missing rows will not come, and everything has to be restored again.
 rpc::Task<void> await_restore(std::shared_ptr<ShardHost> host);

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/moved_rows.h"
 #include "storage/row_lookup.h"
 
@@ -83,7 +84,7 @@ void OnDemandReader::open_database(std::size_t database) {
 
 storage::DatabaseReader& OnDemandReader::reader(Readers& readers, std::size_t database) {
   auto& found = readers[database];
-  if (found == nullptr) found = store_.open(folder_ + "/" + databases_[database]);
+  if (found == nullptr) found = store_.open(storage::place_of(folder_, databases_[database]));
   return *found;
 }
 

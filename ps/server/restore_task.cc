@@ -6,6 +6,7 @@
 #include "ps/server/on_demand_restore.h"
 #include "ps/server/shard_service.h"
 #include "rpc/loop/on_offload.h"
+#include "storage/database_place.h"
 #include "storage/moved_rows.h"
 #include "storage/range_read.h"
 #include "storage/superseded_rows.h"
@@ -76,7 +77,7 @@ class RestoreReader {
 
  private:
   std::unique_ptr<storage::DatabaseReader> open(std::size_t database) {
-    return store_.open(folder_ + "/" + databases_[database]);
+    return store_.open(storage::place_of(folder_, databases_[database]));
   }
   // The variable in the checkpoint, and its rows, that are read for a wanted range.
   std::pair<std::string, RowRange> source_of(std::size_t wanted) const {

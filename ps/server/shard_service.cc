@@ -139,28 +139,21 @@ class ShardService final : public wire::Shard::Server {
     return later.has_value() ? kj::mv(*later) : kj::mv(answered);
   }
   kj::Promise<void> save(SaveContext context) override {
-    try {
-      from_coordinator("Shard.save");
-      return connection_.guard(save_and_answer(host_, context));
-    } catch (...) {
-      return rpc::to_kj(std::current_exception());
-    }
+    return serve("Shard.save", [&] { return save_and_answer(host_, context); });
   }
   kj::Promise<void> restore(RestoreContext context) override {
-    try {
-      from_coordinator("Shard.restore");
-      return connection_.guard(restore_and_answer(host_, context));
-    } catch (...) {
-      return rpc::to_kj(std::current_exception());
-    }
+    return serve("Shard.restore", [&] { return restore_and_answer(host_, context); });
   }
   kj::Promise<void> awaitRestore(AwaitRestoreContext) override {
-    try {
-      from_coordinator("Shard.awaitRestore");
-      return connection_.guard(await_restore(host_));
-    } catch (...) {
-      return rpc::to_kj(std::current_exception());
-    }
+    return serve("Shard.awaitRestore", [&] { return await_restore(host_); });
+  }
+  kj::Promise<void> findDatabases(FindDatabasesContext context) override {
+    return serve("Shard.findDatabases", [&] { return find_and_answer(host_, context); });
+  }
+  kj::Promise<void> removeRows(RemoveRowsContext context) override {
+    return serve("Shard.removeRows", [&] {
+      return remove_rows(host_, read_rows_folders(context.getParams().getFolders()));
+    });
   }
 
  private:
@@ -185,6 +178,17 @@ class ShardService final : public wire::Shard::Server {
     const std::uint64_t session = host_->shard.session();
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
     verify_not_replaced();
+  }
+
+  // A call of the coordinator that touches files, and so goes on after it returned.
+  template <typename Begin>
+  kj::Promise<void> serve(std::string_view call, Begin begin) {
+    try {
+      from_coordinator(call);
+      return connection_.guard(begin());
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
   }
 
   // A piece waits where it came, until the last one is there. Where that is shared memory the
@@ -337,24 +341,15 @@ class ShardService final : public wire::Shard::Server {
     const auto params = context.getParams();
     const std::vector<SavedDatabase> saved =
         co_await save_shard(host, params.getAttempt(), folder, read_encoding(params.getEncoding()));
-    auto results = context.initResults();
-    auto rows = results.initDatabaseRows(static_cast<unsigned>(saved.size()));
-    std::uint64_t all_rows = 0, all_bytes = 0;
-    std::vector<storage::FileInfo> files;
-    for (unsigned i = 0; i < rows.size(); ++i) {
-      rows.set(i, saved[i].rows);
-      all_rows += saved[i].rows;
-      all_bytes += saved[i].bytes;
-      files.insert(files.end(), saved[i].files.begin(), saved[i].files.end());
-    }
-    results.setRows(all_rows);
-    results.setBytes(all_bytes);
-    auto out = results.initFiles(static_cast<unsigned>(files.size()));
-    for (unsigned i = 0; i < out.size(); ++i) {
-      out[i].setName(files[i].name);
-      out[i].setBytes(files[i].bytes);
-      out[i].setChecksum(files[i].checksum);
-    }
+    write(context.initResults(), saved);
+  }
+
+  static rpc::Task<void> find_and_answer(std::shared_ptr<ShardHost> host,
+                                         FindDatabasesContext context) {
+    std::vector<std::string> databases = read_local_databases(context.getParams().getDatabases());
+    const std::vector<std::string> troubles = co_await find_databases(host, std::move(databases));
+    auto out = context.initResults().initTroubles(static_cast<unsigned>(troubles.size()));
+    for (unsigned i = 0; i < out.size(); ++i) out.set(i, troubles[i].c_str());
   }
 
   static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host,

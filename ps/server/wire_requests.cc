@@ -10,7 +10,9 @@
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
 #include "core/memory/bulk_copy.h"
+#include "ps/server/checkpoint_tasks.h"
 #include "rpc/net/shared_memory.h"
+#include "storage/database_place.h"
 
 namespace cairn::ps {
 namespace {
@@ -233,6 +235,29 @@ std::string read_folder(capnp::Text::Reader in) {
   return folder;
 }
 
+std::vector<std::string> read_local_databases(capnp::List<capnp::Text>::Reader in) {
+  std::vector<std::string> databases;
+  for (const auto text : wire::bounded(in, wire::kListMax, "databases")) {
+    databases.push_back(wire::read_name(text));
+    if (storage::local_rows_of(databases.back()).empty())
+      throw InvalidArgumentError(
+          str("'", databases.back(), "' is not the name of a database in a local folder"));
+  }
+  return databases;
+}
+
+// A folder that is removed is at least named as this program names those that it writes.
+std::vector<std::string> read_rows_folders(capnp::List<capnp::Text>::Reader in) {
+  std::vector<std::string> folders;
+  for (const auto text : wire::bounded(in, wire::kListMax, "folders")) {
+    folders.push_back(wire::read_name(text));
+    if (storage::local_rows_of(folders.back() + "/x") != folders.back())
+      throw InvalidArgumentError(
+          str("'", folders.back(), "' is not the name of a folder of rows of a checkpoint"));
+  }
+  return folders;
+}
+
 void write(wire::Version::Builder out, const ShardVersion& version) {
   out.setIncarnation(version.incarnation.number);
   out.setCounter(version.counter);
@@ -244,6 +269,26 @@ void write(wire::AppliedSet::Builder out, const AppliedSet& set) {
   for (unsigned i = 0; i < closures.size(); ++i) {
     closures[i].setBegin(set.closures[i].first);
     closures[i].setEnd(set.closures[i].second);
+  }
+}
+
+void write(wire::Shard::SaveResults::Builder out, const std::vector<SavedDatabase>& saved) {
+  auto rows = out.initDatabaseRows(static_cast<unsigned>(saved.size()));
+  std::uint64_t all_rows = 0, all_bytes = 0;
+  std::vector<storage::FileInfo> files;
+  for (unsigned i = 0; i < rows.size(); ++i) {
+    rows.set(i, saved[i].rows);
+    all_rows += saved[i].rows;
+    all_bytes += saved[i].bytes;
+    files.insert(files.end(), saved[i].files.begin(), saved[i].files.end());
+  }
+  out.setRows(all_rows);
+  out.setBytes(all_bytes);
+  auto list = out.initFiles(static_cast<unsigned>(files.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setName(files[i].name);
+    list[i].setBytes(files[i].bytes);
+    list[i].setChecksum(files[i].checksum);
   }
 }
 

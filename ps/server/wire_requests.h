@@ -20,6 +20,8 @@ class SharedMemory;
 
 namespace cairn::ps {
 
+struct SavedDatabase;
+
 // Where bulk may lie besides the message. Ids are copied before they are used: what is shared may
 // change after it was verified.
 struct SharedBulk {
@@ -59,10 +61,15 @@ std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader
 // Reads a checkpoint's folder: one absolute path without "..", so that no two processes take it for
 // two folders. Errors  InvalidArgument: any other path.
 std::string read_folder(capnp::Text::Reader in);
+// Databases in local folders (storage/database_place.h), and the folders of rows that they lie in.
+//   Errors  InvalidArgument: another path.
+std::vector<std::string> read_local_databases(capnp::List<capnp::Text>::Reader in);
+std::vector<std::string> read_rows_folders(capnp::List<capnp::Text>::Reader in);
 // How a save holds rows.
 //   Errors  InvalidArgument: a form that this release does not know.
 storage::ChosenEncoding read_encoding(wire::RowEncoding::Reader in);
 void write(wire::Version::Builder out, const ShardVersion& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);
+void write(wire::Shard::SaveResults::Builder out, const std::vector<SavedDatabase>& saved);
 
 }  // namespace cairn::ps

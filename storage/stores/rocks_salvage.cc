@@ -15,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "storage/checkpoint_writer.h"
+#include "storage/database_place.h"
 #include "storage/row_block.h"
 #include "storage/salvage.h"
 #include "storage/stores/rocks_status.h"
@@ -270,7 +271,7 @@ std::vector<LostRows> salvage_database(
   std::vector<std::unique_ptr<SortedFile>> files;
   for (const FileInfo& file : database.files) {
     if (!file.name.ends_with(".sst")) continue;
-    auto sorted = std::make_unique<SortedFile>(folder + "/" + file.name, variables);
+    auto sorted = std::make_unique<SortedFile>(place_of(folder, file.name), variables);
     if (sorted->valid())
       files.push_back(std::move(sorted));
     else

@@ -15,6 +15,7 @@
 #include "core/base/random.h"
 #include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/folder_lock.h"
 #include "storage/moved_rows.h"
 #include "storage/range_read.h"
@@ -203,7 +204,7 @@ class CheckpointSource final : public VariableSource {
   }
   std::unique_ptr<storage::DatabaseReader> open(const std::string& database) const {
     storage::verify_database_name(database);
-    return place_.store->open(plan_->folder() + "/" + database);
+    return place_.store->open(storage::place_of(plan_->folder(), database));
   }
   void read_database(std::size_t number, const storage::SupersededRows& superseded,
                      const VariableSpec& spec, const RowMove& move, SavedContents& contents) const {
@@ -276,6 +277,10 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
     throw InvalidArgumentError(str("full_every is ", policy.full_every,
                                    ": checkpoints of this strategy hold all rows, deltas are made "
                                    "by parameter servers; leave it at 1"));
+  if (!policy.local_folder.empty())
+    throw InvalidArgumentError(str("local_folder is \"", policy.local_folder,
+                                   "\": the rows of this strategy are in this process, which "
+                                   "writes them beside the manifest; leave it out"));
   const LocalStore& store = runtime.store();
   storage::Manifest manifest;
   auto lock = policy.folder_lock;
@@ -320,6 +325,7 @@ LocalRestore restore_this(LocalRuntime& runtime, const LocalPlace& place,
                           const std::string& checkpoint, const RestoreOptions& options,
                           const std::function<void(std::vector<PipelinePosition>&)>& choose) {
   const storage::Manifest manifest = storage::read_manifest(place.disk, checkpoint);
+  storage::verify_here(place.disk, checkpoint, manifest);
   const auto plan =
       std::make_shared<const RestorePlan>(saved_variables(manifest), checkpoint, options);
   const std::vector<ProgramVariable> made = variables_of(runtime);

@@ -36,6 +36,15 @@ void add_path(CLI::App& command, const std::string& name, std::string& path,
   });
 }
 
+void add_folders(CLI::App& command, std::vector<std::string>& folders) {
+  command
+      .add_option("--database-folder", folders,
+                  "ps:1=FOLDER: where the local folder of that ps is mounted or was copied to, if "
+                  "rows lie on its machine; once for each ps")
+      ->expected(1)
+      ->take_all();
+}
+
 template <typename Request>
 class Subcommand {
  public:
@@ -77,8 +86,10 @@ void add_readers(CLI::App& ckpt, int& status) {
   add_plain<list>(ckpt, "ls", "List the checkpoints of a folder",
                   "A folder of checkpoints, or a run's", status);
   add_plain<show>(ckpt, "show", "Show what a checkpoint holds", kOne, status);
-  add_plain<verify>(ckpt, "verify", "Read every byte and compare it with the manifest", kAll,
-                    status);
+  Subcommand<VerifyRequest> sound(
+      ckpt, "verify", "Read every byte and compare it with the manifest", verify, status);
+  add_path(sound.command(), "path", sound.request().path = "checkpoints", kAll);
+  add_folders(sound.command(), sound.request().folders);
 
   Subcommand<GetRequest> one(ckpt, "get",
                              "Print rows with their slots; exit status 1 if one of them "
@@ -90,6 +101,7 @@ void add_readers(CLI::App& ckpt, int& status) {
   one.command()
       .add_option("rows", one.request().rows, "Rows, or ids of a hashed variable")
       ->required();
+  add_folders(one.command(), one.request().folders);
 
   Subcommand<StatsRequest> all(ckpt, "stats",
                                "Bounds, means and histograms of variables and slots; "
@@ -100,6 +112,7 @@ void add_readers(CLI::App& ckpt, int& status) {
                            "Their names; all if there is none");
   all.command().add_flag("--histogram", all.request().histogram,
                          "Counts by sign and power of two as well (always with --json)");
+  add_folders(all.command(), all.request().folders);
 
   Subcommand<DiffRequest> two(ckpt, "diff",
                               "Compare two checkpoints row by row; exit status 1 if "
@@ -109,6 +122,7 @@ void add_readers(CLI::App& ckpt, int& status) {
   add_path(two.command(), "b", two.request().b, kOne);
   two.command().get_option("a")->required();
   two.command().get_option("b")->required();
+  add_folders(two.command(), two.request().folders);
 }
 
 void add_single(CLI::App& command, Disk::SingleWriter& single) {
@@ -130,6 +144,7 @@ void add_writers(CLI::App& ckpt, int& status) {
       ->check(CLI::Range(1, 1024));
   add_path(cut.command(), "--out", cut.request().out, kOut);
   add_single(cut.command(), cut.request().single);
+  add_folders(cut.command(), cut.request().folders);
 
   Subcommand<RewriteRequest> one(ckpt, "merge", "Write all rows anew, in one database", reshard,
                                  status);
@@ -137,6 +152,7 @@ void add_writers(CLI::App& ckpt, int& status) {
   one.command().get_option("path")->required();
   add_path(one.command(), "--out", one.request().out, kOut);
   add_single(one.command(), one.request().single);
+  add_folders(one.command(), one.request().folders);
 
   add_plain<consolidate>(ckpt, "consolidate", "Make a delta a full checkpoint, in its place", kOne,
                          status);
@@ -149,6 +165,7 @@ void add_writers(CLI::App& ckpt, int& status) {
   sound.command().get_option("path")->required();
   add_path(sound.command(), "--out", sound.request().out, kOut);
   add_single(sound.command(), sound.request().single);
+  add_folders(sound.command(), sound.request().folders);
 
   Subcommand<CopyRequest> there(ckpt, "copy",
                                 "Copy checkpoints to another folder; begun again, it "
@@ -157,6 +174,7 @@ void add_writers(CLI::App& ckpt, int& status) {
   add_path(there.command(), "source", there.request().source, kAll);
   add_path(there.command(), "target", there.request().target, "A folder of checkpoints");
   add_single(there.command(), there.request().single);
+  add_folders(there.command(), there.request().folders);
   there.command().get_option("source")->required();
   there.command().get_option("target")->required();
 }
@@ -182,6 +200,7 @@ void add_formats(CLI::App& ckpt, int& status) {
       ->capture_default_str();
   out.command().add_option("--shard-bytes", out.request().shard_bytes,
                            "Several files of about so many bytes, with an index");
+  add_folders(out.command(), out.request().folders);
 
   Subcommand<ImportRequest> in(ckpt, "import", "Make a checkpoint of a file of arrays",
                                import_arrays, status);
@@ -213,6 +232,7 @@ void add_keepers(CLI::App& ckpt, int& status) {
                          "Remove what killed saves have left, too; in a bucket only while no "
                          "training saves there, which cannot be seen");
   old.command().add_flag("--dry-run", old.request().dry_run, "Say what would go, and leave it");
+  add_folders(old.command(), old.request().folders);
 
   Subcommand<WatchRequest> coming(ckpt, "watch", "Print each new checkpoint once it is complete",
                                   watch, status);

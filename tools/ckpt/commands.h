@@ -26,11 +26,19 @@ void add_commands(CLI::App& ckpt, int& status);
 // said of the newest.
 int list(const std::string& path, Form form);
 int show(const std::string& path, Form form);
-int verify(const std::string& path, Form form);
+
+// In this and the requests below `folders` are those of storage::DatabaseFolders.
+struct VerifyRequest {
+  std::string path;
+  std::vector<std::string> folders;
+  Form form = Form::kText;
+};
+int verify(const VerifyRequest& request);
 
 struct GetRequest {
   std::string path, variable;
   std::vector<std::int64_t> rows;
+  std::vector<std::string> folders;
   Form form = Form::kText;
 };
 int get(const GetRequest& request);
@@ -39,12 +47,14 @@ struct StatsRequest {
   std::string path;
   std::vector<std::string> variables;  // empty: all
   bool histogram = false;
+  std::vector<std::string> folders;
   Form form = Form::kText;
 };
 int stats(const StatsRequest& request);
 
 struct DiffRequest {
   std::string a, b;
+  std::vector<std::string> folders;
   Form form = Form::kText;
 };
 int diff(const DiffRequest& request);
@@ -54,6 +64,7 @@ struct RewriteRequest {
   std::string path;
   std::string out;  // its folder; empty: the next of the folder that `path` lies in
   std::uint32_t shards = 1;
+  std::vector<std::string> folders;
   Disk::SingleWriter single = Disk::SingleWriter::kNo;  // as CheckpointPolicy's
   Form form = Form::kText;
 };
@@ -66,12 +77,14 @@ struct PruneRequest {
   std::uint64_t keep_last = 0, keep_every = 0;  // 0: not asked for
   bool unfinished = false;  // rows and uploads that no checkpoint is made of, too
   bool dry_run = false;
+  std::vector<std::string> folders;
   Form form = Form::kText;
 };
 int prune(const PruneRequest& request);
 
 struct RepairRequest {
   std::string path, out;  // as RewriteRequest has it
+  std::vector<std::string> folders;
   Disk::SingleWriter single = Disk::SingleWriter::kNo;
   Form form = Form::kText;
 };
@@ -87,6 +100,7 @@ int watch(const WatchRequest& request);
 
 struct CopyRequest {
   std::string source, target;  // the second is a folder of checkpoints
+  std::vector<std::string> folders;
   Disk::SingleWriter single = Disk::SingleWriter::kNo;
   Form form = Form::kText;
 };
@@ -98,6 +112,7 @@ struct ExportRequest {
   bool no_slots = false;
   std::string untouched = "error";  // or "zeros", "keys": for rows that the checkpoint lacks
   std::uint64_t shard_bytes = 0;    // 0: one file
+  std::vector<std::string> folders;
   Form form = Form::kText;
 };
 int export_arrays(const ExportRequest& request);

@@ -5,8 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "storage/checkpoint_folder.h"
-#include "storage/range_read.h"
+#include "storage/database_place.h"
 
 namespace cairn::tools::ckpt {
 namespace {
@@ -14,12 +13,13 @@ namespace {
 using storage::DatabaseInfo;
 using storage::Manifest;
 
-// "../rows-SESSION-ATTEMPT/ps-0-shard-0" is "ps-0-shard-0" of the checkpoint that wrote it, and
+// "../rows-SESSION-ATTEMPT/ps-0-shard-0", or such a one in a local folder of a ps, is
+// "ps-0-shard-0" of the checkpoint that wrote it, and
 // "rows-SESSION-ATTEMPT.ps-0-shard-0" of those that go back to it.
 std::string name_in_folder(const Manifest& manifest, const DatabaseInfo& database) {
   const std::string rows = storage::rows_folder_of(database.name);
   if (rows.empty()) return database.name;
-  const std::string bare = database.name.substr(rows.size() + 4);
+  const std::string bare = database.name.substr(database.name.rfind('/') + 1);
   return storage::is_own(manifest, database) ? bare : rows + "." + bare;
 }
 
@@ -50,7 +50,8 @@ std::uint64_t number_of(const Manifest& manifest, const std::string& writer) {
 }
 
 std::string name_beside(const Manifest& manifest, const DatabaseInfo& database) {
-  if (!storage::rows_folder_of(database.name).empty()) return database.name;
+  if (const std::string rows = storage::rows_folder_of(database.name); !rows.empty())
+    return "../" + rows + database.name.substr(database.name.rfind('/'));
   return "../" +
          storage::rows_folder_name(manifest.session, number_of(manifest, writer_of(database))) +
          "/" + bare_name(database);
@@ -72,6 +73,8 @@ Manifest named_for(const Manifest& manifest, bool links) {
       file.name = name + "/" + bare;
     }
     database.name = name;
+    database.task.clear();
+    database.parts.clear();
   }
   return made;
 }

@@ -14,7 +14,7 @@
 #include "core/disk/disk.h"
 #include "core/disk/output_file.h"
 #include "storage/any_disk.h"
-#include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 #include "storage/object_store/object_disk.h"
 #include "storage/object_store/object_store.h"
@@ -74,16 +74,20 @@ void upload(const std::string& from, const std::string& to, const FileInfo& file
 
 class Copy {
  public:
-  Copy(std::string from, std::string to, std::map<std::string, std::string>& known)
+  Copy(std::string from, std::string to, const storage::DatabaseFolders& folders,
+       std::map<std::string, std::string>& known)
       : from_(std::move(from)),
         to_(std::move(to)),
+        folders_(folders),
         links_(any_disk().has_links(to_)),
         known_(known) {}
 
   Copied run(Disk::SingleWriter single) {
     const std::string name = std::string("/") + storage::kManifestFile;
     const std::string text = reading(from_, [&] { return any_disk().read(from_ + name); });
-    const storage::Manifest source = storage::parse_manifest(text, from_ + name);
+    storage::Manifest source = storage::parse_manifest(text, from_ + name);
+    folders_.apply(source);
+    storage::verify_here(any_disk(), from_, source);
     const storage::Manifest target = named_for(source, links_);
     const bool exists = is_checkpoint(to_);
     if (exists && storage::read_manifest(any_disk(), to_) != target)
@@ -97,7 +101,7 @@ class Copy {
       any_disk().make_folder(to_ + "/" + database.name);
       if (!exists && links_) remove_unlisted(database);
       for (std::size_t j = 0; j < database.files.size(); ++j) {
-        const std::string from = from_ + "/" + source.databases[i].files[j].name;
+        const std::string from = storage::place_of(from_, source.databases[i].files[j].name);
         reading(from_, [&] { take(from, database.files[j]); });
         progress.add(database.files[j].bytes);
       }
@@ -171,6 +175,7 @@ class Copy {
   }
 
   std::string from_, to_;
+  const storage::DatabaseFolders& folders_;
   bool links_;
   std::map<std::string, std::string>& known_;  // of files by their identity: where they are now
   Copied copied_;
@@ -191,12 +196,13 @@ int copy(const CopyRequest& request) {
     throw InvalidArgumentError(str("the checkpoints are in ", request.target, " already"));
   any_disk().make_folder(request.target);
   const auto lock = hold_folder(request.target, "Or copy to another folder");
+  const storage::DatabaseFolders folders(request.folders);
   std::map<std::string, std::string> known;
   Json all = Json::array();
   for (const std::string& source : sources) {
     const std::string name = std::filesystem::path(source).filename();
     const std::string to = request.target + "/" + name;
-    const Copied copied = Copy(source, to, known).run(request.single);
+    const Copied copied = Copy(source, to, folders, known).run(request.single);
     if (request.form == Form::kJson)
       all.push_back({{"source", source},
                      {"path", to},

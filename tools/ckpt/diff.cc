@@ -189,7 +189,8 @@ struct Findings {
 }  // namespace
 
 int diff(const DiffRequest& request) {
-  const OpenedCheckpoint a(checkpoint_at(request.a)), b(checkpoint_at(request.b));
+  const storage::DatabaseFolders folders(request.folders);
+  const OpenedCheckpoint a(checkpoint_at(request.a), folders), b(checkpoint_at(request.b), folders);
   if (request.form == Form::kText)
     std::printf("A: %s, step %lld\nB: %s, step %lld\n", a.path().c_str(),
                 static_cast<long long>(a.manifest().global_step), b.path().c_str(),

@@ -70,7 +70,7 @@ class Export {
   explicit Export(const ExportRequest& request)
       : request_(request),
         format_(array_format(request.file)),
-        checkpoint_(checkpoint_at(request.path)) {
+        checkpoint_(checkpoint_at(request.path), storage::DatabaseFolders(request.folders)) {
     std::vector<VariableInfo> all = checkpoint_.manifest().variables;
     if (!request.variables.empty()) all.clear();
     for (const std::string& name : request.variables) all.push_back(checkpoint_.variable(name));

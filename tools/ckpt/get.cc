@@ -44,7 +44,8 @@ Json row_json(const RowFields& form, std::int64_t row, const std::byte* data) {
 }  // namespace
 
 int get(const GetRequest& request) {
-  const OpenedCheckpoint checkpoint(checkpoint_at(request.path));
+  const OpenedCheckpoint checkpoint(checkpoint_at(request.path),
+                                    storage::DatabaseFolders(request.folders));
   const storage::VariableInfo& variable = checkpoint.variable(request.variable);
   const RowFields form = storage::row_fields(variable);
   for (const std::int64_t row : request.rows)

@@ -7,8 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/disk/disk.h"
+#include "storage/database_place.h"
 #include "storage/merged_rows.h"
-#include "storage/range_read.h"
 #include "tools/ckpt/format/manifest_arrays.h"
 
 namespace cairn::tools::ckpt {

@@ -1,5 +1,6 @@
 // ls, show and verify: from the manifests, and verify from every byte.
 #include <cstdio>
+#include <set>
 
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
@@ -46,6 +47,14 @@ std::string form_text(const storage::VariableInfo& variable) {
   return text;
 }
 
+// ", rows in local folders of 2 ps"; nothing where all are in the checkpoint's folder.
+std::string places_text(const Manifest& manifest) {
+  std::set<std::string> tasks;
+  for (const auto& database : manifest.databases)
+    if (!database.task.empty()) tasks.insert(database.task);
+  return tasks.empty() ? "" : str(", rows in local folders of ", tasks.size(), " ps");
+}
+
 void print(const std::string& path, const Manifest& manifest) {
   std::printf("%s\n  step %lld, saved %s, session %llu%s%s\n", path.c_str(),
               static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
@@ -63,9 +72,10 @@ void print(const std::string& path, const Manifest& manifest) {
   }
   std::printf("  databases\n");
   for (const auto& database : manifest.databases)
-    std::printf("    %-40s %llu rows, %zu files, %s\n", database.name.c_str(),
+    std::printf("    %-40s %llu rows, %zu files, %s%s\n", database.name.c_str(),
                 static_cast<unsigned long long>(database.rows), database.files.size(),
-                megabytes(database.bytes).c_str());
+                megabytes(database.bytes).c_str(),
+                database.task.empty() ? "" : (" on the machine of " + database.task).c_str());
   std::printf("  datasets\n");
   for (const auto& position : manifest.datasets)
     std::printf("    %-40s next element %llu\n", position.pipeline.c_str(),
@@ -95,7 +105,7 @@ int list(const std::string& folder, Form form) {
                 static_cast<long long>(manifest.global_step),
                 time_text(manifest.saved_at_us).c_str(), manifest.variables.size(),
                 manifest.databases.size(), megabytes(bytes_of(manifest)).c_str(),
-                delta_text(manifest).c_str());
+                (delta_text(manifest) + places_text(manifest)).c_str());
   }
   if (form == Form::kJson) print_json(all);
   return kFine;
@@ -114,13 +124,16 @@ int show(const std::string& given, Form form) {
 
 // A checkpoint that a training removes meanwhile was not found to be damaged: it is reported as
 // removed, and the others are verified all the same.
-int verify(const std::string& given, Form form) {
+int verify(const VerifyRequest& request) {
+  const Form form = request.form;
+  const storage::DatabaseFolders folders(request.folders);
   const auto store = storage::make_rocks_row_store();
   bool clean = true;
   Json all = Json::array();
-  const std::vector<std::string> paths = checkpoints_at(given);
+  const std::vector<std::string> paths = checkpoints_at(request.path);
   for (const auto& path : paths) {
-    const storage::VerifyReport report = storage::verify(storage::any_disk(), *store, path);
+    const storage::VerifyReport report =
+        storage::verify(storage::any_disk(), *store, path, folders);
     const bool removed = !report.clean() && !is_checkpoint(path);
     clean &= report.clean() || removed;
     if (form == Form::kJson) {
@@ -131,21 +144,25 @@ int verify(const std::string& given, Form form) {
                      {"blocks", report.blocks},
                      {"rows", report.rows},
                      {"bytes", report.bytes},
+                     {"elsewhere", report.elsewhere},
                      {"problems", removed ? std::vector<std::string>{} : report.problems}});
       continue;
     }
     std::printf("%s: %s (%llu files, %llu blocks, %llu rows, %s)\n", path.c_str(),
-                removed          ? "removed while it was read"
-                : report.clean() ? "clean"
-                                 : "DAMAGED",
+                removed                   ? "removed while it was read"
+                : report.clean()          ? "clean"
+                : report.problems.empty() ? "NOT WHOLE HERE"
+                                          : "DAMAGED",
                 static_cast<unsigned long long>(report.files),
                 static_cast<unsigned long long>(report.blocks),
                 static_cast<unsigned long long>(report.rows), megabytes(report.bytes).c_str());
     if (report.clean() || removed) continue;
     for (const auto& problem : report.problems) std::printf("  %s\n", problem.c_str());
+    for (const auto& database : report.elsewhere) std::printf("  %s\n", database.c_str());
     // All checkpoints of a folder are looked at, and each says by itself whether it is sound.
-    if (paths.size() > 1) continue;
-    const std::string sound = storage::newest_sound_before(storage::any_disk(), *store, path);
+    if (paths.size() > 1 || !report.elsewhere.empty()) continue;
+    const std::string sound =
+        storage::newest_sound_before(storage::any_disk(), *store, path, folders);
     std::printf("  %s\n", sound.empty() ? "no older one beside it is sound"
                                         : ("the newest older one that is sound: " + sound).c_str());
   }

@@ -6,18 +6,19 @@
 #include "core/disk/disk.h"
 #include "core/tensor/element.h"
 #include "storage/any_disk.h"
-#include "storage/range_read.h"
 #include "tools/ckpt/support.h"
 
 namespace cairn::tools::ckpt {
 
-OpenedCheckpoint::OpenedCheckpoint(std::string path)
+OpenedCheckpoint::OpenedCheckpoint(std::string path, const storage::DatabaseFolders& folders)
     : path_(std::move(path)), manifest_(storage::read_manifest(storage::any_disk(), path_)) {
+  folders.apply(manifest_);
+  storage::verify_here(storage::any_disk(), path_, manifest_);
   const auto store = storage::make_rocks_row_store();
   reading(path_, [&] {
     for (const auto& database : manifest_.databases) {
       storage::verify_database_name(database.name);
-      databases_.push_back(store->open(path_ + "/" + database.name));
+      databases_.push_back(store->open(storage::place_of(path_, database.name)));
     }
   });
 }

@@ -10,19 +10,20 @@
 #include <vector>
 
 #include "core/rows/layout.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 #include "storage/merged_rows.h"
 #include "storage/row_store.h"
 
 namespace cairn::tools::ckpt {
 
-// Opens all databases of the checkpoint.
-//   Errors  NotFound, DataLoss: those of storage; and, of every call, NotFound if it was removed
-//           while it was read.
+// Opens all databases of the checkpoint; those in local folders of the ps where `folders` says.
+//   Errors  NotFound, DataLoss: those of storage, and verify_here(); and, of every call, NotFound
+//           if it was removed while it was read.
 //   Thread  one.
 class OpenedCheckpoint {
  public:
-  explicit OpenedCheckpoint(std::string path);
+  explicit OpenedCheckpoint(std::string path, const storage::DatabaseFolders& folders = {});
 
   const std::string& path() const { return path_; }
   const storage::Manifest& manifest() const { return manifest_; }

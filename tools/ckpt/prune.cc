@@ -12,10 +12,12 @@
 #include <optional>
 #include <set>
 
+#include "coordinator/checkpoint/local_rows.h"
 #include "core/base/clock.h"
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/folder_lock.h"
 #include "storage/manifest.h"
 #include "tools/ckpt/commands.h"
@@ -125,7 +127,8 @@ void remove(const Known& known) {
 void note_rows_of(const Known& known, std::set<std::string>& names) {
   if (!known.manifest.has_value()) return;
   for (const auto& database : known.manifest->databases)
-    if (const std::string rows = storage::rows_folder_of(database.name); !rows.empty())
+    if (const std::string rows = storage::rows_folder_of(database.name);
+        !rows.empty() && !storage::is_local(database.name))
       names.insert(rows);
 }
 
@@ -146,6 +149,31 @@ std::vector<std::string> leftovers(const std::vector<Known>& all, const std::str
   for (const std::string& name : unnamed)
     if (!named.contains(name)) paths.push_back(folder + "/" + name);
   return paths;
+}
+
+// Folders in local folders of the ps that are to go, by the same rule.
+std::vector<LocalRows> local_leftovers(const std::vector<Known>& all, const std::string& folder,
+                                       bool unfinished) {
+  std::set<std::string> named;
+  std::map<std::string, std::string> unnamed;  // to whose they are
+  for (const Known& known : all) {
+    if (!known.manifest.has_value()) return {};  // it might name any of them
+    for (const auto& database : known.manifest->databases) {
+      const std::string rows = storage::local_rows_of(database.name);
+      if (rows.empty()) continue;
+      if (known.stays.empty())
+        unnamed.emplace(rows, database.task);
+      else
+        named.insert(rows);
+    }
+  }
+  if (unfinished)
+    for (const LocalRows& rows : unnamed_local_rows(storage::any_disk(), folder))
+      unnamed.emplace(rows.path, rows.task);
+  std::vector<LocalRows> gone;
+  for (const auto& [rows, task] : unnamed)
+    if (!named.contains(rows)) gone.push_back({task, rows});
+  return gone;
 }
 
 // In a bucket a manifest that cannot be read might name any rows.
@@ -174,6 +202,21 @@ class Removal {
     if (!request_.dry_run) storage::any_disk().remove_tree(path);
     tell(path, leftovers_);
   }
+  // Rows of a ps's machine go if they are seen from here, and else at the next save of a run there,
+  // by the list that only a holder of the lock may change.
+  void take_local(const LocalRows& rows, const storage::DatabaseFolders& folders,
+                  const std::string& folder, bool locked) {
+    const std::string path = folders.local_rows(rows.task, rows.path);
+    if (storage::any_disk().list(path).empty()) {
+      elsewhere_.push_back({{"task", rows.task}, {"path", rows.path}});
+      if (request_.form == Form::kText)
+        std::printf("left %s on the machine of %s: the next save into this folder removes it\n",
+                    rows.path.c_str(), rows.task.c_str());
+      return;
+    }
+    take_leftover(path);
+    if (locked && !request_.dry_run) forget_local_rows(storage::any_disk(), folder, {rows});
+  }
   void take_uploads(const std::string& folder) {
     if (request_.dry_run || !request_.unfinished) return;
     uploads_ = storage::any_disk().remove_unfinished(folder + "/");
@@ -186,6 +229,7 @@ class Removal {
                   {"removed", removed_},
                   {"kept", kept_},
                   {"leftovers", leftovers_},
+                  {"elsewhere", elsewhere_},
                   {"uploads", uploads_}});
   }
 
@@ -198,6 +242,7 @@ class Removal {
 
   const PruneRequest& request_;
   Json removed_ = Json::array(), kept_ = Json::array(), leftovers_ = Json::array();
+  Json elsewhere_ = Json::array();
   std::size_t uploads_ = 0;
 };
 
@@ -220,8 +265,11 @@ int prune(const PruneRequest& request) {
   verify_readable(all, folder);
   if (lock == nullptr || !storage::any_disk().has_links(folder)) keep_for_training(all, folder);
   choose(all, request);
+  const storage::DatabaseFolders folders(request.folders);
+  const std::vector<LocalRows> local = local_leftovers(all, folder, request.unfinished);
   Removal removal(request);
   for (const Known& known : all) removal.take(known);
+  for (const LocalRows& rows : local) removal.take_local(rows, folders, folder, lock != nullptr);
   for (const std::string& path : leftovers(all, folder, request.unfinished))
     removal.take_leftover(path);
   removal.take_uploads(folder);

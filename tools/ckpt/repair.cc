@@ -8,14 +8,15 @@
 #include "core/base/error.h"
 #include "core/disk/disk.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/database_place.h"
 #include "storage/manifest.h"
 #include "storage/merged_rows.h"
 #include "storage/object_store/object_disk.h"
-#include "storage/range_read.h"
 #include "storage/row_block.h"
 #include "storage/row_store.h"
 #include "storage/salvage.h"
 #include "tools/ckpt/commands.h"
+#include "tools/ckpt/copied_names.h"
 #include "tools/ckpt/new_checkpoint.h"
 #include "tools/job/train/checkpoint_path.h"
 
@@ -75,11 +76,13 @@ class DatabaseRepair {
   std::vector<std::string> made_;
 };
 
-Repaired repair_database(const std::string& from, const std::string& to,
-                         const storage::DatabaseInfo& database, const storage::Manifest& manifest) {
+// The new one has this name in the folder `to`.
+Repaired repair_database(const std::string& from, const storage::DatabaseInfo& database,
+                         const std::string& to, const std::string& name,
+                         const storage::Manifest& manifest) {
   storage::verify_database_name(database.name);
   const auto store = storage::make_rocks_row_store();
-  const auto writer = store->create(to + "/" + database.name);
+  const auto writer = store->create(to + "/" + name);
   DatabaseRepair work(*writer, manifest);
   Repaired done;
   done.lost = storage::salvage_database(
@@ -136,9 +139,12 @@ int repair(const RepairRequest& request) {
                                    " is in a bucket, and repair works on files: fetch its "
                                    "folder and the folders rows-* that it names with any "
                                    "client of S3, and repair it where they lie"));
+  const storage::DatabaseFolders folders(request.folders);
   storage::Manifest manifest = storage::read_manifest(system_disk(), source);
+  folders.apply(manifest);
+  storage::verify_here(system_disk(), source, manifest);
   const auto store = storage::make_rocks_row_store();
-  if (storage::verify(system_disk(), *store, source).clean()) {
+  if (storage::verify(system_disk(), *store, source, folders).clean()) {
     if (request.form == Form::kJson)
       print_json({{"source", source}, {"clean", true}});
     else
@@ -148,9 +154,12 @@ int repair(const RepairRequest& request) {
   NewCheckpoint made(source, request.out);
   Json found = Json::array();
   std::vector<Repaired> all;
-  for (const auto& database : manifest.databases) {
-    all.push_back(
-        reading(source, [&] { return repair_database(source, made.path(), database, manifest); }));
+  const storage::Manifest names = named_for(manifest, true);
+  for (std::size_t i = 0; i < manifest.databases.size(); ++i) {
+    const storage::DatabaseInfo& database = manifest.databases[i];
+    all.push_back(reading(source, [&] {
+      return repair_database(source, database, made.path(), names.databases[i].name, manifest);
+    }));
     found.push_back(to_json(database.name, all.back()));
   }
   manifest.metadata = marked(manifest.metadata, source, found);

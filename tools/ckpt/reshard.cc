@@ -43,7 +43,8 @@ std::vector<std::string> new_names(const std::string& path, std::size_t count) {
 }  // namespace
 
 int reshard(const RewriteRequest& request) {
-  const OpenedCheckpoint checkpoint(checkpoint_at(request.path));
+  const OpenedCheckpoint checkpoint(checkpoint_at(request.path),
+                                    storage::DatabaseFolders(request.folders));
   storage::Manifest manifest = checkpoint.manifest();
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < request.shards; ++i) names.push_back(str("shard-", i));
@@ -66,6 +67,13 @@ int consolidate(const std::string& path, Form form) {
                                    "cannot be seen: make a full one elsewhere by `cairn ckpt "
                                    "reshard` with --out"));
   storage::Manifest manifest = checkpoint.manifest();
+  for (const auto& database : manifest.databases)
+    if (storage::is_local(database.name))
+      throw InvalidArgumentError(str(at,
+                                     " has rows in local folders of the ps, where they are not to "
+                                     "be changed from here: gather it with `cairn ckpt copy`, or "
+                                     "make a full one elsewhere by `cairn ckpt reshard` with "
+                                     "--out"));
   if (manifest.base.empty()) {
     tell(at, at, manifest, form);
     return kFine;

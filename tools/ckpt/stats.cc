@@ -86,7 +86,8 @@ void print(const storage::VariableInfo& variable, const VariableStats& found, bo
 }  // namespace
 
 int stats(const StatsRequest& request) {
-  const OpenedCheckpoint checkpoint(checkpoint_at(request.path));
+  const OpenedCheckpoint checkpoint(checkpoint_at(request.path),
+                                    storage::DatabaseFolders(request.folders));
   std::vector<storage::VariableInfo> chosen;
   for (const std::string& name : request.variables) chosen.push_back(checkpoint.variable(name));
   if (chosen.empty()) chosen = checkpoint.manifest().variables;

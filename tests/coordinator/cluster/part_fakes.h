@@ -122,6 +122,7 @@ class FakePs {
   AppliedClosures applied;  // its shards' answer to a mark
   bool knows_bases = true;  // as a shard that was not restored since
   std::string mounted_at;   // where the folders of checkpoints are here; empty: the same for all
+  bool refuses_to_remove = false;  // rows in its local folder
 
  private:
   static constexpr rpc::Role kRole = rpc::Role::kPs;
@@ -194,6 +195,26 @@ class FakePs {
         for (auto name : encoding.getVariables()) as += str(" ", name.cStr());
       }
       return noted(str("save ", params.getAttempt(), as));
+    }
+    kj::Promise<void> findDatabases(FindDatabasesContext context) override {
+      const auto databases = context.getParams().getDatabases();
+      auto troubles = context.getResults().initTroubles(databases.size());
+      for (unsigned i = 0; i < databases.size(); ++i) {
+        const std::string path = ps.mounted_at + std::string(databases[i]);
+        troubles.set(i, ps.process.disk().list(path).empty() ? "there is no such folder" : "");
+      }
+      return noted("find");
+    }
+    kj::Promise<void> removeRows(RemoveRowsContext context) override {
+      std::string call = "remove";
+      for (const auto folder : context.getParams().getFolders()) {
+        call += str(" ", folder.cStr());
+        if (!ps.refuses_to_remove)
+          ps.process.disk().remove_tree(ps.mounted_at + std::string(folder));
+      }
+      if (ps.refuses_to_remove)
+        return rpc::to_kj(std::make_exception_ptr(PermissionDeniedError("not mine")));
+      return noted(call);
     }
     kj::Promise<void> noted(const std::string& call) {
       ps.calls.push_back(call);

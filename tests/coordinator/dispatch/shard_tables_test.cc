@@ -41,7 +41,7 @@ struct Syncing : PartTest {
                                              const Shape& shape = {}) {
     auto view = std::make_shared<CheckpointView>();
     view->folder = folder;
-    view->databases = {"0", "1"};
+    view->databases = {{.name = "0"}, {.name = "1"}};
     SavedVariables saved;
     for (const std::string& name : names) saved[name] = {{DType::kFloat32, shape}, UpdateRule{}};
     view->plan = std::make_shared<const RestorePlan>(std::move(saved), folder);

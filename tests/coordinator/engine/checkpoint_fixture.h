@@ -31,13 +31,18 @@ struct Checkpoints : PartTest {
   }
   ~Checkpoints() override { stop(); }
 
-  std::size_t full_every = 1;
+  std::size_t full_every = 1, keep_last = 5;
+  std::string local_folder;
   storage::RowEncoding encoding;
   kj::Promise<std::string> begin(const std::string& metadata = "{}") {
-    auto saved =
-        checkpointer
-            .save({.folder = "/c", .full_every = full_every, .encoding = encoding}, metadata)
-            .start();
+    auto saved = checkpointer
+                     .save({.folder = "/c",
+                            .keep_last = keep_last,
+                            .full_every = full_every,
+                            .encoding = encoding,
+                            .local_folder = local_folder},
+                           metadata)
+                     .start();
     settle();
     return saved;
   }

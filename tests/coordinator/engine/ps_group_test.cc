@@ -28,7 +28,7 @@ struct KeptPs : PartTest {
   void have_checkpoint(std::uint64_t closures = 0) {
     auto view = std::make_shared<CheckpointView>();
     view->folder = kCheckpoint;
-    view->databases = {"ps0-0", "ps1-0"};
+    view->databases = {{.name = "ps0-0"}, {.name = "ps1-0"}};
     view->session = session.number;
     view->applied.low_watermark = closures + 1;
     view->holdings = {closures, {0, 0}};

@@ -84,6 +84,8 @@ TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
   EXPECT_THAT(refusal(client, client.shard.saveRequest()), refused("Shard.save"));
   EXPECT_THAT(refusal(client, client.shard.dropMarkRequest()), refused("Shard.dropMark"));
   EXPECT_THAT(refusal(client, client.shard.restoreRequest()), refused("Shard.restore"));
+  EXPECT_THAT(refusal(client, client.shard.findDatabasesRequest()), refused("Shard.findDatabases"));
+  EXPECT_THAT(refusal(client, client.shard.removeRowsRequest()), refused("Shard.removeRows"));
   EXPECT_THAT(refusal(client, client.ruled.pushRequest()),
               HasSubstr("PermissionDenied: Shard.push is for the worker: /job:chief/task:0 at "));
   EXPECT_THAT(refusal(client, client.ruled.pullRequest()),

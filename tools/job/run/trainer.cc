@@ -200,6 +200,7 @@ void Trainer::begin() {
     warm_start();
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
+  policy_.local_folder = job_.checkpoint.local_folder;
   policy_.full_every = job_.checkpoint.full_every;
   policy_.consolidate_after = job_.checkpoint.consolidate_after;
   policy_.keep_every = job_.checkpoint.keep_every;

@@ -48,6 +48,7 @@ void Trainer::lower_rates(const Evaluations& evaluated) {
 void Trainer::save_best() {
   CheckpointPolicy policy{options_.checkpoint_folder + "/best"};
   policy.keep_last = 1;
+  policy.local_folder = job_.checkpoint.local_folder;
   policy.single_writer = options_.single_writer;
   try {
     outcome_.best = best_model(runner_.save(policy, metadata()));

@@ -219,6 +219,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   read_cluster(root.table("cluster"), job.cluster);
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);
+  checkpoint.read("local_folder", job.checkpoint.local_folder);
   checkpoint.read("keep_last", job.checkpoint.keep_last);
   checkpoint.read("keep_every", job.checkpoint.keep_every);
   checkpoint.read("full_every", job.checkpoint.full_every);

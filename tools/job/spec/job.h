@@ -119,7 +119,8 @@ Every parse_every(const std::string& text, const std::string& where);
 
 // [checkpoint]: where and how often to save, and how many to keep.
 struct JobCheckpoint {
-  std::string folder;  // empty: RUN_DIR/checkpoints
+  std::string folder;        // empty: RUN_DIR/checkpoints
+  std::string local_folder;  // of each ps, for its rows; empty: they are in `folder`
   Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
   std::size_t keep_every = 0;

@@ -134,6 +134,26 @@ void verify_consolidation(const JobCheckpoint& checkpoint, const PlaceOf& place)
                                    "again: not for int8, nor for dropped slots"));
 }
 
+// As the coordinator does (Checkpointer::verify_local_folder), but before anything is started.
+void verify_local_folder(const Job& job, const PlaceOf& place) {
+  const std::string& folder = job.checkpoint.local_folder;
+  if (folder.empty()) return;
+  const std::string given = str(place("checkpoint.local_folder"), " is \"", folder, "\"");
+  if (!job.strategy.on_servers())
+    throw InvalidArgumentError(str(given, ": it is for the rows of parameter servers, and under ",
+                                   "strategy.kind = \"", job.strategy.kind,
+                                   "\" one process writes all of them; remove it"));
+  if (!folder.starts_with('/') || folder.ends_with('/'))
+    throw InvalidArgumentError(str(given,
+                                   ": give an absolute path without a slash at its end, as "
+                                   "\"/data/cairn\", which every ps has on its machine"));
+  if (job.checkpoint.consolidate_after > 0)
+    throw InvalidArgumentError(str(given, " and checkpoint.consolidate_after ",
+                                   job.checkpoint.consolidate_after,
+                                   ": the coordinator makes chains full of what it has on its "
+                                   "disk, and the rows are on those of the ps; remove one"));
+}
+
 // The kind first: what else may be given depends on it.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
   const JobStrategy& strategy = job.strategy;
@@ -146,6 +166,7 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
         str(place("checkpoint.full_every"), " is ", job.checkpoint.full_every,
             ": deltas are made by parameter servers, and under strategy.kind = \"", strategy.kind,
             "\" every checkpoint holds all rows; remove it"));
+  verify_local_folder(job, place);
   verify_consolidation(job.checkpoint, place);
   if (strategy.kind != "parameter_server") return;
   std::vector<std::string> names;

@@ -70,8 +70,10 @@ void apply(const TrainRequest& request, Job& job) {
     flags["cluster.restore_on_demand"] = "--restore-on-demand";
   }
   if (!request.warm_start.empty()) job.warm_start.from = request.warm_start;
-  if (wanted.checkpoint_every)
-    job.checkpoint.every = parse_every(*wanted.checkpoint_every, "--checkpoint-every");
+  set(wanted.checkpoint.local_folder, job.checkpoint.local_folder, "checkpoint.local_folder",
+      "--local-checkpoints");
+  if (wanted.checkpoint.every)
+    job.checkpoint.every = parse_every(*wanted.checkpoint.every, "--checkpoint-every");
   if (wanted.evaluate_every)
     job.evaluation.every = parse_every(*wanted.evaluate_every, "--evaluate-every");
   GivenKeys given;
@@ -111,6 +113,9 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                "Replace a --report that is none of ours; save beside checkpoints of another run");
   app.add_option("--checkpoints", request.checkpoints,
                  "Folder of the checkpoints, or s3://BUCKET/PREFIX");
+  app.add_option("--local-checkpoints", request.overrides.checkpoint.local_folder,
+                 "Where machines share no folder: each ps writes its rows below this one of its "
+                 "own machine, and --checkpoints has the rest");
   app.add_flag(
       "--store-single-writer", request.single_writer,
       "No other run saves into that bucket: save there though it has no conditional writes");
@@ -128,7 +133,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                  "Begin a new run with the rows of a checkpoint, which may be of another job; "
                  "[warm_start] says which of them")
       ->excludes(resume);
-  app.add_option("--checkpoint-every", wanted.checkpoint_every,
+  app.add_option("--checkpoint-every", wanted.checkpoint.every,
                  "Steps (500), seconds (30s) or share of the run (10%)");
   app.add_option("--evaluate-every", wanted.evaluate_every, "The same for evaluations");
   app.add_option("--epochs", wanted.epochs, "Passes over the training data");

@@ -37,7 +37,11 @@ struct JobOverrides {
     bool deterministic = false;
   };
   Computing computing;
-  std::optional<std::string> transport, wire, checkpoint_every, evaluate_every, model;
+  std::optional<std::string> transport, wire, evaluate_every, model;
+  struct Checkpoint {
+    std::optional<std::string> every, local_folder;
+  };
+  Checkpoint checkpoint;
   struct Recovery {
     bool off = false, on_demand = false;
   };

@@ -101,6 +101,11 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
        {"some.toml:6: checkpoint.consolidate_after is 4", "raise full_every"}},
       {"[checkpoint]\nfull_every = 9\nconsolidate_after = 4\nrows = 'int8'",
        {"some.toml:6: checkpoint.consolidate_after is 4", "int8"}},
+      {"kind = 'one_device'\n[checkpoint]\nlocal_folder = '/data'",
+       {"some.toml:6: checkpoint.local_folder is \"/data\"", "\"one_device\"", "remove it"}},
+      {"[checkpoint]\nlocal_folder = 'data'", {"some.toml:5: checkpoint.local_folder", "absolute"}},
+      {"[checkpoint]\nlocal_folder = '/d'\nfull_every = 9\nconsolidate_after = 4",
+       {"some.toml:5: checkpoint.local_folder", "consolidate_after 4", "remove one"}},
       {"kind = 'mirrored'\nreplicas = 0", {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
       {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
   };
