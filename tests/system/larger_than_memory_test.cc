@@ -31,7 +31,8 @@ class Counting {
     table_ = cluster_.strategy().create_variable({.name = "table",
                                                   .shape = {std::int64_t{1} << 40, kDim},
                                                   .initializer = Initializer::zeros(),
-                                                  .hashed = true});
+                                                  .hashed = true,
+                                                  .policy = {.evictable = true}});
     step_ = cluster_.strategy().function(
         [this](const Array& ids) {
           const Array one = table_.gather(ids) * 0.0f + 1.0f;
@@ -41,16 +42,21 @@ class Counting {
         "count");
   }
 
-  // Adds one to each row.
-  void count() {
-    for (std::int64_t first = 0; first < kRows; first += kRowsAStep)
+  // Adds one to each row, or to the first ones.
+  void count(std::int64_t rows = kRows) {
+    for (std::int64_t first = 0; first < rows; first += kRowsAStep)
       cluster_.coordinator().schedule(step_, {ids(first)});
     cluster_.coordinator().join();
   }
-  // The least and the greatest number of all rows.
-  std::pair<float, float> counts() {
+  // The last ones go for good.
+  void evict_last(std::int64_t rows) {
+    for (std::int64_t first = kRows - rows; first < kRows; first += kRowsAStep)
+      table_.evict(ids(first));
+  }
+  // The least and the greatest number of rows.
+  std::pair<float, float> counts(std::int64_t begin = 0, std::int64_t end = kRows) {
     std::pair<float, float> most{1e9f, -1e9f};
-    for (std::int64_t first = 0; first < kRows; first += kRowsAStep) {
+    for (std::int64_t first = begin; first < end; first += kRowsAStep) {
       const Tensor rows = table_.gather(Array(ids(first))).eval();
       const auto [least, greatest] = std::ranges::minmax(rows.values<float>());
       most = {std::min(most.first, least), std::max(most.second, greatest)};
@@ -58,7 +64,7 @@ class Counting {
     return most;
   }
   std::string save(const std::string& folder) {
-    return cluster_.coordinator().save({.folder = folder});
+    return cluster_.coordinator().save({.folder = folder, .full_every = 10});
   }
   void restore(const std::string& checkpoint) { cluster_.coordinator().restore(checkpoint); }
   void kill_all_ps() { cluster_.kill_all_ps(); }
@@ -76,6 +82,33 @@ class Counting {
 };
 
 using Counts = std::pair<float, float>;
+
+std::uint64_t own_bytes(const std::string& checkpoint) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(checkpoint))
+    if (file.is_regular_file() && file.hard_link_count() == 1) bytes += file.file_size();
+  return bytes;
+}
+
+TEST(LargerThanMemory, ADeltaHasTheRowsThatChangedAndNoneThatWent) {
+  const TempFolder folder;
+  std::string delta;
+  {
+    Counting limited(folder.path() + "/limited", kLimit);
+    limited.count();
+    const std::uint64_t whole = own_bytes(limited.save(folder.path() + "/checkpoints"));
+    limited.count(30'000);
+    limited.evict_last(10'000);
+    EXPECT_EQ(limited.counts(30'000, kRows - 10'000), Counts(1, 1));  // those in front have left
+    delta = limited.save(folder.path() + "/checkpoints");
+    EXPECT_LT(own_bytes(delta), whole / 5);
+  }
+  Counting other(folder.path() + "/other", "none");
+  other.restore(delta);
+  EXPECT_EQ(other.counts(0, 30'000), Counts(2, 2));
+  EXPECT_EQ(other.counts(30'000, kRows - 10'000), Counts(1, 1));
+  EXPECT_EQ(other.counts(kRows - 10'000), Counts(0, 0));
+}
 
 TEST(LargerThanMemory, CountsAreRightSavedAndRestoredAndOutliveTheirPs) {
   const TempFolder folder;
