@@ -80,8 +80,7 @@ bool rows_are_elsewhere(const Disk& disk, const std::string& checkpoint) {
     const Manifest manifest = read_manifest(disk, checkpoint);
     return std::any_of(manifest.databases.begin(), manifest.databases.end(),
                        [&](const DatabaseInfo& database) {
-                         return is_local(database.name) &&
-                                !is_here(disk, checkpoint, database);
+                         return is_local(database.name) && !is_here(disk, checkpoint, database);
                        });
   } catch (const Error&) {
     return false;
