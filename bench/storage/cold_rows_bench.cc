@@ -89,7 +89,7 @@ class ColdJob {
     saving.join();
     return {rate, seconds};
   }
-  // Of a delta after a hundredth of the rows has changed: its bytes and its time, of those of the
+  // The bytes and the time of a delta after a hundredth of the rows has changed, of those of the
   // full checkpoint before it.
   std::pair<double, double> delta_of_a_hundredth() {
     const TemporaryFolder folder;
