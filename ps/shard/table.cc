@@ -8,8 +8,8 @@
 namespace cairn::ps {
 namespace {
 
-// The departures of a table with a memory limit take a 128th of its budget at most: 8 bytes each.
-constexpr std::size_t kBudgetOfDepartures = 128 * sizeof(std::int64_t), kDeparturesMin = 4096;
+// The departures of a table with a memory limit take a 32nd of its budget at most: 8 bytes each.
+constexpr std::size_t kBudgetOfDepartures = 32 * sizeof(std::int64_t), kDeparturesMin = 4096;
 
 }  // namespace
 

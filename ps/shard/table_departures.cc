@@ -1,6 +1,7 @@
 // How rows of a Table leave their places, for good or for a disk, and come back, and what a
 // checkpoint holds then.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -131,7 +132,7 @@ void Table::freeze_places(Snapshot::Rows rows, Snapshot::Tracking tracking) {
                    : is_delta       ? tier_->updated_places()
                                     : tier_->dirty_places());
   if (tier_ == nullptr) return;
-  cold_ = is_delta ? tier_->freeze(on_disk) : tier_->freeze();
+  cold_ = is_delta ? tier_->freeze(std::exchange(on_disk, {})) : tier_->freeze();
   tier_->set_beside(bytes_beside());
 }
 

@@ -20,7 +20,7 @@ namespace cairn::ps {
 class Departures {
  public:
   enum class To : std::uint8_t { kNowhere, kDisk };
-  static constexpr std::size_t kMost = std::size_t{1} << 22;
+  static constexpr std::size_t kMost = std::size_t{1} << 23;
 
   explicit Departures(std::size_t most = kMost) : most_(most) {}
 
@@ -39,7 +39,7 @@ class Departures {
   void freeze(bool is_delta, Snapshot::Rows rows, Snapshot::Tracking tracking);
   // Ascending, each once. Rows that have come back are to be taken out.
   std::vector<std::int64_t>& gone() { return gone_; }
-  std::vector<std::int64_t>& on_disk() { return on_disk_; }
+  std::vector<std::int64_t>& on_disk() { return on_disk_; }  // which may be taken
   // The rows that are gone, for the checkpoint's writer, which gets them once. They stay: its
   // checkpoint may come to nothing, and the next delta is to have them then.
   std::vector<std::int64_t> take_gone() {

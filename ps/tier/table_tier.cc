@@ -215,7 +215,7 @@ std::unique_ptr<storage::ColdCut> TableTier::freeze() {
                                    record_bytes());
 }
 
-std::unique_ptr<storage::ColdCut> TableTier::freeze(const std::vector<std::int64_t>& rows) {
+std::unique_ptr<storage::ColdCut> TableTier::freeze(std::vector<std::int64_t> rows) {
   std::vector<storage::Place> places;
   for (const std::int64_t row : rows)
     index_.find(hash_of_row(row), [&](ColdIndex::Place place) { places.push_back(place); });
@@ -223,7 +223,8 @@ std::unique_ptr<storage::ColdCut> TableTier::freeze(const std::vector<std::int64
   std::ranges::sort(places);
   places.erase(std::unique(places.begin(), places.end()), places.end());
   return std::make_unique<TierCut>(store_->freeze(std::move(places)),
-                                   memory_.layout().saved_row_bytes(), record_bytes(), rows);
+                                   memory_.layout().saved_row_bytes(), record_bytes(),
+                                   std::move(rows));
 }
 
 // Reads that are under way are of no use to anybody.

@@ -137,7 +137,7 @@ class TableTier {
   // All rows of the store; or those of these, ascending, that are there. Null: there are none. They
   // are as RowMemory::save() lays them.
   std::unique_ptr<storage::ColdCut> freeze();
-  std::unique_ptr<storage::ColdCut> freeze(const std::vector<std::int64_t>& rows);
+  std::unique_ptr<storage::ColdCut> freeze(std::vector<std::int64_t> rows);
 
   // Every row is at its initial value.
   void reset();

@@ -100,6 +100,10 @@ cairn plot runs/20261126-110902-26059 runs/20261126-111540-26311 --out plot.html
 cairn train JOB.toml --resume DIR
 cairn train JOB.toml --resume DIR --new-data
 cairn train JOB.toml --resume DIR --partial --new-data
+cairn train JOB.toml --checkpoints /home/me/clicks --local-checkpoints /data/cairn
+cairn train JOB.toml --resume /home/me/clicks --epochs 10
+cairn ckpt copy /home/me/clicks GATHERED --database-folder ps:0=/mnt/a --database-folder ps:1=/mnt/b
+cairn train JOB.toml --resume GATHERED --ps 5
 """.strip().split("\n")
 LIVE = """
 cairn status
@@ -195,7 +199,9 @@ def filled_in(command):
                      ("/etc/cairn/token", "token"), ("/var/lib/cairn/jobs", "jobs"), ("/shared/", "shared/"),
                      ("VARIABLE", "wide"), ("OTHER", "runs/first"), ("FOLDER", "copied"), ("SOUND", "sound"),
                      ("DIR4", "four"), ("DIR1", "one"), ("IMPORTED", "imported"),
-                     ("RUN", "runs/first"), ("DIR", "runs/first")]:
+                     ("RUN", "runs/first"), ("DIR", "runs/first"), ("GATHERED", "gathered"),
+                     ("/home/me/clicks", "clicks"), ("/data/cairn", place("local")),
+                     ("/mnt/a", place("local/ps-0")), ("/mnt/b", place("local/ps-1"))]:
         command = command.replace(old, new)
     # Tasks of this machine have sockets in the folder for ports of machines that are not there.
     return re.sub(r"\b([a-e]):([45]0\d\d)", lambda found: f"unix:{place(found[1] + found[2])}", command)

@@ -97,17 +97,17 @@ TEST(LargerThanMemory, ADeltaHasTheRowsThatChangedAndNoneThatWent) {
     Counting limited(folder.path() + "/limited", kLimit);
     limited.count();
     const std::uint64_t whole = own_bytes(limited.save(folder.path() + "/checkpoints"));
-    limited.count(30'000);
-    limited.evict_last(10'000);
-    EXPECT_EQ(limited.counts(30'000, kRows - 10'000), Counts(1, 1));  // those in front have left
+    limited.count(20'000);
+    limited.evict_last(5'000);
+    EXPECT_EQ(limited.counts(20'000, kRows - 5'000), Counts(1, 1));  // those in front have left
     delta = limited.save(folder.path() + "/checkpoints");
     EXPECT_LT(own_bytes(delta), whole / 5);
   }
   Counting other(folder.path() + "/other", "none");
   other.restore(delta);
-  EXPECT_EQ(other.counts(0, 30'000), Counts(2, 2));
-  EXPECT_EQ(other.counts(30'000, kRows - 10'000), Counts(1, 1));
-  EXPECT_EQ(other.counts(kRows - 10'000), Counts(0, 0));
+  EXPECT_EQ(other.counts(0, 20'000), Counts(2, 2));
+  EXPECT_EQ(other.counts(20'000, kRows - 5'000), Counts(1, 1));
+  EXPECT_EQ(other.counts(kRows - 5'000), Counts(0, 0));
 }
 
 TEST(LargerThanMemory, CountsAreRightSavedAndRestoredAndOutliveTheirPs) {
