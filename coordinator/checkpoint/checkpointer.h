@@ -83,13 +83,13 @@ class Checkpointer final : public CheckpointSaver {
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);
-  // InvalidArgument: local_folder means nothing with the rest.
+  // InvalidArgument: local_folder cannot be combined with another option of the policy.
   static void verify_local_folder(const CheckpointPolicy& policy, const Disk& disk);
   rpc::Task<void> choose_local_rows(std::shared_ptr<Cut> cut, CheckpointPolicy policy);
   // Has the ps remove rows that no checkpoint of the folder names any more.
   rpc::Task<void> remove_local_rows(std::string folder);
   rpc::Task<void> remove_rows_on(Ps* ps, std::vector<std::string> paths, std::shared_ptr<bool> all);
-  // InvalidArgument: consolidate_after means nothing with the rest.
+  // InvalidArgument: consolidate_after cannot be combined with another option of the policy.
   static void verify_chain(const CheckpointPolicy& policy, const Disk& disk);
   void consolidate_if_due(const CheckpointPolicy& policy);
   rpc::Task<void> consolidate(std::string path, std::size_t deltas);

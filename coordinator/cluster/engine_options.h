@@ -54,9 +54,9 @@ struct CheckpointPolicy {
   std::size_t keep_every = 0;
   // How rows lie in the files. Another one than the last checkpoint's makes the next one full.
   storage::RowEncoding encoding = {};
-  // Where machines share no file system: each ps writes its rows into the folder ps-INDEX of this
-  // folder of its own machine, and `folder`, which the coordinator alone sees, has the manifests,
-  // which name them there (storage/database_place.h). Each ps then restores its own rows, so that
+  // For machines that share no file system: each ps writes its rows below this folder of its own
+  // machine, into ps-INDEX. Only the coordinator needs to see `folder`, whose manifests say where
+  // the rows are (storage/database_place.h). Each ps then restores its own rows, so that
   // it must be on its machine, and as many must be there as before; `cairn ckpt copy` makes a
   // checkpoint for any number. An absolute path. Empty: all is in `folder`. Under parameter servers
   // alone, and for checkpoints that last.

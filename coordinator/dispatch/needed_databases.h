@@ -1,6 +1,6 @@
-// Which databases of a checkpoint a shard reads to restore its rows. All of those in the
-// checkpoint's folder, as they say themselves which rows they hold; of those in local folders of
-// the ps, which are not on every machine, only the ones that hold any of them by the manifest.
+// Chooses the databases of a checkpoint that a shard reads to restore its rows. It reads every
+// database in the checkpoint's folder. A local folder of a ps may be on another machine, so the
+// shard reads a database there only if the manifest says that it holds rows for it.
 //   Thread  the engine's.
 #pragma once
 #include <string>

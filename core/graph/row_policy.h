@@ -2,7 +2,7 @@
 //
 //   Admission  A row that no update of an optimizer has made yet reads as its initial value. Where
 //   not every row is admitted at once, the gradients of those that are not are dropped, and counted
-//   (`dropped_rows` in a ps's status). Assignments and scatter_...() always make their rows.
+//   (`dropped_rows` in a ps's status). An assignment, or scatter_...(), always makes its rows.
 //   Eviction   Rows go when there are too many, with age, or by Variable::evict(). One that goes
 //   reads as its initial value from then on, slots and all; one that comes again begins anew, and
 //   is admitted by what is still remembered of how often it was seen.

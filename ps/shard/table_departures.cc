@@ -1,5 +1,5 @@
-// How rows of a Table leave their places, for good or for a disk, and come back, and what a
-// checkpoint holds then.
+// Table's rows that leave memory, for good or for a disk, and those that come back; and the freeze
+// of a table of which rows may have left.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,8 +1,8 @@
 // Departures: which rows have left a table's memory since a freeze, for good or for the disk: what
 // the next delta has to say of them, which the places of the table do not show any more.
 //
-//   Its freeze() goes beside that of the Snapshot, which tracks the rows that changed, and has the
-//   same words. A row that has come back since is in memory, where the caller finds it.
+//   Snapshot tracks the rows that changed. Call freeze() here whenever it is called there, with the
+//   same arguments. A row that has come back since is in memory, where the caller finds it.
 //   Memory  8 bytes for each time that a row left, of no more than `most`; beyond that a delta has
 //           to hold the whole table.
 //   Thread  the table's own.
@@ -34,8 +34,8 @@ class Departures {
   bool lost(Snapshot::Rows rows) const {
     return lost_ || (rows == Snapshot::Rows::kChangedBefore && lost_before_);
   }
-  // Beside Snapshot::freeze(), `is_delta` saying what is going to come of that. If it is one, the
-  // rows that left last for the one or the other are in gone() and on_disk().
+  // `is_delta`: Snapshot::freeze() is going to freeze a delta. Then gone() and on_disk() hold the
+  // rows that left for good, and for the disk, by what became of each last.
   void freeze(bool is_delta, Snapshot::Rows rows, Snapshot::Tracking tracking);
   // Ascending, each once. Rows that have come back are to be taken out.
   std::vector<std::int64_t>& gone() { return gone_; }

@@ -87,7 +87,7 @@ class Snapshot {
   void freeze(Rows rows = Rows::kAll, Tracking tracking = Tracking::kNone);
   // The same, where places change: no rows but those at the places of `taken`, a bit each.
   void freeze(Rows rows, Tracking tracking, const std::vector<std::uint64_t>& taken);
-  // Whether a freeze of these would be of less than all rows.
+  // Whether freeze(rows) would freeze a delta, and not all rows.
   bool knows(Rows rows) const {
     return changed_.has_value() && rows != Rows::kAll && (rows == Rows::kChanged || !all_);
   }

@@ -1,4 +1,4 @@
-// How rows of a TableTier leave: for its store, or for good.
+// TableTier's rows that leave memory: for its store, or for good.
 #include <algorithm>
 #include <cstring>
 #include <utility>
