@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/look_up.h"
+
 namespace cairn {
 namespace {
 
@@ -17,7 +19,8 @@ class ThreadWaiting final : public Waiting {
   explicit ThreadWaiting(std::function<void(Duration)> busy) : busy_(std::move(busy)) {}
   bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit,
             const std::function<bool()>& ready) override {
-    return changed.wait_for(hold, limit, ready);
+    return wait_looking_up(hold, limit,
+                           [&](Duration some) { return changed.wait_for(hold, some, ready); });
   }
   void fetch_begins() override {
     if (busy_) busy_(kAnswerSoon);

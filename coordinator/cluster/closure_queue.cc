@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "coordinator/cluster/fetch_ahead.h"
 #include "core/base/log.h"
@@ -54,7 +55,12 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
 
 void ClosureQueue::join(Duration limit) {
   std::unique_lock hold(board_->mutex);
-  ++joins_;
+  struct Joining {
+    std::size_t& joins;
+    explicit Joining(std::size_t& all) : joins(all) { ++joins; }
+    ~Joining() { --joins; }
+  };
+  std::optional<Joining> joining(std::in_place, joins_);
   if (board_->waiting_begins) {
     hold.unlock();
     board_->waiting_begins();
@@ -62,7 +68,7 @@ void ClosureQueue::join(Duration limit) {
   }
   bool idle = waiting_->wait(hold, board_->changed, limit,
                              [this] { return (queue_.empty() && inflight_ == 0) || error_; });
-  --joins_;
+  joining.reset();
   raise_if_failed(hold);
   if (!idle)
     throw DeadlineExceededError(str("join: ", queue_.size(), " closures are queued and ", inflight_,

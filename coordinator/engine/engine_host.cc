@@ -7,6 +7,7 @@
 #include "coordinator/engine/control_server.h"
 #include "coordinator/engine/engine.h"
 #include "core/base/log.h"
+#include "core/base/look_up.h"
 #include "rpc/loop/reactor_thread.h"
 #include "storage/any_disk.h"
 #include "storage/row_store.h"
@@ -53,8 +54,10 @@ class ThreadHost final : public EngineHost {
       thread_.run([this] { control_ = serve_control(*engine_, thread_.reactor(), *network_); });
       auto started = begin([](Engine& engine) { return engine.start(); });
       const auto& on_wait = engine_->options().start.on_wait;
-      while (started.wait_for(kLook) != std::future_status::ready)
+      while (started.wait_for(kLookUpEvery) != std::future_status::ready) {
+        look_up();
         if (on_wait) on_wait(engine_->missing());
+      }
       started.get();
     } catch (...) {
       // A constructor that throws runs no destructor, and the engine has to go on its own thread
@@ -66,11 +69,14 @@ class ThreadHost final : public EngineHost {
   ~ThreadHost() override { close(); }
   Engine& engine() override { return *engine_; }
 
-  void run(std::function<rpc::Task<void>(Engine&)> work) override { begin(std::move(work)).get(); }
+  void run(std::function<rpc::Task<void>(Engine&)> work) override {
+    std::future<void> ended = begin(std::move(work));
+    wait_looking_up(
+        kForever, [&](Duration some) { return ended.wait_for(some) == std::future_status::ready; });
+    ended.get();
+  }
 
  private:
-  static constexpr Duration kLook = std::chrono::milliseconds(100);
-
   std::future<void> begin(std::function<rpc::Task<void>(Engine&)> work) {
     // Shared with the task, which the loop may end after the caller has gone.
     auto outcome = std::make_shared<std::promise<void>>();

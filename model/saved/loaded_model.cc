@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/look_up.h"
 #include "core/exec/local_runtime.h"
 #include "core/exec/plan.h"
 #include "data/dataset/dataset_iterator.h"
@@ -102,6 +103,7 @@ std::int64_t LoadedModel::predict(
     Element batch;
     for (const std::size_t place : places) batch.push_back((*element)[place]);
     take(predict(batch));
+    look_up();
   }
   return iterator->skipped();
 }

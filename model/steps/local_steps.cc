@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/base/look_up.h"
 #include "data/dataset/stage_spec.h"
 #include "strategy/in_sync/multi_worker_mirrored_strategy.h"
 
@@ -88,6 +89,7 @@ void LocalSteps::predict(const PredictBody& body, const Dataset& batches, const 
                             ? strategy_.gather(value, 0).tensor()
                             : value.tensor());
       take(std::move(whole));
+      look_up();
     }
   } catch (const OutOfRangeError&) {  // the end of the data
   }

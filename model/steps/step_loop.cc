@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/look_up.h"
 
 namespace cairn {
 
@@ -40,6 +41,7 @@ StepLoop::End StepLoop::turns(std::int64_t until, const Program& program) {
     if (!stopping) begin(until, program);
     take(program);
     if (program.turn) program.turn();
+    look_up();
     if (program.obeys_stop && runner_.stop_requested()) return End::kInterrupted;
     if (runner_.interrupted() != 0) return End::kInterrupted;
   }

@@ -75,14 +75,18 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
     spec = dataset.element_spec();
     descriptions.push_back(serialize(dataset.for_pipeline(context(i).input_pipeline_id)));
   }
-  // The user's function has run on the caller's thread, however long it took. Only the entry into
-  // the book of positions is made on the engine's loop, to which that book belongs.
-  PerWorkerDatasetHandle made;
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
-    made = engine.add_dataset(std::move(name), std::move(descriptions), std::move(spec), false);
-    co_return;
-  });
-  return made;
+  return add_dataset(std::move(name), std::move(descriptions), std::move(spec), false);
+}
+
+// The user's functions have run on the caller's thread, however long they took. Only the entry into
+// the book of positions is made on the engine's loop, to which that book belongs.
+PerWorkerDatasetHandle ClusterCoordinator::add_dataset(
+    std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+    bool shared) {
+  return strategy_.host().ask<PerWorkerDatasetHandle>(
+      [=](Engine& engine) -> rpc::Task<PerWorkerDatasetHandle> {
+        co_return engine.add_dataset(name, descriptions, spec, shared);
+      });
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset,
@@ -124,12 +128,7 @@ PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Distribut
         "create_shared_dataset: a dataset function makes a stream for each pipeline; pass its "
         "dataset, or use create_per_worker_dataset");
   const Dataset dealt = strategy_.cut(dataset.dataset(), dataset.options());
-  PerWorkerDatasetHandle made;
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
-    made = engine.add_dataset(std::move(name), {serialize(dealt)}, dealt.element_spec(), true);
-    co_return;
-  });
-  return made;
+  return add_dataset(std::move(name), {serialize(dealt)}, dealt.element_spec(), true);
 }
 
 PerWorkerValues ClusterCoordinator::create_per_worker_values(
@@ -151,22 +150,22 @@ std::string ClusterCoordinator::save(const CheckpointPolicy& policy, const std::
 
 void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy,
                                             const std::string& metadata) {
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
+  strategy_.host().run([policy, metadata](Engine& engine) -> rpc::Task<void> {
     engine.save_by(policy, metadata);
     co_return;
   });
 }
 
 void ClusterCoordinator::set_save_metadata(const std::string& metadata) {
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
+  strategy_.host().run([metadata](Engine& engine) -> rpc::Task<void> {
     engine.set_save_metadata(metadata);
     co_return;
   });
 }
 
 void ClusterCoordinator::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
-    engine.hold_folder(std::move(lock));
+  strategy_.host().run([lock = std::move(lock)](Engine& engine) -> rpc::Task<void> {
+    engine.hold_folder(lock);
     co_return;
   });
 }

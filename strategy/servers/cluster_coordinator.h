@@ -150,6 +150,9 @@ class ClusterCoordinator {
   using Dealt = std::function<Dataset(const Dataset& dataset, std::size_t pipeline)>;
   PerWorkerDatasetHandle create_per_worker_dataset(const DatasetFunction& dataset_fn,
                                                    std::string name, const Dealt& dealt);
+  PerWorkerDatasetHandle add_dataset(std::string name,
+                                     std::vector<std::vector<std::byte>> descriptions,
+                                     ElementSpec spec, bool shared);
   [[noreturn]] static RemoteValue schedule_nothing();  // behind calls that do not compile
   ParameterServerStrategy& strategy_;
 };

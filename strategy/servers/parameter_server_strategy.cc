@@ -220,19 +220,18 @@ std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterator_of(
 
 std::string ParameterServerStrategy::save(const CheckpointPolicy& policy,
                                           const std::string& metadata) {
-  std::string name;
-  host_->run(
-      [&](Engine& engine) -> rpc::Task<void> { name = co_await engine.save(policy, metadata); });
-  return name;
+  return host_->ask<std::string>([policy, metadata](Engine& engine) -> rpc::Task<std::string> {
+    co_return co_await engine.save(policy, metadata);
+  });
 }
 
 RestoreStatus ParameterServerStrategy::restore(const std::string& checkpoint,
                                                const RestoreOptions& options) {
   EngineHost& host = *host_;
-  std::shared_ptr<const RestorePlan> plan;
-  host.run([&](Engine& engine) -> rpc::Task<void> {
+  using Plan = std::shared_ptr<const RestorePlan>;
+  auto plan = host.ask<Plan>([checkpoint, options](Engine& engine) -> rpc::Task<Plan> {
     co_await engine.restore(checkpoint, options);
-    plan = engine.restored_plan();
+    co_return engine.restored_plan();
   });
   auto made = [&host] { return variables_of(*host.engine().registry().layout()); };
   auto accept = [&host] {
