@@ -18,6 +18,22 @@ std::uint64_t count_pushes(const Graph& graph) {
   return std::max<std::uint64_t>(pushes, 1);
 }
 
+namespace {
+
+// One function to the workers, which is written on other lines: an error is to name its own.
+std::shared_ptr<const RegisteredFunction> with_own_origins(
+    const std::shared_ptr<const RegisteredFunction>& known,
+    std::shared_ptr<const ConcreteFunction> concrete) {
+  const auto is_known = [](const Node& node) { return node.origin.known(); };
+  if (known->concrete == concrete || std::ranges::none_of(concrete->graph.nodes, is_known))
+    return known;
+  auto own = std::make_shared<RegisteredFunction>(*known);
+  own->concrete = std::move(concrete);
+  return own;
+}
+
+}  // namespace
+
 std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
     const VariableRegistry& variables) {
@@ -25,7 +41,8 @@ std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
   // round of a loop, but records the same graph, is sent to a lane once.
   std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(mutex_);
-  if (auto known = functions_.find(key); known != functions_.end()) return known->second;
+  if (auto known = functions_.find(key); known != functions_.end())
+    return with_own_origins(known->second, std::move(concrete));
   variables.require_own(concrete->variables);
   auto made = std::make_shared<RegisteredFunction>();
   made->id = static_cast<std::uint32_t>(functions_.size());

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/graph/origin.h"
+
 namespace cairn {
 
 Outcomes::Outcomes(Session& session, const ClusterMembers& members, ProgressBook& progress,
@@ -67,7 +69,7 @@ void Outcomes::count_update(const Closure& closure, Worker& worker, std::uint64_
 
 void Outcomes::fail(Closure& closure, std::exception_ptr error) {
   cancelled(closure);
-  session_.queue.fail(closure, std::move(error));
+  session_.queue.fail(closure, with_origin(std::move(error), closure.function->concrete->graph));
 }
 
 // No lane completes the closure any more: its elements are not taken again, and no cut waits for

@@ -20,33 +20,39 @@ std::string_view code_name(Code code) {
 
 // No default label: when a code is added, the compiler's warning about the switch names this place.
 // A number from the wire that is none of them leaves the switch and becomes Unknown.
-void throw_error(Code code, const std::string& message, std::string task) {
+void throw_error(Code code, const std::string& message, std::string task, ErrorPlace place) {
   switch (code) {
-    case Code::kCancelled: throw CancelledError(message, std::move(task));
-    case Code::kInvalidArgument: throw InvalidArgumentError(message, std::move(task));
-    case Code::kDeadlineExceeded: throw DeadlineExceededError(message, std::move(task));
-    case Code::kNotFound: throw NotFoundError(message, std::move(task));
-    case Code::kAlreadyExists: throw AlreadyExistsError(message, std::move(task));
-    case Code::kPermissionDenied: throw PermissionDeniedError(message, std::move(task));
-    case Code::kResourceExhausted: throw ResourceExhaustedError(message, std::move(task));
-    case Code::kFailedPrecondition: throw FailedPreconditionError(message, std::move(task));
-    case Code::kAborted: throw AbortedError(message, std::move(task));
-    case Code::kOutOfRange: throw OutOfRangeError(message, std::move(task));
-    case Code::kUnimplemented: throw UnimplementedError(message, std::move(task));
-    case Code::kInternal: throw InternalError(message, std::move(task));
-    case Code::kUnavailable: throw UnavailableError(message, std::move(task));
-    case Code::kDataLoss: throw DataLossError(message, std::move(task));
-    case Code::kUnauthenticated: throw UnauthenticatedError(message, std::move(task));
+    case Code::kCancelled: throw CancelledError(message, std::move(task), std::move(place));
+    case Code::kInvalidArgument:
+      throw InvalidArgumentError(message, std::move(task), std::move(place));
+    case Code::kDeadlineExceeded:
+      throw DeadlineExceededError(message, std::move(task), std::move(place));
+    case Code::kNotFound: throw NotFoundError(message, std::move(task), std::move(place));
+    case Code::kAlreadyExists: throw AlreadyExistsError(message, std::move(task), std::move(place));
+    case Code::kPermissionDenied:
+      throw PermissionDeniedError(message, std::move(task), std::move(place));
+    case Code::kResourceExhausted:
+      throw ResourceExhaustedError(message, std::move(task), std::move(place));
+    case Code::kFailedPrecondition:
+      throw FailedPreconditionError(message, std::move(task), std::move(place));
+    case Code::kAborted: throw AbortedError(message, std::move(task), std::move(place));
+    case Code::kOutOfRange: throw OutOfRangeError(message, std::move(task), std::move(place));
+    case Code::kUnimplemented: throw UnimplementedError(message, std::move(task), std::move(place));
+    case Code::kInternal: throw InternalError(message, std::move(task), std::move(place));
+    case Code::kUnavailable: throw UnavailableError(message, std::move(task), std::move(place));
+    case Code::kDataLoss: throw DataLossError(message, std::move(task), std::move(place));
+    case Code::kUnauthenticated:
+      throw UnauthenticatedError(message, std::move(task), std::move(place));
     case Code::kUnknown: break;
   }
-  throw UnknownError(message, std::move(task));
+  throw UnknownError(message, std::move(task), std::move(place));
 }
 
 void throw_error(const ErrorParts& parts) {
   if (parts.input_pipeline)
     throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
-  if (parts.not_finite) throw NotFiniteError(parts.message, parts.task);
-  throw_error(parts.code, parts.message, parts.task);
+  if (parts.not_finite) throw NotFiniteError(parts.message, parts.task, parts.place);
+  throw_error(parts.code, parts.message, parts.task, parts.place);
 }
 
 // The handlers run from the most derived class to the least: the first that fits is taken.
@@ -56,9 +62,9 @@ ErrorParts error_parts(std::exception_ptr error) {
   } catch (const ClosureInputError& e) {
     return {e.code(), e.what(), e.task(), e.pipeline()};
   } catch (const NotFiniteError& e) {
-    return {e.code(), e.what(), e.task(), std::nullopt, true};
+    return {e.code(), e.what(), e.task(), std::nullopt, true, e.place()};
   } catch (const Error& e) {
-    return {e.code(), e.what(), e.task()};
+    return {e.code(), e.what(), e.task(), std::nullopt, false, e.place()};
   } catch (const std::bad_alloc&) {
     return {Code::kResourceExhausted, "out of memory", {}};
   } catch (const std::exception& e) {

@@ -58,6 +58,12 @@ enum class Code : std::uint8_t {
 // "InvalidArgument" and so on; "Unknown" for a number that is no code.
 std::string_view code_name(Code code);
 
+// The operation at which an error was met when it ran, if it was met at one.
+struct ErrorPlace {
+  std::int32_t node = -1;  // its number in the function's graph, which the message begins with
+  std::string origin;      // "/home/me/train.py:31", where known (core/graph/origin.h)
+};
+
 // The base of the family. what() is the message, a sentence without the code's name. Only the
 // classes below are thrown, so a caller may catch one code by its class or all of them by this one.
 class Error : public std::runtime_error {
@@ -66,14 +72,19 @@ class Error : public std::runtime_error {
   // The task that raised it ("/job:ps/task:1"), empty for this process. A caller that must know
   // which ps to mend asks this and never the message.
   const std::string& task() const { return task_; }
+  const ErrorPlace& place() const { return place_; }
 
  protected:
-  Error(Code code, const std::string& message, std::string task = {})
-      : std::runtime_error(message), code_(code), task_(std::move(task)) {}
+  Error(Code code, const std::string& message, std::string task = {}, ErrorPlace place = {})
+      : std::runtime_error(message),
+        code_(code),
+        task_(std::move(task)),
+        place_(std::move(place)) {}
 
  private:
   Code code_;
   std::string task_;
+  ErrorPlace place_;
 };
 
 namespace detail {
@@ -81,8 +92,8 @@ namespace detail {
 template <Code C>
 class CodedError : public Error {
  public:
-  explicit CodedError(const std::string& message, std::string task = {})
-      : Error(C, message, std::move(task)) {}
+  explicit CodedError(const std::string& message, std::string task = {}, ErrorPlace place = {})
+      : Error(C, message, std::move(task), std::move(place)) {}
 };
 }  // namespace detail
 
@@ -166,7 +177,8 @@ class ClosureInputError final : public Error {
 };
 
 // Throws the class that belongs to `code`; a number that is no code throws UnknownError.
-[[noreturn]] void throw_error(Code code, const std::string& message, std::string task = {});
+[[noreturn]] void throw_error(Code code, const std::string& message, std::string task = {},
+                              ErrorPlace place = {});
 
 // An exception as values, to be sent over the wire or kept. A foreign exception reads as Unknown,
 // std::bad_alloc as ResourceExhausted.
@@ -176,6 +188,7 @@ struct ErrorParts {
   std::string task;                                  // as Error::task()
   std::optional<std::uint64_t> input_pipeline = {};  // set: a ClosureInputError
   bool not_finite = false;                           // a NotFiniteError
+  ErrorPlace place = {};                             // as Error::place()
 };
 ErrorParts error_parts(std::exception_ptr error);  // `error` must not be null
 // The inverse: the same class is thrown here that was caught there.

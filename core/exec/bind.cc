@@ -84,7 +84,7 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
     for (const TensorType& type : types) infer::check_size(type.shape);
     return types;
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(str("node ", i, ", ", error.what()));
+    fail_at(plan_.graph, i, Code::kInvalidArgument, error.what());
   }
 }
 
@@ -193,11 +193,11 @@ void Binder::emit_kernel(std::int32_t i) {
         *n.op, {stored_input_types(n), outputs, n.attributes, plan_.options.products,
                 plan_.options.deterministic, input_stride, output_stride});
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
+    bound_.fail(i, Code::kInvalidArgument, error.what());
   }
   if (!made.run)
-    throw UnimplementedError(
-        str(bound_.node_text(i), ": the device \"", device_.name(), "\" has no kernel of it"));
+    bound_.fail(i, Code::kUnimplemented,
+                str("the device \"", device_.name(), "\" has no kernel of it"));
   into_->compute.push_back(std::move(made));
 }
 

@@ -93,11 +93,11 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
   Binder(*this, inputs, device).bind();
 }
 
-std::string BoundPlan::node_text(std::int32_t number) const {
+void BoundPlan::fail(std::int32_t number, Code code, const std::string& message) const {
   const Node& node = plan_->graph.nodes[static_cast<std::size_t>(number)];
   std::vector<TensorType> types;
   for (ValueRef in : node.inputs) types.push_back(type(plan_->value(in)));
-  return str("node ", number, ", ", signature_text(*node.op, types));
+  fail_at(plan_->graph, number, code, str(signature_text(*node.op, types), ": ", message));
 }
 
 }  // namespace cairn

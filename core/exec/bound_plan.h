@@ -158,8 +158,9 @@ class BoundPlan {
     return within_[static_cast<std::size_t>(value)];
   }
   std::size_t arena_bytes() const { return arena_bytes_; }
-  // "matmul(float32[256, 72], float32[72, 128])", for errors.
-  std::string node_text(std::int32_t node) const;
+  // Raises an error of that node. Before the message stands "train.py:31, in step: matmul(...): ",
+  // with the types of its inputs, or "node 3, matmul(...): " where the line is not known.
+  [[noreturn]] void fail(std::int32_t node, Code code, const std::string& message) const;
 
   std::vector<BoundWave> waves;
   // A device with memory of its own has copies of the constants, one behind another: `constants`,

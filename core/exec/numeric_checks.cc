@@ -118,8 +118,9 @@ void NumericChecks::describe(std::size_t wave) {
 }
 
 void NumericChecks::raise() const {
-  if (!std::isfinite(failed_->value)) throw NotFiniteError(failed_->message);
-  throw InvalidArgumentError(failed_->message);
+  const ErrorPlace place = place_of(values_.plan().graph, failed_->node);
+  if (!std::isfinite(failed_->value)) throw NotFiniteError(failed_->message, {}, place);
+  throw InvalidArgumentError(failed_->message, {}, place);
 }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.

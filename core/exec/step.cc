@@ -179,8 +179,7 @@ void Step::Run::run_instruction(const Instruction& instruction) {
       checks_.describe(wave_);
       checks_.raise();
     }
-    throw InvalidArgumentError(
-        str(values_.bound().node_text(instruction.node), ": ", error.what()));
+    values_.bound().fail(instruction.node, Code::kInvalidArgument, error.what());
   }
   // made by the kernel, not in the arena
   if (values_.bound().type(instruction.outputs[0]).dtype == DType::kString)

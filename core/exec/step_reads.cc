@@ -40,12 +40,20 @@ void add_ids(UniqueIds& ids, const TensorType& type, const std::byte* data) {
     ids.add(reinterpret_cast<const std::int64_t*>(data), n);
 }
 
-void find_ids(UniqueIds& ids, const GraphVariable& variable) {
-  std::int64_t bound = variable.type.shape[0];
-  if (std::int64_t at = ids.first_outside(bound); at >= 0)
-    throw InvalidArgumentError(str("variable \"", variable.name, "\": id ", ids.id(at),
-                                   " at position ", at, " is outside [0, ", bound, ")"));
-  ids.find(bound);
+void find_ids(UniqueIds& ids, const RunValues& values, std::span<const std::int32_t> nodes) {
+  const GraphVariable& variable = values.variable_of(nodes.front());
+  const std::int64_t bound = variable.type.shape[0], outside = ids.first_outside(bound);
+  if (outside < 0) return ids.find(bound);
+  std::int64_t at = outside;
+  for (const std::int32_t node : nodes) {
+    const std::int64_t own = values.bound().type(values.input(node, 0)).shape.elements();
+    if (at < own)
+      values.bound().fail(node, Code::kInvalidArgument,
+                          str("variable \"", variable.name, "\": id ", ids.id(outside),
+                              " at position ", at, " is outside [0, ", bound, ")"));
+    at -= own;
+  }
+  CAIRN_CHECK(false, "an id of no node of \"", variable.name, "\"");
 }
 
 void StepReads::bring_ids(std::size_t wave) {
@@ -93,7 +101,7 @@ void StepReads::request(const ReadAt& read) {
     const std::int32_t ids = values_.input(i, 0);
     add_ids(read.ids, values_.bound().type(ids), values_.host_view(ids));
   }
-  find_ids(read.ids, values_.plan().graph.variables[static_cast<std::size_t>(read.group.variable)]);
+  find_ids(read.ids, values_, read.group.nodes);
   read.read.ids = read.ids.tensor();
 }
 

@@ -48,8 +48,9 @@ class StepReads {
 
 // Adds the ids in the host's memory to those that are to be made distinct.
 void add_ids(UniqueIds& ids, const TensorType& type, const std::byte* data);
-// Makes them distinct. An id is verified before it is used: from here on it is an index.
+// Makes them distinct, of `nodes` that read or update one variable. An id is verified before it is
+// used: from here on it is an index.
 //   Errors  InvalidArgument: it is outside of the variable.
-void find_ids(UniqueIds& ids, const GraphVariable& variable);
+void find_ids(UniqueIds& ids, const RunValues& values, std::span<const std::int32_t> nodes);
 
 }  // namespace cairn

@@ -204,10 +204,10 @@ void StepUpdates::find_own_ids(BoundUpdate& update) {
   const auto add = [&](std::int32_t value) {
     add_ids(ids, values_.bound().type(value), values_.host_view(value));
   };
-  const std::span<const std::int32_t> readers = values_.id_readers(update.node);
-  if (readers.empty()) add(values_.input(update.node, 0));
-  for (std::int32_t i : readers) add(values_.input(i, 0));
-  find_ids(ids, values_.variable_of(update.node));
+  std::span<const std::int32_t> nodes = values_.id_readers(update.node);
+  if (nodes.empty()) nodes = {&update.node, 1};
+  for (std::int32_t i : nodes) add(values_.input(i, 0));
+  find_ids(ids, values_, nodes);
 }
 
 Tensor StepUpdates::dense_value(std::int32_t update) {

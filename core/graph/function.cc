@@ -156,9 +156,11 @@ struct Function::State {
   }
 };
 
-std::shared_ptr<Function::State> Function::make_state(Body body, std::size_t arguments,
-                                                      std::string name) {
-  return std::make_shared<State>(State{std::move(body), arguments, std::move(name), {}, false});
+Function Function::of(Body body, std::size_t arguments, std::string name) {
+  Function made;
+  made.state_ =
+      std::make_shared<State>(State{std::move(body), arguments, std::move(name), {}, false});
+  return made;
 }
 
 const std::string& Function::name() const {

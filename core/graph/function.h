@@ -107,6 +107,9 @@ class Function {
   using Body = std::function<Outputs(const std::vector<TraceArgument>&)>;
 
   Function() = default;
+  // For a callable whose parameters are known only when the program runs, as a front-end in another
+  // language has it: `arguments` of them, each an Array or an Iterator as what is passed says.
+  static Function of(Body body, std::size_t arguments, std::string name = "function");
   template <typename F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Function>) explicit Function(
       F callable, std::string name = "function");
@@ -128,7 +131,6 @@ class Function {
 
  private:
   struct State;
-  static std::shared_ptr<State> make_state(Body body, std::size_t arguments, std::string name);
   std::shared_ptr<State> state_;
 };
 
@@ -303,7 +305,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, Function>) Function::Function(F
                        std::move(callable)](const std::vector<TraceArgument>& arguments) mutable {
         return detail::call_with(callable, arguments, std::make_index_sequence<kCount>{});
       };
-      state_ = make_state(std::move(body), kCount, std::move(name));
+      *this = of(std::move(body), kCount, std::move(name));
     }
   }
 }

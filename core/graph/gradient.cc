@@ -92,6 +92,7 @@ class Reverse {
     // The sum is recorded once; who asks for this gradient later gets the same node.
     parts_[{node.get(), output}] = {dy};
     const std::vector<Array>& sources = node->sources();
+    const OriginScope origin(node->origin);
     std::vector<Array> gradients =
         node->derivative ? node->derivative->backward(dy, sources, y) : node->op->gradient(y, dy);
     for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/graph/origin.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/element.h"
 #include "core/tensor/tensor.h"
@@ -56,6 +57,10 @@ struct Node {
   std::vector<ValueRef> inputs;
   Attributes attributes;
   std::vector<TensorType> outputs;
+  // Neither is in the graph's bytes or hash: where it was recorded, and the number that it had
+  // before nodes were put in front of it in this process (-1: the one that it has).
+  Origin origin = {};
+  std::int32_t original = -1;
 };
 
 // The effects' operations, by name, with what their nodes carry:

@@ -101,6 +101,7 @@ class Joiner {
            a.attributes.get<std::int64_t>("iterator") == b.attributes.get<std::int64_t>("iterator");
   }
   void meet() {
+    const OriginScope origin(node(0).origin);
     switch (node(0).op->effect) {
       case Effect::kAdvance:
         for (std::size_t i = 0; i < parts_.size(); ++i) done(i, effect(i, inputs(i)));
@@ -112,6 +113,7 @@ class Joiner {
 
   std::vector<Array> alone(std::size_t replica) const {
     const Node& node = this->node(replica);
+    const OriginScope origin(node.origin);
     if (node.op->effect == Effect::kArgument) return {argument(replica)};
     if (node.op->effect == Effect::kRead) return effect(replica, inputs(replica));
     const Array made = record(node.op->name, inputs(replica), node.attributes);

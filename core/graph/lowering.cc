@@ -110,10 +110,10 @@ class Emitter {
   }
 
   void emit(const ArrayNode& from) {
-    Node node{from.op, {}, from.attributes, from.outputs};
+    Node node{from.op, {}, from.attributes, from.outputs, from.origin};
     std::uint64_t updates = 0;
     if (from.value.defined()) {
-      node = {find_op("constant"), {}, {{"value", from.value}}, {from.value.type()}};
+      node = {find_op("constant"), {}, {{"value", from.value}}, {from.value.type()}, from.origin};
     } else {
       check_trace(from);
       for (const Array& input : from.inputs) node.inputs.push_back(place(input));

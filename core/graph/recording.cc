@@ -34,6 +34,7 @@ std::shared_ptr<ArrayNode> make_node(EffectRecord effect) {
   node->variable = std::move(effect.variable);
   node->runtime = effect.runtime;
   node->mirrored = effect.mirrored;
+  node->origin = current_origin();
   return node;
 }
 

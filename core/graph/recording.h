@@ -39,6 +39,7 @@ struct ArrayNode {
   // the value of an eager read: a constant by now, except that gradients still reach the variable
   Tensor value;
   std::unique_ptr<Derivative> derivative;
+  Origin origin;
 
   bool passes_gradients() const { return derivative != nullptr || op->gradient != nullptr; }
   // The values to which gradients go.

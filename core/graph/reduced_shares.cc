@@ -24,8 +24,10 @@ bool shares_a_large_sum(const Graph& graph, const Node& node) {
   return has_sum(type.dtype) && type.shape.elements() > kFewElements;
 }
 
-Node reduction_of(const Graph& graph, ValueRef share) {
+Node reduction_of(const Graph& graph, const Node& update) {
+  const ValueRef share = update.inputs[0];
   Node node;
+  node.original = update.original;
   node.op = find_op("all_reduce");
   node.inputs = {share};
   node.attributes.set("reduction", std::string(reduce_op_name(ReduceOp::kSum)));
@@ -42,9 +44,10 @@ Graph with_reduced_shares(Graph graph) {
     return ValueRef{moved[static_cast<std::size_t>(value.node)], value.output};
   };
   for (Node& node : old) {
+    node.original = static_cast<std::int32_t>(moved.size());
     for (ValueRef& input : node.inputs) input = at(input);
     if (shares_a_large_sum(graph, node)) {
-      graph.nodes.push_back(reduction_of(graph, node.inputs[0]));
+      graph.nodes.push_back(reduction_of(graph, node));
       node.inputs[0] = {static_cast<std::int32_t>(graph.nodes.size()) - 1, 0};
       Attributes own;
       for (const auto& [name, value] : node.attributes.entries())

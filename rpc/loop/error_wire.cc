@@ -9,9 +9,10 @@ namespace cairn::rpc {
 namespace {
 
 // "{cairn <code> <bytes of task> <task>}<message>", of a closure's input "{cairn <code + 32>
-// <pipeline> <bytes of task> ...", of a value that is not finite "{cairn <code + 64> ..."
+// <pipeline> <bytes of task> ...", of a value that is not finite "{cairn <code + 64> ..."; of one
+// that was met at a node "{cairn <one of these + 128> <node> ..."
 constexpr std::string_view kMark = "{cairn ";
-constexpr unsigned kInput = 32, kNotFinite = 64;
+constexpr unsigned kInput = 32, kNotFinite = 64, kAtNode = 128;
 // the prefix that Cap'n Proto puts before a text at each hop
 constexpr std::string_view kRemote = "remote exception: ";
 constexpr std::string_view kTooLarge = "larger than our single-message size limit";
@@ -50,7 +51,12 @@ bool take_prefix(std::string_view text, ErrorParts& parts) {
   std::size_t task_bytes = 0;
   text.remove_prefix(kMark.size());
   std::uint64_t pipeline = 0;
+  std::int32_t node = -1;
   if (!take_number(text, code)) return false;
+  if (code > kAtNode) {
+    code -= kAtNode;
+    if (!take_number(text, node) || node < 0) return false;
+  }
   const bool not_finite = code > kNotFinite, input = !not_finite && code > kInput;
   code -= not_finite ? kNotFinite : input ? kInput : 0;
   if (input && !take_number(text, pipeline)) return false;
@@ -62,6 +68,7 @@ bool take_prefix(std::string_view text, ErrorParts& parts) {
   parts.message = std::string(text.substr(task_bytes + 1));
   if (input) parts.input_pipeline = pipeline;
   parts.not_finite = not_finite;
+  parts.place.node = node;
   return true;
 }
 
@@ -91,9 +98,11 @@ kj::Exception to_kj(Code code, const std::string& message, const std::string& ta
 }
 
 kj::Exception to_kj(const ErrorParts& parts) {
-  const unsigned code = static_cast<unsigned>(parts.code);
-  const std::string kind = parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline)
-                                                : str(parts.not_finite ? code + kNotFinite : code);
+  unsigned code = static_cast<unsigned>(parts.code);
+  code += parts.input_pipeline ? kInput : parts.not_finite ? kNotFinite : 0;
+  const bool at_node = parts.place.node >= 0;
+  std::string kind = at_node ? str(code + kAtNode, ' ', parts.place.node) : str(code);
+  if (parts.input_pipeline) kind += str(' ', *parts.input_pipeline);
   auto text = str(kMark, kind, ' ', parts.task.size(), ' ', parts.task, '}', parts.message);
   return kj::Exception(type_of(parts.code), __FILE__, __LINE__,
                        kj::heapString(text.data(), text.size()));

@@ -71,6 +71,8 @@ class RunResult {
   // How many values the function returned; none, if it returned nothing.
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
+  // Their names, in their order; null: they have none.
+  const OutputNames& names() const { return names_; }
   // In their order: for (const PerReplica& value : result) ...
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }

@@ -47,6 +47,23 @@ TEST(ErrorWire, AValueThatIsNotFiniteComesBackAsSuch) {
   EXPECT_FALSE(from_kj(to_kj(Code::kInvalidArgument, "no row")).not_finite);
 }
 
+TEST(ErrorWire, AnErrorThatWasMetAtANodeComesBackWithItsNumber) {
+  const ErrorParts plain{Code::kInvalidArgument, "node 3, x", "", {}, false, {3, "/a/b.py:4"}};
+  const ErrorParts back = from_kj(to_kj(plain));
+  EXPECT_EQ(back.place.node, 3);
+  EXPECT_EQ(back.place.origin, "") << "lines stay where they were recorded";
+  EXPECT_EQ(back.message, "node 3, x");
+  const ErrorParts nan =
+      from_kj(to_kj(ErrorParts{Code::kInvalidArgument, "nan", "", {}, true, {0, ""}}));
+  EXPECT_TRUE(nan.not_finite);
+  EXPECT_EQ(nan.place.node, 0);
+  const ErrorParts input =
+      from_kj(to_kj(ErrorParts{Code::kNotFound, "no", "", 41, false, {7, ""}}));
+  EXPECT_EQ(input.input_pipeline, 41u);
+  EXPECT_EQ(input.place.node, 7);
+  EXPECT_EQ(from_kj(to_kj(Code::kNotFound, "no row")).place.node, -1);
+}
+
 TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
   auto sent = std::string(to_kj(Code::kAborted, "m").getDescription().cStr());
   auto back = from_kj(text_only("remote exception: remote exception: " + sent));
@@ -56,9 +73,10 @@ TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
 }
 
 TEST(ErrorWire, ForgedPrefixesReadAsPlainText) {
-  for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x",
-                    "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x",
-                    "{cairn 32 0 0 }x", "{cairn 49 0 0 }x", "{cairn 65 0 }x", "{cairn 64 0 }x"}) {
+  for (auto text :
+       {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x", "{cairn 3 50 }short",
+        "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x", "{cairn 131 0 }x", "{cairn 131 -2 0 }x",
+        "{cairn 32 0 0 }x", "{cairn 49 0 0 }x", "{cairn 65 0 }x", "{cairn 64 0 }x"}) {
     EXPECT_EQ(from_kj(text_only(text)).code, Code::kUnknown) << text;
     EXPECT_EQ(from_kj(text_only(text)).message, text);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/graph/ops.h"
+#include "core/graph/origin.h"
 #include "testing/simulated_cluster.h"
 
 namespace cairn {
@@ -65,6 +66,30 @@ TEST_F(UserError, DatasetsGoOnWhereTheyStoodAndNoElementIsLostOrGivenTwice) {
   std::vector<std::int64_t> all(before + 50);
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(got, all);
+}
+
+// Both functions are the same graph, which the workers know as one.
+TEST_F(UserError, AnErrorMetOnAWorkerNamesTheLineOfTheFunctionThatWasScheduled) {
+  static std::int32_t line = 0;
+  set_origin_source([] { return make_origin("/home/me/train.py", "look", line); });
+  const Tensor outside = Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9});
+  for (const std::int32_t at : {40, 50}) {
+    Function looking = cluster.strategy().function([&](Array rows) {
+      line = at;
+      return table.gather(rows);
+    });
+    const RemoteValue value = coordinator.schedule(looking, {outside});
+    try {
+      coordinator.join(kPatience);
+      ADD_FAILURE() << "row 9 of 4 was there";
+    } catch (const InvalidArgumentError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr(str("train.py:", at, ", in look: gather_variable(int64[1]):")));
+      EXPECT_EQ(error.place().origin, str("/home/me/train.py:", at));
+    }
+    EXPECT_THROW(value.get(kPatience), InvalidArgumentError);
+  }
+  set_origin_source(nullptr);
 }
 
 // As on one device: what depends on the checked value stops, and what does not goes on to its end.
