@@ -88,7 +88,7 @@ build_preset() {
   shift
   local tree=$root/build/$preset
   cd "$root"
-  if [[ ! -f $tree/build.ninja || $root/CMakePresets.json -nt $tree/build.ninja ]]; then
+  if [[ ! -f $tree/build.ninja || $root/CMakePresets.json -nt $tree/build.ninja || $root/build/python/requirements.txt -nt $tree/build.ninja ]]; then
     phase "configure-$preset" "configure: preset $preset" cmake --preset "$preset"
   fi
   phase "build-$preset" "build: $preset, $(build_jobs) at once" cmake --build "$tree" --parallel "$(build_jobs)" --target "$@"

@@ -1,0 +1,30 @@
+"""Cairn: training on parameter servers, from Python.
+
+    import cairn
+
+    with cairn.LocalCluster(ps=2, workers=2) as cluster:
+        strategy = cluster.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+        ...
+
+The names are those of ``tf.distribute`` where it has them. Python runs here, in the coordinator;
+ps and workers are programs that come with the package and need none.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import os as _os
+
+from cairn import _cairn
+from cairn import errors as errors
+from cairn._cairn import *  # noqa: F403
+from cairn._cairn import __version__ as __version__
+from cairn._cairn import nn as nn
+from cairn.errors import *  # noqa: F403
+from cairn.local_cluster import LocalCluster as LocalCluster
+from cairn import optimizers as optimizers
+
+_cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+# Strategies and coordinators end before the interpreter does: their threads call into it.
+_atexit.register(_cairn._close_all)

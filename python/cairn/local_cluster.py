@@ -1,0 +1,74 @@
+"""Parameter servers and workers on this machine, for a script or a notebook."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from types import TracebackType
+
+from cairn import _cairn
+
+
+def _programs() -> str:
+    """The folder of cairn-ps and cairn-worker: the package's own, else that of the build."""
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+    if os.path.exists(os.path.join(own, "cairn-ps")):
+        return own
+    named = os.environ.get("CAIRN_PROGRAMS")
+    if named:
+        return named
+    found = shutil.which("cairn-ps")
+    return os.path.dirname(found) if found else own
+
+
+class LocalCluster:
+    """``ps`` parameter servers and ``workers`` workers, as processes of this machine.
+
+    They end with the ``with`` block, or at the latest with Python.
+
+    >>> with cairn.LocalCluster(ps=1, workers=1) as cluster:
+    ...     strategy = cluster.strategy()
+    ...     v = cairn.Variable(1.0) if False else None
+    """
+
+    def __init__(self, ps: int = 2, workers: int = 2, *, folder: str | None = None) -> None:
+        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="cairn-")
+        self.folder = folder or os.path.join(self._temporary.name, "run")  # type: ignore[union-attr]
+        self._cluster = _cairn._LocalCluster(ps, workers, self.folder, _programs())
+        self._strategies: list[_cairn.Strategy] = []
+        self._cluster.start()
+
+    def strategy(self, **options: int) -> _cairn.ParameterServerStrategy:
+        """Connects to the cluster as its coordinator."""
+        made = _cairn.ParameterServerStrategy(
+            self._cluster.tf_config, self._cluster.cluster_id, self._cluster.token, _beside=self._cluster, **options
+        )
+        self._strategies.append(made)
+        return made
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes, by role and number: ``{"ps:0": 4711}``."""
+        return dict(self._cluster.pids)
+
+    def close(self) -> None:
+        """Ends strategies that were made of it, then the processes."""
+        for strategy in self._strategies:
+            strategy.close()
+        self._strategies.clear()
+        self._cluster.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cairn.LocalCluster in {self.folder}: {', '.join(self.pids)}>"

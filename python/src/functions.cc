@@ -1,0 +1,221 @@
+#include "functions.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "core/graph/variable.h"
+#include "strategy/base/distributed_values.h"
+#include "values.h"
+
+namespace cairn::python {
+
+// ---- results ----
+
+std::string Results::key(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += str(name.size(), ':', name);
+  return all;
+}
+
+void Results::add(Nest nest) {
+  const std::string names = key(nest.paths());
+  nests_.insert_or_assign(names, std::move(nest));
+}
+
+nb::object Results::around(const std::vector<std::string>& names,
+                           const std::vector<nb::object>& leaves) const {
+  const auto found = nests_.find(key(names));
+  if (found != nests_.end()) return found->second.around(leaves);
+  nb::list plain;  // of a function that C++ made
+  for (const nb::object& leaf : leaves) plain.append(leaf);
+  return plain;
+}
+
+Outputs outputs_of(nb::handle returned, const std::string& function, Nest* shape) {
+  std::vector<nb::object> leaves;
+  *shape = Nest::of(returned, leaves, true);
+  const std::vector<std::string> names = shape->paths();
+  Outputs outputs;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const nb::object& leaf = leaves[i];
+    if (nb::isinstance<nb::str>(leaf) || nb::isinstance<nb::bytes>(leaf) ||
+        nb::isinstance<PerReplica>(leaf))
+      throw nb::type_error(str("the function \"", function, "\" returned a ",
+                               nb::cast<std::string>(nb::handle(leaf.type()).attr("__name__")),
+                               names[i].empty() ? "" : " as \"" + names[i] + "\"",
+                               ": a recorded function returns arrays, in dicts, lists and tuples")
+                               .c_str());
+    outputs.emplace_back(names[i], array_of(leaf));
+  }
+  return outputs;
+}
+
+// ---- the function ----
+
+TracedFunction::TracedFunction(nb::object callable, std::string name, SharedOwner owner)
+    : name_(std::move(name)), owner_(std::move(owner)) {
+  if (PyCallable_Check(callable.ptr()) == 0)
+    throw nb::type_error("a function is made of something that can be called");
+  const nb::object inspect = nb::module_::import_("inspect");
+  if (nb::cast<bool>(inspect.attr("iscoroutinefunction")(callable)) ||
+      nb::cast<bool>(inspect.attr("isgeneratorfunction")(callable)) ||
+      nb::cast<bool>(inspect.attr("isasyncgenfunction")(callable)))
+    throw nb::type_error(str("\"", name_,
+                             "\" is a coroutine or a generator: a function that is "
+                             "recorded is called once and returns arrays")
+                             .c_str());
+  callable_ = share(std::move(callable));
+}
+
+nb::object TracedFunction::callable() const {
+  if (callable_ == nullptr) throw FailedPreconditionError("the function was let go of");
+  return nb::borrow(callable_->get());
+}
+
+TracedFunction::Call TracedFunction::call(const nb::args& args, const nb::kwargs& kwargs) {
+  Call made;
+  if (args.size() == 0 && kwargs.size() == 0 && plain_ != nullptr) {
+    made.function = &plain_->function;
+    made.results = plain_->results;
+    return made;
+  }
+  Nest shape = Nest::of(nb::make_tuple(nb::borrow<nb::tuple>(args), nb::borrow<nb::dict>(kwargs)),
+                        made.leaves);
+  Variant& found = variant(std::move(shape), made.leaves.size());
+  made.function = &found.function;
+  made.results = found.results;
+  return made;
+}
+
+TracedFunction::Variant& TracedFunction::variant(Nest shape, std::size_t leaves) {
+  const auto known = variants_.find(shape.key());
+  if (known != variants_.end()) return known->second;
+  auto results = std::make_shared<Results>();
+  const std::string key = shape.key();
+  auto body = [callable = callable_, results, name = name_,
+               shape = std::make_shared<const Nest>(std::move(shape))](
+                  const std::vector<TraceArgument>& arguments) {
+    const Acquired here;
+    const Tracing tracing;
+    std::vector<nb::object> given;
+    for (const TraceArgument& argument : arguments)
+      given.push_back(std::visit([](const auto& value) { return nb::cast(value); }, argument));
+    const nb::tuple all = nb::borrow<nb::tuple>(shape->around(given));
+    nb::object returned = nb::steal(
+        PyObject_Call(callable->get().ptr(), nb::object(all[0]).ptr(), nb::object(all[1]).ptr()));
+    if (!returned.is_valid()) nb::raise_python_error();
+    Nest nest;
+    Outputs outputs = outputs_of(returned, name, &nest);
+    results->add(std::move(nest));
+    return outputs;
+  };
+  Variant& made =
+      variants_.emplace(key, Variant{Function::of(std::move(body), leaves, name_), results})
+          .first->second;
+  if (leaves == 0 && key == "t(t()d())") plain_ = &made;
+  return made;
+}
+
+int TracedFunction::traverse(visitproc visit, void* argument) const {
+  if (callable_ == nullptr) return 0;
+  return visit(callable_->get().ptr(), argument);
+}
+
+void TracedFunction::clear() {
+  plain_ = nullptr;
+  variants_.clear();
+  callable_.reset();
+  drop_references();
+}
+
+// ---- what a function is given ----
+
+namespace {
+
+int traverse_function(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<TracedFunction>(self)->traverse(visit, arg);
+}
+int clear_function(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<TracedFunction>(self)->clear();
+  return 0;
+}
+PyType_Slot function_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_function)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_function)},
+                                {0, nullptr}};
+
+nb::list columns_of(const Features& features) {
+  nb::list names;
+  for (const ColumnSpec& column : features.spec().columns) names.append(column.name);
+  return names;
+}
+
+}  // namespace
+
+void bind_functions(nb::module_& m) {
+  nb::class_<Features>(m, "Features", "The columns of an element apart from its label, by name.")
+      .def(
+          "__getitem__", [](const Features& of, const std::string& name) { return of[name]; },
+          "name"_a)
+      .def(
+          "values", [](const Features& of, const std::string& name) { return of.values(name); },
+          "name"_a, "The values of a ragged column, of all examples.")
+      .def(
+          "row_splits",
+          [](const Features& of, const std::string& name) { return of.row_splits(name); }, "name"_a,
+          "Where among the values of a ragged column each example's begin and end.")
+      .def("keys", &columns_of, nb::sig("def keys(self) -> list[str]"), "The names of the columns.")
+      .def(
+          "__iter__", [](const Features& of) { return columns_of(of).attr("__iter__")(); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__len__", [](const Features& of) { return of.spec().columns.size(); })
+      .def("__contains__", [](const Features& of, const std::string& name) {
+        const auto& columns = of.spec().columns;
+        return std::any_of(columns.begin(), columns.end(),
+                           [&](const ColumnSpec& column) { return column.name == name; });
+      });
+  nb::class_<Batch>(m, "Batch", "One element of a dataset: `features, label = batch`.")
+      .def_ro("features", &Batch::features)
+      .def_prop_ro(
+          "label",
+          [](const Batch& batch) -> std::optional<Array> {
+            if (!batch.label.defined()) return std::nullopt;
+            return batch.label;
+          },
+          "None: the dataset names no label.")
+      .def(
+          "__getitem__",
+          [](const Batch& batch, const std::string& name) { return batch.features[name]; },
+          "name"_a)
+      .def(
+          "__iter__",
+          [](const Batch& batch) {
+            nb::object label = batch.label.defined() ? nb::cast(batch.label) : nb::none();
+            return nb::make_tuple(nb::cast(batch.features), label).attr("__iter__")();
+          },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"));
+  nb::class_<Iterator>(m, "Iterator", "An iterator argument of a function that is being recorded.")
+      .def("get_next", &Iterator::get_next, "Takes the next element.")
+      .def("__next__", &Iterator::get_next)
+      .def(
+          "__iter__",
+          [](nb::handle) -> nb::object {
+            throw nb::type_error(
+                "a step takes one element by get_next(): a loop over the data is outside of "
+                "the function, around the steps");
+          },
+          nb::sig("def __iter__(self) -> typing.NoReturn"));
+  nb::class_<TracedFunction>(
+      m, "Function", nb::type_slots(function_slots),
+      "A Python function that is recorded once for each kind of arguments, and run\n"
+      "wherever the strategy runs it: made by `@strategy.function`.")
+      .def_prop_ro("name", &TracedFunction::name)
+      .def_prop_ro("__wrapped__", &TracedFunction::callable,
+                   nb::sig("def __wrapped__(self) -> collections.abc.Callable[..., typing.Any]"))
+      .def("__repr__",
+           [](const TracedFunction& f) { return str("<cairn.Function \"", f.name(), "\">"); });
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,65 @@
+// cairn.Function: a callable of Python's that is recorded once for each kind of arguments.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/function.h"
+#include "nest.h"
+#include "owner.h"
+
+namespace cairn::python {
+
+// The nests that the traces of a function have returned, by the names of their leaves.
+class Results {
+ public:
+  void add(Nest nest);
+  // The values in the nest that was returned with those names.
+  nb::object around(const std::vector<std::string>& names,
+                    const std::vector<nb::object>& leaves) const;
+
+ private:
+  static std::string key(const std::vector<std::string>& names);
+  std::map<std::string, Nest> nests_;
+};
+
+class TracedFunction {
+ public:
+  TracedFunction(nb::object callable, std::string name, SharedOwner owner);
+
+  // The function that C++ runs for arguments of this shape, and the leaves that it is to be given.
+  struct Call {
+    Function* function = nullptr;
+    std::vector<nb::object> leaves;
+    std::shared_ptr<const Results> results;
+  };
+  //   Errors  TypeError: an argument that cannot be recorded.
+  Call call(const nb::args& args, const nb::kwargs& kwargs);
+
+  const std::string& name() const { return name_; }
+  nb::object callable() const;
+  const SharedOwner& owner() const { return owner_; }
+  // For the collector of cycles.
+  int traverse(visitproc visit, void* argument) const;
+  void clear();
+
+ private:
+  struct Variant {
+    Function function;
+    std::shared_ptr<Results> results;
+  };
+  Variant& variant(Nest shape, std::size_t leaves);
+
+  SharedReference callable_;
+  std::string name_;
+  SharedOwner owner_;
+  Variant* plain_ = nullptr;  // of no arguments, which is asked for most
+  std::map<std::string, Variant> variants_;
+};
+
+// Arrays for what a function of Python's has returned.
+//   Errors  TypeError: something that is no array, at the line that returns it.
+Outputs outputs_of(nb::handle returned, const std::string& function, Nest* shape);
+
+}  // namespace cairn::python

@@ -1,0 +1,159 @@
+#include "interpreter.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace cairn::python {
+namespace {
+
+thread_local bool gil_released = false;
+thread_local int traces = 0;
+thread_local Origin caller;
+
+// Never destroyed: threads of the engine may outlive main().
+struct Queue {
+  std::atomic<bool> any{false};
+  std::mutex mutex;
+  std::vector<PyObject*> dropped;
+};
+Queue& queue() {
+  static Queue& only = *new Queue;
+  return only;
+}
+
+// Signals are looked for where Python runs, on its main thread; on others it does nothing.
+void look_for_signals() {
+  const Acquired here;
+  if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
+// ---- the line of Python that records ----
+
+// A code object, as far as origins need it. Few exist, and each is kept as long as the process.
+struct KnownCode {
+  Origin origin;     // without the line
+  bool own = false;  // of the package itself, whose caller is meant
+};
+
+std::string& package_folder() {
+  static std::string& folder = *new std::string;
+  return folder;
+}
+
+std::string text_of(PyObject* object, const char* attribute) {
+  PyObject* value = PyObject_GetAttrString(object, attribute);
+  std::string text;
+  if (value != nullptr) {
+    Py_ssize_t size = 0;
+    const char* at = PyUnicode_AsUTF8AndSize(value, &size);
+    if (at != nullptr) text.assign(at, static_cast<std::size_t>(size));
+    Py_DECREF(value);
+  }
+  PyErr_Clear();
+  return text;
+}
+
+const KnownCode& known_code(PyObject* code) {
+  static auto& known = *new std::unordered_map<PyObject*, KnownCode>;
+  const auto found = known.find(code);
+  if (found != known.end()) return found->second;
+  Py_INCREF(code);
+  const std::string file = text_of(code, "co_filename");
+  KnownCode made{make_origin(file, text_of(code, "co_name"), 0), false};
+  made.own = !package_folder().empty() && file.starts_with(package_folder());
+  return known.emplace(code, made).first->second;
+}
+
+// The innermost frame that is none of the package's.
+Origin python_origin() {
+  if (!has_gil()) return caller;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(reinterpret_cast<PyObject*>(frame));
+  Origin origin;
+  while (frame != nullptr) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    const KnownCode& known = known_code(reinterpret_cast<PyObject*>(code));
+    Py_DECREF(reinterpret_cast<PyObject*>(code));
+    PyObject* caller = nullptr;
+    if (known.own) {
+      caller = PyObject_GetAttrString(reinterpret_cast<PyObject*>(frame), "f_back");
+      if (caller == Py_None) Py_CLEAR(caller);
+      PyErr_Clear();
+    } else {
+      origin = known.origin;
+      origin.line = PyFrame_GetLineNumber(frame);
+    }
+    Py_DECREF(reinterpret_cast<PyObject*>(frame));
+    frame = reinterpret_cast<PyFrameObject*>(caller);
+  }
+  return origin;
+}
+
+const pid_t own_process = ::getpid();
+
+}  // namespace
+
+void take_origins_from_python(const std::string& package) {
+  package_folder() = package;
+  set_origin_source(python_origin);
+}
+
+bool has_gil() { return !gil_released && PyGILState_GetThisThreadState() != nullptr; }
+
+Released::State::State() : look_up(look_for_signals) {}
+
+Released::Released() {
+  require_own_process();
+  drop_references();
+  state_.emplace();
+  gil_released = true;
+}
+Released::~Released() {
+  state_.reset();
+  gil_released = false;
+}
+
+Caller::Caller() : before_(std::exchange(caller, current_origin())) {}
+Caller::~Caller() { caller = before_; }
+
+bool is_tracing() { return traces > 0; }
+Tracing::Tracing() { ++traces; }
+Tracing::~Tracing() { --traces; }
+
+Acquired::Acquired() : before_(std::exchange(gil_released, false)) {}
+Acquired::~Acquired() { gil_released = before_; }
+
+Reference::~Reference() {
+  if (object_ == nullptr) return;
+  const std::lock_guard hold(queue().mutex);
+  queue().dropped.push_back(object_);
+  queue().any = true;
+}
+
+void drop_references() {
+  if (!queue().any.load(std::memory_order_relaxed)) return;
+  std::vector<PyObject*> dropped;
+  {
+    const std::lock_guard hold(queue().mutex);
+    dropped.swap(queue().dropped);
+    queue().any = false;
+  }
+  for (PyObject* object : dropped) Py_DECREF(object);
+}
+
+void require_own_process() {
+  if (::getpid() != own_process)
+    throw FailedPreconditionError(
+        "this process was forked from one that uses Cairn, whose threads it does not have: start "
+        "it "
+        "by multiprocessing's \"spawn\" or \"forkserver\", or fork before importing cairn");
+}
+
+}  // namespace cairn::python

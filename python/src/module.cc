@@ -1,0 +1,47 @@
+// The module `cairn._cairn`, on which the package's Python is built.
+#include <nanobind/stl/string.h>
+
+#include "core/base/log.h"
+#include "interpreter.h"
+#include "owner.h"
+
+namespace cairn::python {
+
+NB_MODULE(_cairn, m) {
+  m.doc() = "Cairn's core: see the package `cairn`.";
+  bind_errors(m);
+  bind_values(m);
+  bind_ops(m);
+  bind_variables(m);
+  bind_functions(m);
+  bind_data(m);
+  bind_strategies(m);
+  bind_cluster(m);
+  bind_layers(m);
+  bind_training(m);
+  log_to("", "python");  // on standard error, since programs print their own on the other
+  m.def(
+      "set_log_level",
+      [](const std::string& least) {
+        static constexpr std::pair<const char*, LogLevel> kLevels[] = {
+            {"info", LogLevel::kInfo},
+            {"warning", LogLevel::kWarning},
+            {"error", LogLevel::kError},
+            {"off", LogLevel::kOff}};
+        for (const auto& [name, level] : kLevels)
+          if (least == name) return set_log_level(level);
+        throw InvalidArgumentError(
+            str("a log level is \"info\", \"warning\", \"error\" or \"off\", not \"", least, "\""));
+      },
+      "least"_a,
+      "Lines of Cairn's log below this are dropped.\n\n>>> cairn.set_log_level(\"warning\")");
+  m.attr("__version__") = CAIRN_VERSION;
+  m.def("_take_origins", &take_origins_from_python, "folder"_a);
+  // Before the interpreter ends: threads of the engine call into Python until then.
+  m.def("_close_all", [] {
+    close_all();
+    drop_references();
+  });
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,60 @@
+// Ownership: a strategy may be closed while Python still has its variables, its functions and
+// what they gave. Each of these holds the strategy's Owner, and asks it.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/graph/variable.h"
+#include "interpreter.h"
+#include "strategy/base/strategy.h"
+
+namespace cairn::python {
+
+class Owner {
+ public:
+  explicit Owner(std::unique_ptr<Strategy> strategy, nb::object beside = {});
+  ~Owner();
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  // Errors  FailedPrecondition: it has been closed.
+  Strategy& strategy() const;
+  template <typename T>
+  T& as() const {
+    auto* found = dynamic_cast<T*>(&strategy());
+    CAIRN_CHECK(found != nullptr, "a strategy of another kind");
+    return *found;
+  }
+  bool closed() const { return strategy_ == nullptr; }
+  // Ends it, and what it is connected to. Again: nothing.
+  void close();
+
+ private:
+  std::unique_ptr<Strategy> strategy_;
+  SharedReference beside_;  // a cluster that must live as long
+};
+using SharedOwner = std::shared_ptr<Owner>;
+
+// Lets the owner be found by its strategy.
+void remember(const SharedOwner& owner);
+// The owner of a creator of variables; null: the process's own, which is never closed.
+SharedOwner owner_of(const VariableCreator& creator);
+// Closes all, the newest first: before the interpreter ends.
+void close_all();
+
+// cairn.Strategy; its kinds derive from it.
+struct StrategyObject : SharedOwner {
+  explicit StrategyObject(SharedOwner owner) : SharedOwner(std::move(owner)) {}
+};
+
+// A variable for Python.
+struct OwnedVariable {
+  Variable variable;
+  SharedOwner owner;
+  // Errors  FailedPrecondition: its strategy has been closed.
+  const Variable& get() const;
+};
+// The same of a variable that somebody else has made in the scope that is open.
+OwnedVariable owned(Variable variable);
+
+}  // namespace cairn::python

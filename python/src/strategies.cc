@@ -1,0 +1,336 @@
+// Strategies: where variables live and how a step runs.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <thread>
+
+#include "functions.h"
+#include "strategy/base/replica_context.h"
+#include "strategy/strategies.h"
+#include "values.h"
+
+namespace cairn::python {
+namespace {
+
+// ---- arguments and results of run() ----
+
+struct Distributed {
+  DistributedDataset dataset;
+  SharedOwner owner;
+};
+struct Elements {
+  DistributedIterator iterator;
+  SharedOwner owner;
+};
+
+RunArgument run_argument(const nb::object& leaf) {
+  if (nb::isinstance<Elements>(leaf)) return RunArgument(nb::cast<const Elements&>(leaf).iterator);
+  if (nb::isinstance<Iterator>(leaf)) return RunArgument(nb::cast<const Iterator&>(leaf));
+  if (nb::isinstance<PerReplica>(leaf)) return RunArgument(nb::cast<const PerReplica&>(leaf));
+  if (is_tracing() || nb::isinstance<Array>(leaf)) return RunArgument(PerReplica(array_of(leaf)));
+  return RunArgument(tensor_of(leaf));
+}
+
+nb::object value_of(const PerReplica& value) {
+  if (value.is_per_replica()) return nb::cast(value);
+  return nb::cast(static_cast<const Array&>(value));
+}
+
+using Run = RunResult (Strategy::*)(Function&, const std::vector<RunArgument>&);
+nb::object run_by(const StrategyObject& owner, Run run, nb::handle function, const nb::args& args,
+                  const nb::kwargs& kwargs) {
+  Strategy& strategy = owner->strategy();
+  if (!nb::isinstance<TracedFunction>(function))
+    throw nb::type_error("what is run is a function that was made by @strategy.function");
+  TracedFunction::Call call = nb::cast<TracedFunction&>(function).call(args, kwargs);
+  std::vector<RunArgument> arguments;
+  for (const nb::object& leaf : call.leaves) arguments.push_back(run_argument(leaf));
+  const RunResult result =
+      recorded_or_run([&] { return (strategy.*run)(*call.function, arguments); });
+  std::vector<nb::object> leaves;
+  for (const PerReplica& value : result) leaves.push_back(value_of(value));
+  std::vector<std::string> names(leaves.size());
+  if (result.names() != nullptr) names = *result.names();
+  return call.results->around(names, leaves);
+}
+
+// ---- scopes: of one thread, and one within another ----
+
+class PythonScope {
+ public:
+  explicit PythonScope(SharedOwner owner) : owner_(std::move(owner)) {}
+  // A scope that was never left stays open: ending it here might be on another thread.
+  ~PythonScope() {
+    if (scope_ != nullptr) scope_.release();  // NOLINT: on purpose
+  }
+  void enter() {
+    if (scope_ != nullptr)
+      throw FailedPreconditionError(
+          "this scope is open already: ask for another one by strategy.scope()");
+    scope_.reset(new Scope(owner_->strategy().scope()));  // no copy: it is made in place
+    thread_ = std::this_thread::get_id();
+    open().push_back(this);
+  }
+  void leave() {
+    if (scope_ == nullptr) throw FailedPreconditionError("this scope is not open");
+    if (thread_ != std::this_thread::get_id())
+      throw FailedPreconditionError(
+          "a scope ends on the thread that opened it: use `with strategy.scope():` within one "
+          "thread");
+    if (open().back() != this)
+      throw FailedPreconditionError(
+          "a scope ends before the one that it was opened in: `with` in a generator that is not "
+          "run to its end does this");
+    open().pop_back();
+    scope_.reset();
+  }
+  const SharedOwner& owner() const { return owner_; }
+
+ private:
+  static std::vector<PythonScope*>& open() {
+    static thread_local std::vector<PythonScope*> all;
+    return all;
+  }
+  SharedOwner owner_;
+  std::unique_ptr<Scope> scope_;
+  std::thread::id thread_;
+};
+
+PerReplica per_replica_of(nb::handle value) {
+  if (nb::isinstance<PerReplica>(value)) return nb::cast<const PerReplica&>(value);
+  return PerReplica(array_of(value));
+}
+
+struct OneDevice : StrategyObject {
+  using StrategyObject::StrategyObject;
+};
+struct Mirrored : StrategyObject {
+  using StrategyObject::StrategyObject;
+};
+struct Central : StrategyObject {
+  using StrategyObject::StrategyObject;
+};
+struct MultiWorker : StrategyObject {
+  using StrategyObject::StrategyObject;
+};
+
+template <typename T, typename... A>
+SharedOwner made(A&&... arguments) {
+  auto strategy = released([&] { return std::make_unique<T>(std::forward<A>(arguments)...); });
+  auto owner = std::make_shared<Owner>(std::move(strategy));
+  remember(owner);
+  return owner;
+}
+
+void bind_base(nb::class_<StrategyObject>& strategy) {
+  strategy
+      .def(
+          "scope", [](const StrategyObject& of) { return new PythonScope(of); },
+          "Variables that are made in it are this strategy's: `with strategy.scope():`.")
+      .def_prop_ro(
+          "num_replicas_in_sync",
+          [](const StrategyObject& of) { return of->strategy().num_replicas_in_sync(); },
+          "Among how many replicas a global batch is dealt out.")
+      .def_prop_ro("num_workers",
+                   [](const StrategyObject& of) { return of->strategy().num_workers(); })
+      .def(
+          "function",
+          [](const StrategyObject& of, nb::object callable, std::optional<std::string> name) {
+            of->strategy();
+            if (!name)
+              name = nb::cast<std::string>(nb::getattr(callable, "__name__", nb::str("function")));
+            return new TracedFunction(std::move(callable), *name, of);
+          },
+          "function"_a, "name"_a = nb::none(),
+          nb::sig("def function(self, function: collections.abc.Callable[..., typing.Any], name: "
+                  "str | None = None) -> Function"),
+          "Records the function at its first use, and runs it wherever this strategy does: a "
+          "decorator.")
+      .def(
+          "run",
+          [](const StrategyObject& of, nb::object function, nb::args args, nb::kwargs kwargs) {
+            return run_by(of, &Strategy::run, function, args, kwargs);
+          },
+          nb::sig("def run(self, function: Function, *args: typing.Any, **kwargs: typing.Any) -> "
+                  "typing.Any"),
+          "Runs it once on every replica, and gives what they returned.")
+      .def(
+          "call",
+          [](const StrategyObject& of, nb::object function, nb::args args, nb::kwargs kwargs) {
+            return run_by(of, &Strategy::call, function, args, kwargs);
+          },
+          nb::sig("def call(self, function: Function, *args: typing.Any, **kwargs: typing.Any) -> "
+                  "typing.Any"),
+          "Calls it once, across replicas, so that it may run others on them and reduce what they "
+          "return.")
+      .def(
+          "reduce",
+          [](const StrategyObject& of, const std::string& reduce_op, nb::handle value,
+             std::optional<int> axis) {
+            Strategy& strategy = of->strategy();
+            const PerReplica all = per_replica_of(value);
+            const ReduceOp op = reduce_op_of(reduce_op);
+            return recorded_or_run([&]() -> Array {
+              return axis ? strategy.reduce(op, all, *axis) : strategy.reduce(op, all);
+            });
+          },
+          "reduce_op"_a, "value"_a, "axis"_a = nb::none(),
+          nb::sig("def reduce(self, reduce_op: str, value: PerReplica | cairn.typing.ArrayLike, "
+                  "axis: int | None = None) -> Array"),
+          "The \"sum\" or \"mean\" of what all replicas have.")
+      .def(
+          "gather",
+          [](const StrategyObject& of, nb::handle value, int axis) {
+            Strategy& strategy = of->strategy();
+            const PerReplica all = per_replica_of(value);
+            return recorded_or_run([&]() -> Array { return strategy.gather(all, axis); });
+          },
+          "value"_a, "axis"_a,
+          nb::sig(
+              "def gather(self, value: PerReplica | cairn.typing.ArrayLike, axis: int) -> Array"),
+          "What all replicas have, behind one another.")
+      .def(
+          "experimental_local_results",
+          [](const StrategyObject& of, nb::handle value) {
+            nb::list all;
+            for (const RunValue& each :
+                 of->strategy().experimental_local_results(per_replica_of(value)))
+              all.append(nb::cast(static_cast<const Array&>(each)));
+            return nb::tuple(all);
+          },
+          "value"_a,
+          nb::sig("def experimental_local_results(self, value: PerReplica | "
+                  "cairn.typing.ArrayLike) -> tuple[Array, ...]"))
+      .def(
+          "experimental_distribute_dataset",
+          [](const StrategyObject& of, const Dataset& dataset) {
+            return new Distributed(
+                Distributed{of->strategy().experimental_distribute_dataset(dataset), of});
+          },
+          "dataset"_a, "Deals batches out to the replicas.")
+      .def(
+          "iterate",
+          [](const StrategyObject& of, const Dataset& dataset) {
+            Strategy& strategy = of->strategy();
+            return new Elements(Elements{released([&] { return strategy.iterate(dataset); }), of});
+          },
+          "dataset"_a, "One pass over it, to be passed to run().")
+      .def(
+          "iterate",
+          [](const StrategyObject& of, const Distributed& dataset) {
+            Strategy& strategy = of->strategy();
+            return new Elements(
+                Elements{released([&] { return strategy.iterate(dataset.dataset); }), of});
+          },
+          "dataset"_a)
+      .def(
+          "save",
+          [](const StrategyObject& of, const std::string& folder) {
+            Strategy& strategy = of->strategy();
+            return released([&] { return strategy.save({.folder = folder}); });
+          },
+          "folder"_a, "Saves a checkpoint below the folder; its own folder.")
+      .def(
+          "restore",
+          [](const StrategyObject& of, const std::string& checkpoint) {
+            Strategy& strategy = of->strategy();
+            released([&] { strategy.restore(checkpoint).expect_partial(); });
+          },
+          "checkpoint"_a, "Takes variables, slots and positions from a checkpoint.")
+      .def(
+          "close", [](const StrategyObject& of) { of->close(); },
+          "Ends it; what it made can be used no more.")
+      .def_prop_ro("closed", [](const StrategyObject& of) { return of->closed(); })
+      .def(
+          "__reduce__",
+          [](nb::handle) -> nb::object {
+            throw nb::type_error(
+                "a strategy cannot be pickled: it is threads and connections; make one in each "
+                "process");
+          },
+          nb::sig("def __reduce__(self) -> typing.NoReturn"));
+}
+
+}  // namespace
+
+void bind_strategies(nb::module_& m) {
+  nb::class_<PerReplica>(m, "PerReplica", "One value for each replica.")
+      .def_prop_ro(
+          "values",
+          [](const PerReplica& value) {
+            nb::list all;
+            for (std::size_t i = 0; i < value.size(); ++i)
+              all.append(nb::cast(value.of_replica(i)));
+            return nb::tuple(all);
+          },
+          nb::sig("def values(self) -> tuple[Array, ...]"))
+      .def("__len__", &PerReplica::size);
+  nb::class_<PythonScope>(m, "Scope")
+      .def(
+          "__enter__",
+          [](nb::handle_t<PythonScope> self) {
+            nb::cast<PythonScope&>(self).enter();
+            return nb::borrow(self);
+          },
+          nb::sig("def __enter__(self) -> Scope"))
+      .def(
+          "__exit__", [](PythonScope& scope, nb::args) { scope.leave(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+  nb::class_<Distributed>(m, "DistributedDataset");
+  nb::class_<Elements>(m, "DistributedIterator");
+
+  nb::class_<StrategyObject> strategy(m, "Strategy", "Where variables live and how a step runs.");
+  bind_base(strategy);
+  nb::class_<OneDevice, StrategyObject>(m, "OneDeviceStrategy", R"(One replica in this process.
+
+>>> strategy = cairn.OneDeviceStrategy()
+>>> strategy.num_replicas_in_sync
+1)")
+      .def(
+          "__init__",
+          [](OneDevice* self, const std::string& device, std::uint64_t seed) {
+            new (self) OneDevice(made<OneDeviceStrategy>(device, seed));
+          },
+          "device"_a = "cpu:0", "seed"_a = 0);
+  nb::class_<Mirrored, StrategyObject>(
+      m, "MirroredStrategy",
+      R"(Several replicas in this process, each with a copy of every variable.
+
+>>> strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
+>>> strategy.num_replicas_in_sync
+2)")
+      .def(
+          "__init__",
+          [](Mirrored* self, const std::vector<std::string>& devices, std::uint64_t seed) {
+            new (self) Mirrored(made<MirroredStrategy>(devices, InSyncOptions{.seed = seed}));
+          },
+          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
+  nb::class_<Central, StrategyObject>(
+      m, "CentralStorageStrategy",
+      "Several replicas in this process, with the variables in one place.")
+      .def(
+          "__init__",
+          [](Central* self, const std::vector<std::string>& compute_devices,
+             const std::string& parameter_device, std::uint64_t seed) {
+            new (self) Central(made<CentralStorageStrategy>(compute_devices, parameter_device,
+                                                            InSyncOptions{.seed = seed}));
+          },
+          "compute_devices"_a = std::vector<std::string>{}, "parameter_device"_a = "",
+          "seed"_a = 0);
+  nb::class_<MultiWorker, StrategyObject>(
+      m, "MultiWorkerMirroredStrategy",
+      "Replicas in each of several processes, which TF_CONFIG names.")
+      .def(
+          "__init__",
+          [](MultiWorker* self, const std::vector<std::string>& devices, std::uint64_t seed) {
+            MultiWorkerOptions options;
+            options.devices = devices;
+            options.seed = seed;
+            new (self) MultiWorker(made<MultiWorkerMirroredStrategy>(
+                TFConfigClusterResolver(), CommunicationOptions(), options));
+          },
+          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
+}
+
+}  // namespace cairn::python

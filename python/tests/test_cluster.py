@@ -1,0 +1,188 @@
+"""Parameter servers from Python: closures, waits, Ctrl-C, ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cairn
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with cairn.LocalCluster(ps=1, workers=1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def strategy(cluster):
+    return cluster.strategy()
+
+
+@pytest.fixture(scope="module")
+def coordinator(strategy):
+    return cairn.ClusterCoordinator(strategy)
+
+
+def test_closures_run_on_workers_and_give_what_the_function_returned(strategy, coordinator):
+    @strategy.function
+    def step(x, y):
+        return {"sum": x + y, "all": [x, y]}
+
+    values = [coordinator.schedule(step, (float(i), 1.0)) for i in range(20)]
+    coordinator.join()
+    assert [value.get()["sum"].item() for value in values] == [i + 1 for i in range(20)]
+    fetched = coordinator.fetch({"last": values[-1], "else": [values[0]]})
+    assert fetched["last"]["all"][0].item() == 19
+    assert fetched["else"][0]["sum"].item() == 1
+
+
+def test_updates_count_once(strategy, coordinator):
+    with strategy.scope():
+        v = cairn.Variable(np.zeros(3, "float32"), name="counter")
+
+    @strategy.function
+    def count():
+        v.assign_add(np.ones(3, "float32"))
+
+    for _ in range(50):
+        coordinator.schedule(count)
+    coordinator.join()
+    assert v.numpy().tolist() == [50, 50, 50]
+
+
+def test_each_element_of_a_shared_dataset_goes_to_one_closure(strategy, coordinator):
+    @strategy.function
+    def step(batches):
+        return batches.get_next()["value"]
+
+    data = coordinator.create_shared_dataset(cairn.Dataset.range(100).batch(10))
+    values = [coordinator.schedule(step, (data,)) for _ in range(10)]
+    coordinator.join()
+    assert sorted(np.concatenate([value.get() for value in values]).tolist()) == list(range(100))
+
+
+def test_an_error_of_a_worker_names_the_line_here(strategy, coordinator):
+    with strategy.scope():
+        table = cairn.Variable(np.zeros((4, 2), "float32"), name="rows")
+
+    @strategy.function
+    def look(ids):
+        return table.gather(ids)
+
+    coordinator.schedule(look, (np.array([9]),))
+    with pytest.raises(cairn.InvalidArgumentError, match=r"test_cluster\.py:\d+, in look: gather_variable") as caught:
+        coordinator.join()
+    assert caught.value.origin.split(":")[0].endswith("test_cluster.py")
+    coordinator.join()  # raised once
+
+
+def test_a_timeout_is_python_s_own(strategy, coordinator, cluster):
+    @strategy.function
+    def step():
+        return cairn.Array(1.0)
+
+    os.kill(cluster.pids["worker:0"], signal.SIGSTOP)
+    try:
+        value = coordinator.schedule(step)
+        with pytest.raises(TimeoutError):
+            value.get(timeout=0.2)
+    finally:
+        os.kill(cluster.pids["worker:0"], signal.SIGCONT)
+    assert value.get() == 1
+
+
+def test_ctrl_c_gives_a_wait_up_and_leaves_the_coordinator_usable(strategy, coordinator, cluster):
+    @strategy.function
+    def step(x):
+        return x + 1.0
+
+    for wait in (coordinator.join, lambda: coordinator.fetch(value)):
+        os.kill(cluster.pids["worker:0"], signal.SIGSTOP)
+        try:
+            value = coordinator.schedule(step, (1.0,))
+            sent = []
+
+            def press():
+                sent.append(time.monotonic())
+                signal.raise_signal(signal.SIGINT)
+
+            threading.Timer(0.3, press).start()
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+            assert time.monotonic() - sent[0] < 0.3
+        finally:
+            os.kill(cluster.pids["worker:0"], signal.SIGCONT)
+        coordinator.join()
+        assert value.get() == 2
+
+
+def test_what_is_wrong_to_schedule_is_a_type_error(strategy, coordinator):
+    @strategy.function
+    def step(x):
+        return x
+
+    with pytest.raises(TypeError, match="strategy.function"):
+        coordinator.schedule(lambda: 1)
+    value = coordinator.schedule(step, (1.0,))
+    with pytest.raises(TypeError, match="RemoteValue"):
+        coordinator.schedule(step, (value,))
+    coordinator.join()
+
+
+def test_a_model_is_fitted_on_workers(strategy):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(512, 4)).astype("float32")
+    y = x @ np.array([1.0, -2.0, 3.0, 0.5], "float32")
+    with strategy.scope():
+        model = cairn.Model(cairn.nn.Dense(1))
+        model.compile(optimizer=cairn.optimizers.Adam(0.05), loss="mse")
+        history = model.fit(x, y, epochs=10, batch_size=32, verbose=0)
+    assert history["loss"][-1] < 0.1 * history["loss"][0]
+    assert model.predict(x[:3]).shape == (3, 1)
+
+
+PROGRAM = """
+import sys, cairn, numpy as np
+cluster = cairn.LocalCluster(ps=1, workers=1)
+strategy = cluster.strategy()
+coordinator = cairn.ClusterCoordinator(strategy)
+@strategy.function
+def step(x):
+    return x + 1.0
+values = [coordinator.schedule(step, (np.ones(256, "float32"),)) for _ in range(2000)]
+print("\\n".join(str(pid) for pid in cluster.pids.values()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("end, status", [("", 0), ("sys.exit(3)", 3), ("raise ValueError()", 1), ("coordinator.join()", 0)])
+def test_a_program_that_ends_while_closures_run_ends_in_order(end, status):
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM) + end], capture_output=True, text=True, timeout=60)
+    assert run.returncode == status, run.stderr
+    assert "terminate" not in run.stderr and "leak" not in run.stderr, run.stderr
+    for pid in run.stdout.split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+
+
+def test_a_child_of_fork_gets_an_error(strategy, coordinator):
+    @strategy.function
+    def step():
+        return cairn.Array(1.0)
+
+    coordinator.schedule(step).get()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            coordinator.schedule(step)
+        except cairn.FailedPreconditionError as error:
+            code = 0 if "forked" in str(error) else 2
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
