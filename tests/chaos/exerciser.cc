@@ -122,8 +122,10 @@ void run_and_save(Program& program, const Scenario& scenario, const CheckpointPo
     return before + static_cast<std::int64_t>(program.coordinator.counts().finished - reads);
   };
   while (finished() < last) {
+    // Never without some closures of this life: those of a checkpoint need not be the first ones, as
+    // one may have been left behind on a worker that stands still, and the next ones make up for it.
     if (!finish_when.empty() && std::filesystem::exists(finish_when))
-      last = std::min(last, scheduled);
+      last = std::min(last, std::max(scheduled, before + kAhead));
     for (; scheduled < std::min(last, finished() + kAhead); ++scheduled)
       program.coordinator.schedule(program.add, {program.data});
     // To ask is to wait: in rounds the last closures may be too few for a round.

@@ -30,7 +30,7 @@ HOW = {
     "build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/wide_deep examples/data/adult":
         "MainJob.TheExampleProgramDoesTheSameUnderCairnUp",
     "cmake --preset release && cmake --build build/release && cmake --install build/release --prefix /opt/cairn":
-        ".ci/run: tools/compile-alone compiles all files with its flags; Install.IsWholeAfterItsFolderWasMoved",
+        ".ci/run: tools/compile-alone compiles files with its flags; Install.IsWholeAfterItsFolderWasMoved",
     "tools/bundle": "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",
     "tar -xf cairn-bundle.tar.xz && cairn-*/bin/cairn train cairn-*/share/examples/adult.toml":
         "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",

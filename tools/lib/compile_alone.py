@@ -1,14 +1,16 @@
-"""Looks at each source of a build tree by itself: compile_alone.py TREE JOBS [FILE_OR_FOLDER...]
+"""Looks at each source of a build tree by itself: compile_alone.py TREE JOBS [--drawn N | FILE_OR_FOLDER...]
 
 clang analyses every file once, with the folders and definitions of the first target that has it, and generates no code.
 Headers that many files include are parsed once for those files, which halves the time: each file is given those of SHARED
 that it includes itself, by headers of ours or not, or the test library, and so nothing that it lacks is hidden. Prints
 what is wrong, and ends with 1 if anything was. Sources of CUDA are left out, for no unity build has them, and what is to
-fail (tests/compile).
+fail (tests/compile). With --drawn N it takes what the commits of the last two days touched, and of all else every N-th
+file, drawn by the commit.
 """
 import collections
 import concurrent.futures
 import functools
+import hashlib
 import json
 import os
 import re
@@ -47,6 +49,21 @@ def chosen(file, root, names):
     return not wanted or any(file == name or file.startswith(name + os.sep) for name in wanted)
 
 
+def drawn(files, root, share):
+    def git(*words):
+        return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True).stdout
+
+    commit = git("rev-parse", "HEAD").strip()
+    since = int(git("show", "-s", "--format=%ct", "HEAD")) - 2 * 24 * 3600
+    touched = set(git("log", f"--since={since}", "--name-only", "--format=").split("\n"))
+
+    def is_drawn(file):
+        return int(hashlib.sha256(f"{commit} {file}".encode()).hexdigest(), 16) % share == 0
+
+    names = {file: os.path.relpath(file, root) for file in files}
+    return {file for file, name in names.items() if name in touched or is_drawn(name)}
+
+
 def shared_by(file, root):
     """The headers to precompile that a file includes."""
     have = includes(file, root)
@@ -73,7 +90,7 @@ def command(words, precompiled):
     return ["clang++", "-fsyntax-only", "-w", *own, *kept, words[-1]]
 
 
-def commands(tree, root, names):
+def commands(tree, root, names, share):
     """A command line per file, in the order of the build."""
     words_of = {}
     for entry in json.loads(read(os.path.join(tree, "compile_commands.json"))):
@@ -82,6 +99,9 @@ def commands(tree, root, names):
         ours = os.path.exists(file) and ".capnp." not in file and "cmake_pch" not in file
         if ours and file.endswith(".cc") and "/tests/compile/" not in file and chosen(file, root, names):
             words_of.setdefault(file, words)
+    if share > 1:
+        taken = drawn(words_of, root, share)
+        words_of = {file: words for file, words in words_of.items() if file in taken}
     groups = collections.defaultdict(list)
     for file in words_of:
         groups[shared_by(file, root)].append(file)
@@ -95,8 +115,11 @@ def commands(tree, root, names):
 
 def main():
     tree, jobs, names = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    share = 1
+    if names[:1] == ["--drawn"]:
+        share, names = int(names[1]), []
     root = os.path.dirname(os.path.dirname(tree))
-    found = commands(tree, root, names)
+    found = commands(tree, root, names, share)
     if not found:
         sys.exit(f"no source file of the build is named {' or '.join(names)}")
     broken = []

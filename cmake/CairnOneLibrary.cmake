@@ -1,0 +1,50 @@
+# The Python package's way to link: one shared library, libcairn.so, with everything in it, which its module and its programs share.
+# Six static copies of it would be three times as large.
+
+# Every static library of the tree but those for tests.
+function(cairn_static_libraries folder out)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  set(found)
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL STATIC_LIBRARY AND NOT target MATCHES "^nanobind")
+      list(APPEND found ${target})
+    endif()
+  endforeach()
+  get_property(below DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(each ${below})
+    cairn_static_libraries(${each} of_folder)
+    list(APPEND found ${of_folder})
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+set(cairn_archives)
+foreach(room ${cairn_rooms})
+  cairn_static_libraries(${PROJECT_SOURCE_DIR}/${room} of_room)
+  list(APPEND cairn_archives ${of_room})
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/one.cc "")
+add_library(cairn_one SHARED ${PROJECT_BINARY_DIR}/one.cc)
+string(REPLACE ";" "," archives "${cairn_archives}")
+# Whole, wherever they stand among what the others need.
+target_link_libraries(cairn_one PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${archives}>")
+set_target_properties(cairn_one PROPERTIES OUTPUT_NAME cairn UNITY_BUILD OFF LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${archives}"
+  INSTALL_RPATH "$ORIGIN")
+install(TARGETS cairn_one LIBRARY DESTINATION cairn COMPONENT wheel EXCLUDE_FROM_ALL)
+
+# The programs again, of their own sources and the one library.
+foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
+  get_target_property(sources ${program} SOURCES)
+  get_target_property(folder ${program} SOURCE_DIR)
+  list(TRANSFORM sources PREPEND ${folder}/)
+  add_executable(wheel-${program} EXCLUDE_FROM_ALL ${sources})
+  target_include_directories(wheel-${program} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(wheel-${program} PRIVATE cairn_one CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
+  target_compile_options(wheel-${program} PRIVATE -O0)
+  set_target_properties(wheel-${program} PROPERTIES OUTPUT_NAME ${program} INSTALL_RPATH "$ORIGIN/.."
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel-bin)
+  install(TARGETS wheel-${program} RUNTIME DESTINATION cairn/bin COMPONENT wheel EXCLUDE_FROM_ALL)
+  list(APPEND cairn_wheel_programs wheel-${program})
+endforeach()
+add_custom_target(wheel DEPENDS cairn_one _cairn ${cairn_wheel_programs})  # then cmake --install TREE --component wheel
