@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace {
 
 thread_local bool gil_released = false;
 thread_local int traces = 0;
+thread_local int outside_calls = 0;  // one within the other
 thread_local Origin caller;
 
 // Never destroyed: threads of the engine may outlive main().
@@ -97,6 +100,39 @@ Origin python_origin() {
 }
 
 const pid_t own_process = ::getpid();
+const std::thread::id main_thread = std::this_thread::get_id();  // that imports the module
+
+// ---- the end of the interpreter ----
+
+// Python that C++ has called gets so long to return.
+constexpr auto kPatience = std::chrono::seconds(1);
+
+struct Ends {
+  std::atomic<bool> begun{false};
+  std::atomic<int> coming{0};  // threads that wait for the GIL
+  std::atomic<int> within{0};  // threads of C++ or of Python's that run Python within C++
+  std::atomic<int> outside{0};  // Python's threads that are in a call without the GIL
+};
+Ends& ends() {
+  static Ends& only = *new Ends;
+  return only;
+}
+
+// Takes the GIL by `take`, unless the end has begun. A thread is counted before it looks, so that
+// the end waits for it or is seen by it.
+template <typename Take>
+auto coming_back(Take take) {
+  if (std::this_thread::get_id() == main_thread) return take();
+  ++ends().coming;
+  if (ends().begun) {
+    --ends().coming;
+    if (outside_calls > 0) --ends().outside;
+    for (;;) ::pause();
+  }
+  const auto taken = take();
+  --ends().coming;
+  return taken;
+}
 
 }  // namespace
 
@@ -127,8 +163,38 @@ bool is_tracing() { return traces > 0; }
 Tracing::Tracing() { ++traces; }
 Tracing::~Tracing() { --traces; }
 
-Acquired::Acquired() : before_(std::exchange(gil_released, false)) {}
-Acquired::~Acquired() { gil_released = before_; }
+Acquired::Acquired()
+    : state_(coming_back([] { return PyGILState_Ensure(); })),
+      before_(std::exchange(gil_released, false)) {
+  if (std::this_thread::get_id() != main_thread) ++ends().within;
+}
+Acquired::~Acquired() {
+  if (std::this_thread::get_id() != main_thread) --ends().within;
+  gil_released = before_;
+  PyGILState_Release(state_);
+}
+
+WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
+  if (std::this_thread::get_id() == main_thread) return;
+  if (outside_calls++ == 0) ++ends().outside;
+}
+WithoutGil::~WithoutGil() {
+  coming_back([this] {
+    PyEval_RestoreThread(state_);
+    return 0;
+  });
+  if (std::this_thread::get_id() != main_thread && --outside_calls == 0) --ends().outside;
+}
+
+bool stay_away_from_gil() {
+  ends().begun = true;
+  const WithoutGil others;
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  const auto busy = [] { return ends().coming > 0 || ends().within > 0 || ends().outside > 0; };
+  while (busy() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return !busy();
+}
 
 Reference::~Reference() {
   if (object_ == nullptr) return;

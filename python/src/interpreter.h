@@ -23,6 +23,23 @@ namespace cairn::python {
 
 using namespace nb::literals;
 
+// The GIL let go of for a while. Once the interpreter is about to end, a thread that is not the main
+// one does not come back: it stays here, since one that asks for the GIL then is unwound, which the
+// destructors of C++ do not survive.
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+// The interpreter is about to end: threads that are in a call stay there. Returns whether all do,
+// which takes as long as they take to look up; false, after a second, if one does not.
+bool stay_away_from_gil();
+
 // Whether this thread holds the GIL, as far as this module knows.
 bool has_gil();
 
@@ -38,7 +55,7 @@ class Released {
  private:
   struct State {
     State();
-    nb::gil_scoped_release gil;
+    WithoutGil gil;
     LookUp look_up;
   };
   std::optional<State> state_;
@@ -91,7 +108,7 @@ class Acquired {
   Acquired& operator=(const Acquired&) = delete;
 
  private:
-  nb::gil_scoped_acquire gil_;
+  PyGILState_STATE state_;
   bool before_;
 };
 

@@ -39,7 +39,8 @@ NB_MODULE(_cairn, m) {
   m.def("_take_origins", &take_origins_from_python, "folder"_a);
   // Before the interpreter ends: threads of the engine call into Python until then.
   m.def("_close_all", [] {
-    close_all();
+    // A strategy whose call a thread is in is left to the system.
+    if (stay_away_from_gil()) close_all();
     drop_references();
   });
 }

@@ -51,7 +51,7 @@ void Owner::close() {
   if (closed()) return;
   std::unique_ptr<Strategy> ending = std::move(strategy_);
   if (has_gil()) {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     ending.reset();
   }
   ending.reset();
