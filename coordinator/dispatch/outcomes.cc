@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/graph/origin.h"
+#include "core/graph/graph.h"
 
 namespace cairn {
 

@@ -61,7 +61,7 @@ std::string_view code_name(Code code);
 // The operation at which an error was met when it ran, if it was met at one.
 struct ErrorPlace {
   std::int32_t node = -1;  // its number in the function's graph, which the message begins with
-  std::string origin;      // "/home/me/train.py:31", where known (core/graph/origin.h)
+  std::string origin;      // "/home/me/train.py:31", where known (core/base/origin.h)
 };
 
 // The base of the family. what() is the message, a sentence without the code's name. Only the

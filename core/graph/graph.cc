@@ -107,4 +107,38 @@ std::string to_text(const Graph& graph) {
   return text + "return " + comma_list(graph.outputs, [](ValueRef v) { return text_of(v); }) + "\n";
 }
 
+ErrorPlace place_of(const Graph& graph, std::int32_t number) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(number)];
+  return {node.original < 0 ? number : node.original, node.origin.path_and_line()};
+}
+
+void fail_at(const Graph& graph, std::int32_t number, Code code, const std::string& message) {
+  const Origin& origin = graph.nodes[static_cast<std::size_t>(number)].origin;
+  const ErrorPlace place = place_of(graph, number);
+  const std::string before = origin.known() ? origin.text() + ": " : str("node ", place.node, ", ");
+  throw_error(code, before + message, {}, place);
+}
+
+// Whoever passed the error on may have put words of their own before it, so the node's number is
+// looked for in the message.
+std::exception_ptr with_origin(std::exception_ptr error, const Graph& graph) {
+  ErrorParts parts = error_parts(error);
+  const std::int32_t node = parts.place.node;
+  if (node < 0 || !parts.place.origin.empty()) return error;
+  if (static_cast<std::size_t>(node) >= graph.nodes.size()) return error;
+  const Origin& origin = graph.nodes[static_cast<std::size_t>(node)].origin;
+  if (!origin.known()) return error;
+  parts.place.origin = origin.path_and_line();
+  const std::string number = str("node ", node, ", ");
+  if (const auto at = parts.message.find(number); at != std::string::npos)
+    parts.message.replace(at, number.size(), origin.text() + ": ");
+  else
+    parts.message = origin.text() + ": " + parts.message;
+  try {
+    throw_error(parts);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 }  // namespace cairn

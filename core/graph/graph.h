@@ -7,6 +7,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/graph/origin.h"
+#include "core/base/origin.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/element.h"
 #include "core/tensor/tensor.h"
@@ -123,6 +124,18 @@ Graph parse_graph(std::span<const std::byte> bytes);
 // The same checks on a graph in memory.
 void verify(const Graph& graph);
 std::string to_text(const Graph& graph);  // a line a node, for people
+
+// ---- Errors that are met at a node ----
+
+// Node `number` of the graph as errors name it.
+ErrorPlace place_of(const Graph& graph, std::int32_t number);
+// Raises an error that node `number` of the graph met: the message behind its origin, or behind
+// "node 3" where that is not known.
+[[noreturn]] void fail_at(const Graph& graph, std::int32_t number, Code code,
+                          const std::string& message);
+// The same error with the origin of the node that it names (ErrorPlace), if `graph` knows it, else
+// itself.
+std::exception_ptr with_origin(std::exception_ptr error, const Graph& graph);
 
 // ---- templates ----
 template <typename T>

@@ -29,7 +29,10 @@ class LocalCluster:
 
     >>> with cairn.LocalCluster(ps=1, workers=1) as cluster:
     ...     strategy = cluster.strategy()
-    ...     v = cairn.Variable(1.0) if False else None
+    ...     with strategy.scope():
+    ...         v = cairn.Variable([1.0, 2.0], name="v")
+    ...     print(v.numpy())
+    [1. 2.]
     """
 
     def __init__(self, ps: int = 2, workers: int = 2, *, folder: str | None = None) -> None:
@@ -39,10 +42,10 @@ class LocalCluster:
         self._strategies: list[_cairn.Strategy] = []
         self._cluster.start()
 
-    def strategy(self, **options: int) -> _cairn.ParameterServerStrategy:
-        """Connects to the cluster as its coordinator."""
+    def strategy(self, *, seed: int = 0, timeout: float = 60.0) -> _cairn.ParameterServerStrategy:
+        """Connects to the cluster as its coordinator, within `timeout` seconds; `seed` is that of initial values."""
         made = _cairn.ParameterServerStrategy(
-            self._cluster.tf_config, self._cluster.cluster_id, self._cluster.token, _beside=self._cluster, **options
+            self._cluster.tf_config, self._cluster.cluster_id, self._cluster.token, seed, timeout, self._cluster
         )
         self._strategies.append(made)
         return made

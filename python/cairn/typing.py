@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
     #: An Array, a Variable, a NumPy array or whatever gives one, a number, a text, or lists of such.
     ArrayLike = Union[Array, Variable, npt.ArrayLike, _HasArray]
+    NDArray = npt.NDArray[Any]
+    UFunc = np.ufunc
     #: "float32", NumPy's dtype, or float, int, bool, str.
     DTypeLike = Union[str, "np.dtype[Any]", type]
 else:
     ArrayLike = Any
     DTypeLike = Any
+    NDArray = Any
+    UFunc = Any
 
 #: Sizes of axes; None: not known.
 ShapeLike = Union[int, Sequence[Union[int, None]]]

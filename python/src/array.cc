@@ -156,7 +156,7 @@ array([2., 4.], dtype=float32))");
           "The name of the elements' type, such as \"float32\".")
       .def(
           "numpy", [](const Array& x) { return numpy_of(value_of(x, kNoNumber)); },
-          nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"),
+          nb::sig("def numpy(self) -> cairn.typing.NDArray"),
           "The value, computed now: a read-only view of Cairn's own memory.")
       .def(
           "item", [](const Array& x) { return numpy_of(value_of(x, kNoNumber)).attr("item")(); },
@@ -172,12 +172,12 @@ array([2., 4.], dtype=float32))");
                        : value;
           },
           "dtype"_a = nb::none(), "copy"_a = nb::none(),
-          nb::sig("def __array__(self, dtype: numpy.typing.DTypeLike | None = None, copy: bool | "
-                  "None = None) -> numpy.typing.NDArray[typing.Any]"))
-      .def(
-          "__array_ufunc__", &array_ufunc,
-          nb::sig("def __array_ufunc__(self, ufunc: numpy.ufunc, method: str, *inputs: typing.Any, "
-                  "**options: typing.Any) -> typing.Any"))
+          nb::sig("def __array__(self, dtype: cairn.typing.DTypeLike | None = None, copy: bool | "
+                  "None = None) -> cairn.typing.NDArray"))
+      .def("__array_ufunc__", &array_ufunc,
+           nb::sig("def __array_ufunc__(self, ufunc: cairn.typing.UFunc, method: str, *inputs: "
+                   "typing.Any, "
+                   "**options: typing.Any) -> typing.Any"))
       .def("__repr__",
            [](const Array& x) {
              try {
@@ -259,14 +259,10 @@ array([2., 4.], dtype=float32))");
                 [](const Array& a, const Array& b) { return greater_equal(a, b); });
   array.def(
       "__eq__", [](const Array& a, ArrayLike b) { return equal(a, b); }, nb::is_operator(),
-      "other"_a,
-      nb::sig("def __eq__(self, other: cairn.typing.ArrayLike, /) -> Array  # type: "
-              "ignore[override]"));
+      "other"_a, nb::sig("def __eq__(self, other: cairn.typing.ArrayLike, /) -> Array"));
   array.def(
       "__ne__", [](const Array& a, ArrayLike b) { return not_equal(a, b); }, nb::is_operator(),
-      "other"_a,
-      nb::sig("def __ne__(self, other: cairn.typing.ArrayLike, /) -> Array  # type: "
-              "ignore[override]"));
+      "other"_a, nb::sig("def __ne__(self, other: cairn.typing.ArrayLike, /) -> Array"));
 }
 
 }  // namespace cairn::python

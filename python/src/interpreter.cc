@@ -109,8 +109,8 @@ constexpr auto kPatience = std::chrono::seconds(1);
 
 struct Ends {
   std::atomic<bool> begun{false};
-  std::atomic<int> coming{0};  // threads that wait for the GIL
-  std::atomic<int> within{0};  // threads of C++ or of Python's that run Python within C++
+  std::atomic<int> coming{0};   // threads that wait for the GIL
+  std::atomic<int> within{0};   // threads of C++ or of Python's that run Python within C++
   std::atomic<int> outside{0};  // Python's threads that are in a call without the GIL
 };
 Ends& ends() {

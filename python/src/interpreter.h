@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "core/base/look_up.h"
-#include "core/graph/origin.h"
+#include "core/base/origin.h"
 
 namespace nb = nanobind;
 
@@ -23,9 +23,9 @@ namespace cairn::python {
 
 using namespace nb::literals;
 
-// The GIL let go of for a while. Once the interpreter is about to end, a thread that is not the main
-// one does not come back: it stays here, since one that asks for the GIL then is unwound, which the
-// destructors of C++ do not survive.
+// The GIL let go of for a while. Once the interpreter is about to end, a thread that is not the
+// main one does not come back: it stays here, since one that asks for the GIL then is unwound,
+// which destructors of C++ do not survive.
 class WithoutGil {
  public:
   WithoutGil();

@@ -384,7 +384,7 @@ void bind_model(nb::module_& m) {
       .def(
           "predict", &predict, "x"_a, "batch_size"_a = 32,
           nb::sig("def predict(self, x: Dataset | cairn.typing.ArrayLike, batch_size: int = 32) -> "
-                  "numpy.typing.NDArray[typing.Any]"),
+                  "cairn.typing.NDArray"),
           "The outputs for all examples, in their order.")
       .def(
           "save",
@@ -403,7 +403,7 @@ void bind_model(nb::module_& m) {
               all.append(numpy_of(each));
             return all;
           },
-          nb::sig("def get_weights(self) -> list[numpy.typing.NDArray[typing.Any]]"))
+          nb::sig("def get_weights(self) -> list[cairn.typing.NDArray]"))
       .def(
           "set_weights",
           [](PythonModel& model, nb::object weights) {

@@ -250,8 +250,8 @@ nb::object numpy_of(const Tensor& tensor) {
   std::vector<std::size_t> sizes(shape.dims().begin(), shape.dims().end());
   const nb::capsule owner(new Tensor(tensor),
                           [](void* held) noexcept { delete static_cast<Tensor*>(held); });
-  nb::object array = nb::cast(nb::ndarray<nb::numpy, nb::ro>(const_cast<std::byte*>(tensor.raw()), sizes.size(),
-                                                 sizes.data(), owner, nullptr, dlpack));
+  nb::object array = nb::cast(nb::ndarray<nb::numpy, nb::ro>(
+      const_cast<std::byte*>(tensor.raw()), sizes.size(), sizes.data(), owner, nullptr, dlpack));
   // The same type under NumPy's usual name: long and long long are two of 64 bits.
   return tensor.dtype() == DType::kInt64 ? array.attr("view")("int64") : array;
 }

@@ -121,7 +121,7 @@ array([2., 3.], dtype=float32))");
           [](const OwnedVariable& v) {
             return numpy_of(released([&] { return v.get().read().eval(); }));
           },
-          nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"), "The whole value now.")
+          nb::sig("def numpy(self) -> cairn.typing.NDArray"), "The whole value now.")
       .def(
           "gather",
           [](const OwnedVariable& v, ArrayLike ids) {
@@ -160,9 +160,9 @@ array([2., 3.], dtype=float32))");
             return dtype.is_none() ? value : nb::object(value.attr("astype")(dtype));
           },
           "dtype"_a = nb::none(), "copy"_a = nb::none(),
-          nb::sig("def __array__(self, dtype: numpy.typing.DTypeLike | None = None, copy: bool | "
+          nb::sig("def __array__(self, dtype: cairn.typing.DTypeLike | None = None, copy: bool | "
                   "None = None) "
-                  "-> numpy.typing.NDArray[typing.Any]"))
+                  "-> cairn.typing.NDArray"))
       .def("__repr__", [](const OwnedVariable& v) {
         return str("<cairn.Variable \"", v.variable.name(), "\" ",
                    TensorType{v.variable.spec().dtype, v.variable.shape()}.to_string(), ">");

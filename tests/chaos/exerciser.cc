@@ -122,8 +122,8 @@ void run_and_save(Program& program, const Scenario& scenario, const CheckpointPo
     return before + static_cast<std::int64_t>(program.coordinator.counts().finished - reads);
   };
   while (finished() < last) {
-    // Never without some closures of this life: those of a checkpoint need not be the first ones, as
-    // one may have been left behind on a worker that stands still, and the next ones make up for it.
+    // Never without some closures of this life: those of a checkpoint need not be the first ones,
+    // as one may have been left behind on a worker that stands still, for which later ones make up.
     if (!finish_when.empty() && std::filesystem::exists(finish_when))
       last = std::min(last, std::max(scheduled, before + kAhead));
     for (; scheduled < std::min(last, finished() + kAhead); ++scheduled)

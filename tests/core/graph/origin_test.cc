@@ -1,5 +1,5 @@
 // Errors that an operation meets when it runs name the line that recorded it.
-#include "core/graph/origin.h"
+#include "core/base/origin.h"
 
 #include <gmock/gmock.h>
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/base/origin.h"
 #include "core/graph/ops.h"
-#include "core/graph/origin.h"
 #include "testing/simulated_cluster.h"
 
 namespace cairn {

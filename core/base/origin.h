@@ -8,15 +8,10 @@
 //   Thread  any.
 #pragma once
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <string_view>
 
 namespace cairn {
-
-enum class Code : std::uint8_t;
-struct ErrorPlace;
-struct Graph;
 
 // A few words, copied freely. The names live as long as the process does.
 struct Origin {
@@ -54,15 +49,5 @@ class [[nodiscard]] OriginScope {
  private:
   Origin before_;
 };
-
-// Node `number` of the graph as errors name it.
-ErrorPlace place_of(const Graph& graph, std::int32_t number);
-// Raises an error that node `number` of the graph met: the message behind its origin, or behind
-// "node 3" where that is not known.
-[[noreturn]] void fail_at(const Graph& graph, std::int32_t number, Code code,
-                          const std::string& message);
-// The same error with the origin of the node that it names (ErrorPlace), if `graph` knows it, else
-// itself.
-std::exception_ptr with_origin(std::exception_ptr error, const Graph& graph);
 
 }  // namespace cairn
