@@ -48,4 +48,4 @@ foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
   install(TARGETS wheel-${program} RUNTIME DESTINATION cairn/bin COMPONENT wheel EXCLUDE_FROM_ALL)
   list(APPEND cairn_wheel_programs wheel-${program})
 endforeach()
-add_custom_target(wheel DEPENDS cairn_one _cairn ${cairn_wheel_programs})  # then cmake --install TREE --component wheel
+add_custom_target(wheel DEPENDS cairn_one _cairn cairn_stubs ${cairn_wheel_programs})  # then cmake --install TREE --component wheel

@@ -9,6 +9,7 @@
 
 #include "collective/network/peer_group.h"
 #include "core/base/error.h"
+#include "core/base/look_up.h"
 #include "core/disk/trace.h"
 #include "rpc/loop/reactor_thread.h"
 #include "rpc/loop/task_group.h"
@@ -72,7 +73,10 @@ class NetworkGroup final : public Collective {
         size_(static_cast<int>(options.members.size())) {
     try {
       thread_.run([&] { live_ = std::make_shared<Live>(thread_.reactor(), options); });
-      ask([](PeerGroup& group) { return without_results(group.form()); }).get().take();
+      // Others may come much later, and the options say when it is too late.
+      auto formed = ask([](PeerGroup& group) { return without_results(group.form()); });
+      while (formed.wait_for(kLookUpEvery) != std::future_status::ready) look_up();
+      formed.get().take();
     } catch (...) {
       close();
       throw;
