@@ -21,6 +21,7 @@ from cairn import errors as errors
 from cairn._cairn import *  # noqa: F403
 from cairn._cairn import __version__ as __version__
 from cairn._cairn import nn as nn
+from cairn.data import Ragged as Ragged
 from cairn.errors import *  # noqa: F403
 from cairn.local_cluster import LocalCluster as LocalCluster
 from cairn import optimizers as optimizers
@@ -28,3 +29,4 @@ from cairn import optimizers as optimizers
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 # Strategies and coordinators end before the interpreter does: their threads call into it.
 _atexit.register(_cairn._close_all)
+_atexit.register(_cairn._close_iterators)

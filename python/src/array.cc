@@ -108,6 +108,24 @@ nb::object array_ufunc(nb::handle self, nb::handle ufunc, nb::handle method, nb:
   return ufunc.attr(nb::cast<const char*>(method))(*values, **options);
 }
 
+// NumPy makes the capsule. Values are read-only, which DLPack can say from its version 1.0 on;
+// whoever asks for an older one gets memory of its own.
+nb::object dlpack_of(const Array& array, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy) {
+  nb::object value = numpy_of(value_of(
+      array,
+      "an Array has no value while it is recorded: return it from the function, and pass the "
+      "result on"));
+  if (!stream.is_none()) throw nb::buffer_error("an Array lies in host memory and has no stream");
+  const bool versioned =
+      !max_version.is_none() && nb::cast<int>(nb::object(nb::borrow(max_version)[0])) >= 1;
+  if (copy.ptr() == Py_True || (!versioned && copy.ptr() != Py_False)) value = value.attr("copy")();
+  nb::dict options;
+  if (!max_version.is_none()) options["max_version"] = max_version;
+  if (!dl_device.is_none()) options["dl_device"] = dl_device;
+  return value.attr("__dlpack__")(**options);
+}
+
 template <typename Op>
 void bind_operator(nb::class_<Array>& array, const char* name, const char* reflected, Op op) {
   array.def(
@@ -174,10 +192,20 @@ array([2., 4.], dtype=float32))");
           "dtype"_a = nb::none(), "copy"_a = nb::none(),
           nb::sig("def __array__(self, dtype: cairn.typing.DTypeLike | None = None, copy: bool | "
                   "None = None) -> cairn.typing.NDArray"))
-      .def("__array_ufunc__", &array_ufunc,
-           nb::sig("def __array_ufunc__(self, ufunc: cairn.typing.UFunc, method: str, *inputs: "
-                   "typing.Any, "
-                   "**options: typing.Any) -> typing.Any"))
+      .def("__dlpack__", &dlpack_of, nb::kw_only(), "stream"_a = nb::none(),
+           "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, "
+                   "int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | "
+                   "None = None) -> typing.Any"),
+           "For from_dlpack() of other libraries. The same memory for those that know of read-only "
+           "memory, else a copy.")
+      .def(
+          "__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def(
+          "__array_ufunc__", &array_ufunc,
+          nb::sig("def __array_ufunc__(self, ufunc: cairn.typing.UFunc, method: str, *inputs: typing.Any, "
+                  "**options: typing.Any) -> typing.Any"))
       .def("__repr__",
            [](const Array& x) {
              try {
@@ -229,6 +257,18 @@ array([2., 4.], dtype=float32))");
       .def("__invert__", [](const Array& x) { return logical_not(x); })
       .def("__hash__",
            [](const Array& x) { return reinterpret_cast<std::uintptr_t>(x.node().get()); });
+  m.def(
+      "from_dlpack",
+      [](nb::handle from, bool copy) {
+        if (!nb::hasattr(from, "__dlpack__"))
+          refuse("from_dlpack() takes an array of another library, which has __dlpack__");
+        return Array(tensor_of(nb::module_::import_("numpy").attr("from_dlpack")(from), !copy));
+      },
+      "array"_a, "copy"_a = true,
+      nb::sig("def from_dlpack(array: typing.Any, copy: bool = True) -> Array"),
+      "An Array of another library's, in host memory. What may be written to is copied, unless "
+      "`copy` is False.\n\n"
+      ">>> cairn.from_dlpack(np.arange(3.0)).numpy()\narray([0., 1., 2.])");
   bind_operator(array, "__add__", "__radd__",
                 [](const Array& a, const Array& b) { return add(a, b); });
   bind_operator(array, "__sub__", "__rsub__",

@@ -1,30 +1,23 @@
-// cairn.Dataset.
+// cairn.Dataset: what becomes of its elements.
+#include "data.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "data/dataset/dataset.h"
-#include "data/dataset/dataset_iterator.h"
+#include "data/dataset/hash_split.h"
+#include "elements.h"
 #include "functions.h"
 #include "values.h"
 
 namespace cairn::python {
 namespace {
 
-using Columns = std::vector<std::pair<std::string, Tensor>>;
-
-Columns columns_of(const nb::dict& columns, bool copy) {
-  Columns all;
-  for (auto [name, values] : columns)
-    all.emplace_back(nb::cast<std::string>(name), tensor_of(values, !copy));
-  return all;
-}
-
-// map() and its kin call f(features), f(features, label) or f(batch), by f's parameters.
+// map() and its kin call f(features, label) or f(features), by f's parameters.
 nb::object called_with(const nb::object& function, const Batch& element) {
   const nb::object inspect = nb::module_::import_("inspect");
-  const nb::dict parameters = nb::dict(inspect.attr("signature")(function).attr("parameters"));
-  if (parameters.size() == 2) {
+  if (nb::len(nb::object(inspect.attr("signature")(function).attr("parameters"))) == 2) {
     nb::object label = element.label.defined() ? nb::cast(element.label) : nb::none();
     return function(nb::cast(element.features), label);
   }
@@ -45,97 +38,174 @@ std::function<Array(const Batch&)> judged_by(nb::object function) {
   };
 }
 
-}  // namespace
+// ---- of examples and of functions ----
 
-void bind_data(nb::module_& m) {
-  nb::class_<Dataset> dataset(
-      m, "Dataset",
-      R"(A description of data: where it comes from and what becomes of it, read where it is needed.
+#define CAIRN_FUNCTION "function: collections.abc.Callable[..., typing.Any]"
 
->>> data = cairn.Dataset.from_tensor_slices({"x": np.arange(4.0), "y": np.arange(4)}, label="y")
->>> data.batch(2)
-<cairn.Dataset batched: x float64[?], y int64[?], the label>)");
+void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
   dataset
-      .def_static(
-          "from_tensor_slices",
-          [](const nb::dict& columns, const std::string& label, bool copy) {
-            return Dataset::from_tensor_slices(columns_of(columns, copy), label);
+      .def(
+          "map",
+          [](const Dataset& data, nb::object function, std::int64_t num_parallel_calls) {
+            return data.map(mapped_by(std::move(function)), {num_parallel_calls});
           },
-          "columns"_a, "label"_a = "", "copy"_a = true,
-          nb::sig("def from_tensor_slices(columns: collections.abc.Mapping[str, "
-                  "cairn.typing.ArrayLike], label: str "
-                  "= '', copy: bool = True) -> Dataset"),
-          "Rows of arrays of the same length. Arrays that may be written to are copied, unless "
-          "`copy` is False.")
-      .def_static(
-          "from_tensors",
-          [](const nb::dict& columns, const std::string& label) {
-            return Dataset::from_tensors(columns_of(columns, true), label);
+          "function"_a, "num_parallel_calls"_a = 1,
+          nb::sig("def map(self, " CAIRN_FUNCTION ", num_parallel_calls: int = 1) -> Dataset"),
+          R"(The columns that a recorded function of an element returns, as a dict.
+
+`function` takes (features) or (features, label). The label stays unless a column has its name.
+
+>>> data = cairn.Dataset.range(4).batch(2).map(lambda of: {"twice": of["value"] * 2})
+>>> [batch["twice"].tolist() for batch in data]
+[[0, 2], [4, 6]])")
+      .def(
+          "filter",
+          [](const Dataset& data, nb::object predicate) {
+            return data.filter(judged_by(std::move(predicate)));
           },
-          "columns"_a, "label"_a = "",
-          nb::sig("def from_tensors(columns: collections.abc.Mapping[str, cairn.typing.ArrayLike], "
-                  "label: str = '') "
-                  "-> Dataset"),
-          "One element of these columns.")
-      .def_static("range", &Dataset::range, "n"_a, "0, 1, ... n - 1, in the column \"value\".")
+          "predicate"_a,
+          nb::sig("def filter(self, predicate: collections.abc.Callable[..., typing.Any]) -> "
+                  "Dataset"),
+          "The elements for which a recorded function is true.\n\n"
+          ">>> few = cairn.Dataset.range(9).filter(lambda of: of[\"value\"] > 6)\n"
+          ">>> [int(each[\"value\"]) for each in few]\n[7, 8]")
+      .def(
+          "take_while",
+          [](const Dataset& data, nb::object predicate) {
+            return data.take_while(judged_by(std::move(predicate)));
+          },
+          "predicate"_a,
+          nb::sig("def take_while(self, predicate: collections.abc.Callable[..., typing.Any]) -> "
+                  "Dataset"),
+          "The elements before the first for which a recorded function is not true.")
+      .def(
+          "apply", [](nb::handle self, nb::handle function) { return function(self); },
+          "function"_a,
+          nb::sig("def apply(self, function: collections.abc.Callable[[Dataset], Dataset]) -> "
+                  "Dataset"),
+          "function(dataset), for chains of calls.")
+      .def(
+          "features",
+          [](const Dataset& data, nb::handle columns) {
+            return data.features(feature_columns_of(columns));
+          },
+          "columns"_a,
+          nb::sig("def features(self, columns: FeatureColumn | "
+                  "collections.abc.Sequence[FeatureColumn]) -> Dataset"),
+          "Replaces all columns but the label by what a model reads. Before batch() only.")
+      .def(
+          "hash_split",
+          [](const Dataset& data, std::string column, double begin, double end) {
+            return hash_split(data, std::move(column), begin, end);
+          },
+          "column"_a, "begin"_a, "end"_a,
+          "The examples whose value of a column hashes into [begin, end), a part of [0, 1): "
+          "training data apart from validation data.");
+}
+
+// ---- of any elements ----
+
+void bind_orders(nb::class_<Dataset>& dataset) {
+  dataset
       .def(
           "shuffle",
-          [](const Dataset& data, std::int64_t buffer_size, std::uint64_t seed) {
-            return data.shuffle(buffer_size, seed);
+          [](const Dataset& data, std::int64_t buffer_size, std::uint64_t seed,
+             bool reshuffle_each_iteration, std::int64_t pipeline) {
+            return data.shuffle(buffer_size, seed, {reshuffle_each_iteration, pipeline});
           },
-          "buffer_size"_a, "seed"_a = 0)
-      .def(
-          "batch",
-          [](const Dataset& data, std::int64_t batch_size, bool drop_remainder) {
-            return data.batch(batch_size, {.drop_remainder = drop_remainder});
-          },
-          "batch_size"_a, "drop_remainder"_a = false)
-      .def(
-          "padded_batch",
-          [](const Dataset& data, std::int64_t batch_size, bool drop_remainder) {
-            return data.padded_batch(batch_size, {.drop_remainder = drop_remainder});
-          },
-          "batch_size"_a, "drop_remainder"_a = false)
-      .def("unbatch", &Dataset::unbatch)
+          "buffer_size"_a, "seed"_a = 0, "reshuffle_each_iteration"_a = true, nb::kw_only(),
+          "pipeline"_a = 0,
+          "Blocks of `buffer_size` elements, each in an order drawn from seed, epoch and block.")
+      .def("for_pipeline", &Dataset::for_pipeline, "id"_a,
+           "The same elements in the orders of this input pipeline, where several read the same.")
       .def(
           "repeat",
           [](const Dataset& data, std::optional<std::int64_t> count) {
             return data.repeat(count.value_or(-1));
           },
-          "count"_a = nb::none())
-      .def("take", &Dataset::take, "count"_a)
-      .def("skip", &Dataset::skip, "count"_a)
-      .def("prefetch", &Dataset::prefetch, "n"_a)
-      .def("concatenate", &Dataset::concatenate, "other"_a)
+          "count"_a = nb::none(), "So many passes, one after another; None: without end.")
+      .def("take", &Dataset::take, "count"_a, "The first `count` elements.")
+      .def("skip", &Dataset::skip, "count"_a, "All but the first `count` elements.")
+      .def("concatenate", &Dataset::concatenate, "other"_a,
+           "These elements, then those of `other`, which has the same columns.")
       .def(
           "shard",
-          [](const Dataset& data, std::int64_t num, std::int64_t index) {
-            return data.shard(num, index);
+          [](const Dataset& data, std::int64_t num_shards, std::int64_t index) {
+            return data.shard(num_shards, index);
           },
-          "num_shards"_a, "index"_a)
+          "num_shards"_a, "index"_a, "Every num_shards-th element from `index` on.")
       .def(
-          "map",
-          [](const Dataset& data, nb::object function) {
-            return data.map(mapped_by(std::move(function)));
-          },
-          "function"_a,
-          nb::sig("def map(self, function: collections.abc.Callable[..., typing.Any]) -> Dataset"))
+          "shard",
+          [](const Dataset& data, const InputContext& context) { return data.shard(context); },
+          "context"_a, "The part of an input pipeline, as a dataset function is asked for it.")
+      .def("shard_hint", &Dataset::shard_hint,
+           "Where a strategy that shards by hints puts its shard().")
+      .def("interleave", &Dataset::interleave, "cycle_length"_a, "block_length"_a = 1,
+           "Reads `cycle_length` of the source's files at once, and takes `block_length` elements "
+           "from each in turn.")
       .def(
-          "filter",
-          [](const Dataset& data, nb::object function) {
-            return data.filter(judged_by(std::move(function)));
+          "cache",
+          [](const Dataset& data, std::string filename, std::optional<std::int64_t> bytes_max) {
+            CacheOptions options;
+            options.file = std::move(filename);
+            if (bytes_max) options.bytes_max = *bytes_max;
+            return data.cache(options);
           },
-          "function"_a,
-          nb::sig(
-              "def filter(self, function: collections.abc.Callable[..., typing.Any]) -> Dataset"))
+          "filename"_a = "", "bytes_max"_a = nb::none(),
+          "Keeps the elements of the first pass for later ones: in memory, or in a file whose name "
+          "begins so.")
+      .def("prefetch", &Dataset::prefetch, "buffer_size"_a,
+           "Reads up to so many elements ahead; cairn.AUTOTUNE: as many as prove to be wanted.");
+}
+
+std::vector<std::int64_t> sizes_of(nb::handle sizes) {
+  if (PyLong_Check(sizes.ptr())) return {nb::cast<std::int64_t>(sizes)};
+  return nb::cast<std::vector<std::int64_t>>(sizes);
+}
+
+void bind_batches(nb::class_<Dataset>& dataset) {
+  dataset
       .def(
-          "take_while",
-          [](const Dataset& data, nb::object function) {
-            return data.take_while(judged_by(std::move(function)));
+          "batch",
+          [](const Dataset& data, std::int64_t batch_size, bool drop_remainder) {
+            return data.batch(batch_size, {.drop_remainder = drop_remainder});
           },
-          "function"_a,
-          nb::sig("def take_while(self, function: collections.abc.Callable[..., typing.Any]) -> "
-                  "Dataset"))
+          "batch_size"_a, "drop_remainder"_a = false,
+          "Batches of so many elements; the last one has fewer, or is left out.\n\n"
+          ">>> [len(batch[\"value\"]) for batch in cairn.Dataset.range(5).batch(2)]\n[2, 2, 1]")
+      .def(
+          "padded_batch",
+          [](const Dataset& data, std::int64_t batch_size, bool drop_remainder) {
+            return data.padded_batch(batch_size, {.drop_remainder = drop_remainder});
+          },
+          "batch_size"_a, "drop_remainder"_a = false,
+          "Batches whose ragged columns are filled up to the longest, with zeros or empty texts.")
+      .def("unbatch", &Dataset::unbatch, "The rows of each batch, one after another.")
+      .def(
+          "rebatch",
+          [](const Dataset& data, nb::handle batch_size, bool drop_remainder) {
+            return data.rebatch(sizes_of(batch_size), {.drop_remainder = drop_remainder});
+          },
+          "batch_size"_a, "drop_remainder"_a = false,
+          nb::sig("def rebatch(self, batch_size: int | collections.abc.Sequence[int], "
+                  "drop_remainder: bool = False) -> Dataset"),
+          "The same examples in batches of another size, or of several sizes in turn.")
+      .def(
+          "window",
+          [](const Dataset& data, std::int64_t size, std::optional<std::int64_t> shift,
+             std::int64_t stride, bool drop_remainder) {
+            return data.window(size, {shift.value_or(0), stride, drop_remainder});
+          },
+          "size"_a, "shift"_a = nb::none(), "stride"_a = 1, "drop_remainder"_a = false,
+          "Batches of `size` elements, `stride` apart, each beginning `shift` after the one "
+          "before.");
+}
+
+void bind_looks(nb::class_<Dataset>& dataset) {
+  dataset
+      .def_prop_ro(
+          "element_spec", [](const Dataset& data) { return data.element_spec(); },
+          "The columns of an element, with their types.")
       .def_prop_ro("batched", &Dataset::batched, "Whether an element is a batch.")
       .def(
           "cardinality",
@@ -145,15 +215,73 @@ void bind_data(nb::module_& m) {
             return count;
           },
           "How many elements there are; None: without end.")
-      .def("__repr__", [](const Dataset& data) {
-        const ElementSpec& spec = data.element_spec();
-        std::string text;
-        for (const ColumnSpec& column : spec.columns) {
-          text += str(text.empty() ? "" : ", ", column.name, " ", column.type.to_string());
-          if (column.name == spec.label) text += ", the label";
-        }
-        return str("<cairn.Dataset", data.batched() ? " batched" : "", ": ", text, ">");
+      .def(
+          "open",
+          [](const Dataset& data, const nb::bytes& state) {
+            IteratorState at;
+            const auto* bytes = reinterpret_cast<const std::byte*>(state.c_str());
+            at.bytes.assign(bytes, bytes + state.size());
+            return released([&] { return std::make_unique<ElementIterator>(data, at); });
+          },
+          "state"_a = nb::bytes("", 0),
+          "An iterator at the beginning, or where another one's `state` was taken.")
+      .def(
+          "__iter__",
+          [](const Dataset& data) {
+            return released([&] { return std::make_unique<ElementIterator>(data); });
+          },
+          "Each element is a dict of NumPy arrays by column; a ragged one is a cairn.Ragged.")
+      .def(
+          "as_numpy_iterator",
+          [](const Dataset& data) {
+            return released([&] { return std::make_unique<ElementIterator>(data); });
+          },
+          "The same as iter(dataset).")
+      .def("__repr__",
+           [](const Dataset& data) {
+             return str("<cairn.Dataset", data.batched() ? " batched" : "", ": ",
+                        text_of(data.element_spec()), ">");
+           })
+      .def("_repr_html_", [](const Dataset& data) {
+        return html_of(data.element_spec(),
+                       data.batched() ? "cairn.Dataset, batched" : "cairn.Dataset");
       });
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+  bind_schemas(m);
+  bind_elements(m);
+  bind_tables(m);
+  bind_arrow_out(m);
+  nb::class_<Dataset> dataset(
+      m, "Dataset",
+      R"(A description of data: where it comes from and what becomes of it, read where it is needed.
+
+>>> data = cairn.Dataset.from_tensor_slices({"x": np.arange(4.0), "y": np.arange(4)}, label="y")
+>>> data.batch(2)
+<cairn.Dataset batched: x float64[?], y int64[?], the label>
+>>> for batch in data.batch(2):
+...     print(batch["x"], batch["y"])
+[0. 1.] [0 1]
+[2. 3.] [2 3])");
+  bind_features(m);
+  bind_sources(dataset);
+  bind_functions_of_elements(dataset);
+  bind_orders(dataset);
+  bind_batches(dataset);
+  bind_looks(dataset);
+  m.attr("AUTOTUNE") = kAutotune;
+  m.def(
+      "list_files", [](const std::string& pattern) { return list_files(pattern); }, "pattern"_a,
+      "The files that a pattern of the shell names (\"part-*.csv\"), in the order of their "
+      "names.\n\n"
+      ">>> import os, tempfile\n"
+      ">>> folder = tempfile.mkdtemp()\n"
+      ">>> _ = open(folder + \"/part-0.csv\", \"w\")\n"
+      ">>> [os.path.basename(path) for path in cairn.list_files(folder + \"/part-*.csv\")]\n"
+      "['part-0.csv']");
 }
 
 }  // namespace cairn::python
