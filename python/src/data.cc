@@ -77,13 +77,22 @@ void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
           "predicate"_a,
           nb::sig("def take_while(self, predicate: collections.abc.Callable[..., typing.Any]) -> "
                   "Dataset"),
-          "The elements before the first for which a recorded function is not true.")
+          "The elements before the first for which a recorded function is not true.\n\n"
+          ">>> few = cairn.Dataset.range(9).take_while(lambda of: of[\"value\"] < 2)\n"
+          ">>> [int(each[\"value\"]) for each in few]\n"
+          "[0, 1]")
       .def(
           "apply", [](nb::handle self, nb::handle function) { return function(self); },
           "function"_a,
           nb::sig("def apply(self, function: collections.abc.Callable[[Dataset], Dataset]) -> "
                   "Dataset"),
-          "function(dataset), for chains of calls.")
+          "function(dataset), for chains of calls.\n\n"
+          ">>> cairn.Dataset.range(9).apply(lambda data: data.skip(2).batch(3)).cardinality()\n"
+          "3");
+}
+
+void bind_feature_calls(nb::class_<Dataset>& dataset) {
+  dataset
       .def(
           "features",
           [](const Dataset& data, nb::handle columns) {
@@ -92,7 +101,10 @@ void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
           "columns"_a,
           nb::sig("def features(self, columns: FeatureColumn | "
                   "collections.abc.Sequence[FeatureColumn]) -> Dataset"),
-          "Replaces all columns but the label by what a model reads. Before batch() only.")
+          "Replaces all columns but the label by what a model reads. Before batch() only.\n\n"
+          ">>> data = cairn.Dataset.from_tensor_slices({\"x\": np.array([3.0])})\n"
+          ">>> data.features(cairn.FeatureColumn.bucketised(\"x\", [1.0, 2.0]))\n"
+          "<cairn.Dataset: x_bucket int64[]>")
       .def(
           "hash_split",
           [](const Dataset& data, std::string column, double begin, double end) {
@@ -100,7 +112,11 @@ void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
           },
           "column"_a, "begin"_a, "end"_a,
           "The examples whose value of a column hashes into [begin, end), a part of [0, 1): "
-          "training data apart from validation data.");
+          "training data apart from validation data.\n\n"
+          ">>> data = cairn.Dataset.range(100)\n"
+          ">>> data.hash_split(\"value\", 0, 0.8).cardinality() + data.hash_split(\"value\", 0.8, "
+          "1).cardinality()\n"
+          "100");
 }
 
 // ---- of any elements ----
@@ -115,34 +131,62 @@ void bind_orders(nb::class_<Dataset>& dataset) {
           },
           "buffer_size"_a, "seed"_a = 0, "reshuffle_each_iteration"_a = true, nb::kw_only(),
           "pipeline"_a = 0,
-          "Blocks of `buffer_size` elements, each in an order drawn from seed, epoch and block.")
-      .def("for_pipeline", &Dataset::for_pipeline, "id"_a,
-           "The same elements in the orders of this input pipeline, where several read the same.")
+          "Blocks of `buffer_size` elements, each in an order drawn from seed, epoch and block.\n\n"
+          ">>> sorted(int(each[\"value\"]) for each in cairn.Dataset.range(4).shuffle(4, seed=1))\n"
+          "[0, 1, 2, 3]")
+      .def(
+          "for_pipeline", &Dataset::for_pipeline, "id"_a,
+          "The same elements in the orders of this input pipeline, where several read the same.\n\n"
+          ">>> len(list(cairn.Dataset.range(4).shuffle(4, seed=1).for_pipeline(2)))\n"
+          "4")
       .def(
           "repeat",
           [](const Dataset& data, std::optional<std::int64_t> count) {
             return data.repeat(count.value_or(-1));
           },
-          "count"_a = nb::none(), "So many passes, one after another; None: without end.")
-      .def("take", &Dataset::take, "count"_a, "The first `count` elements.")
-      .def("skip", &Dataset::skip, "count"_a, "All but the first `count` elements.")
+          "count"_a = nb::none(),
+          "So many passes, one after another; None: without end.\n\n"
+          ">>> cairn.Dataset.range(3).repeat(2).cardinality()\n"
+          "6")
+      .def("take", &Dataset::take, "count"_a,
+           "The first `count` elements.\n\n"
+           ">>> cairn.Dataset.range(9).take(2).cardinality()\n"
+           "2")
+      .def("skip", &Dataset::skip, "count"_a,
+           "All but the first `count` elements.\n\n"
+           ">>> cairn.Dataset.range(9).skip(2).cardinality()\n"
+           "7");
+}
+
+void bind_parts_and_files(nb::class_<Dataset>& dataset) {
+  dataset
       .def("concatenate", &Dataset::concatenate, "other"_a,
-           "These elements, then those of `other`, which has the same columns.")
+           "These elements, then those of `other`, which has the same columns.\n\n"
+           ">>> cairn.Dataset.range(2).concatenate(cairn.Dataset.range(3)).cardinality()\n"
+           "5")
       .def(
           "shard",
           [](const Dataset& data, std::int64_t num_shards, std::int64_t index) {
             return data.shard(num_shards, index);
           },
-          "num_shards"_a, "index"_a, "Every num_shards-th element from `index` on.")
+          "num_shards"_a, "index"_a,
+          "Every num_shards-th element from `index` on.\n\n"
+          ">>> [int(each[\"value\"]) for each in cairn.Dataset.range(7).shard(3, 1)]\n"
+          "[1, 4]")
       .def(
           "shard",
           [](const Dataset& data, const InputContext& context) { return data.shard(context); },
           "context"_a, "The part of an input pipeline, as a dataset function is asked for it.")
       .def("shard_hint", &Dataset::shard_hint,
-           "Where a strategy that shards by hints puts its shard().")
+           "Where a strategy that shards by hints puts its shard().\n\n"
+           ">>> cairn.Dataset.range(7).shard_hint().batch(2)\n"
+           "<cairn.Dataset batched: value int64[?]>")
       .def("interleave", &Dataset::interleave, "cycle_length"_a, "block_length"_a = 1,
            "Reads `cycle_length` of the source's files at once, and takes `block_length` elements "
-           "from each in turn.")
+           "from each in turn.\n\n"
+           ">>> files = [\"part-0.csv\", \"part-1.csv\"]\n"
+           ">>> cairn.Dataset.csv(files, {\"x\": \"float32\"}).interleave(2)\n"
+           "<cairn.Dataset: x float32[]>")
       .def(
           "cache",
           [](const Dataset& data, std::string filename, std::optional<std::int64_t> bytes_max) {
@@ -153,9 +197,13 @@ void bind_orders(nb::class_<Dataset>& dataset) {
           },
           "filename"_a = "", "bytes_max"_a = nb::none(),
           "Keeps the elements of the first pass for later ones: in memory, or in a file whose name "
-          "begins so.")
+          "begins so.\n\n"
+          ">>> len(list(cairn.Dataset.range(3).cache().repeat(2)))\n"
+          "6")
       .def("prefetch", &Dataset::prefetch, "buffer_size"_a,
-           "Reads up to so many elements ahead; cairn.AUTOTUNE: as many as prove to be wanted.");
+           "Reads up to so many elements ahead; cairn.AUTOTUNE: as many as prove to be wanted.\n\n"
+           ">>> len(list(cairn.Dataset.range(3).batch(2).prefetch(cairn.AUTOTUNE)))\n"
+           "2");
 }
 
 std::vector<std::int64_t> sizes_of(nb::handle sizes) {
@@ -179,8 +227,17 @@ void bind_batches(nb::class_<Dataset>& dataset) {
             return data.padded_batch(batch_size, {.drop_remainder = drop_remainder});
           },
           "batch_size"_a, "drop_remainder"_a = false,
-          "Batches whose ragged columns are filled up to the longest, with zeros or empty texts.")
-      .def("unbatch", &Dataset::unbatch, "The rows of each batch, one after another.")
+          "Batches whose ragged columns are filled up to the longest, with zeros or empty "
+          "texts.\n\n"
+          ">>> words = cairn.Ragged(np.array([7, 8, 9]), np.array([0, 2, 3]))\n"
+          ">>> data = cairn.Dataset.from_tensor_slices({\"words\": words}).padded_batch(2)\n"
+          ">>> next(iter(data))[\"words\"]\n"
+          "array([[7, 8],\n"
+          "       [9, 0]])")
+      .def("unbatch", &Dataset::unbatch,
+           "The rows of each batch, one after another.\n\n"
+           ">>> cairn.Dataset.range(5).batch(2).unbatch().batch(3).cardinality()\n"
+           "2")
       .def(
           "rebatch",
           [](const Dataset& data, nb::handle batch_size, bool drop_remainder) {
@@ -189,7 +246,9 @@ void bind_batches(nb::class_<Dataset>& dataset) {
           "batch_size"_a, "drop_remainder"_a = false,
           nb::sig("def rebatch(self, batch_size: int | collections.abc.Sequence[int], "
                   "drop_remainder: bool = False) -> Dataset"),
-          "The same examples in batches of another size, or of several sizes in turn.")
+          "The same examples in batches of another size, or of several sizes in turn.\n\n"
+          ">>> [len(batch[\"value\"]) for batch in cairn.Dataset.range(5).batch(2).rebatch(3)]\n"
+          "[3, 2]")
       .def(
           "window",
           [](const Dataset& data, std::int64_t size, std::optional<std::int64_t> shift,
@@ -198,15 +257,23 @@ void bind_batches(nb::class_<Dataset>& dataset) {
           },
           "size"_a, "shift"_a = nb::none(), "stride"_a = 1, "drop_remainder"_a = false,
           "Batches of `size` elements, `stride` apart, each beginning `shift` after the one "
-          "before.");
+          "before.\n\n"
+          ">>> data = cairn.Dataset.range(4).window(2, shift=1, drop_remainder=True)\n"
+          ">>> [batch[\"value\"].tolist() for batch in data]\n"
+          "[[0, 1], [1, 2], [2, 3]]");
 }
 
 void bind_looks(nb::class_<Dataset>& dataset) {
   dataset
       .def_prop_ro(
           "element_spec", [](const Dataset& data) { return data.element_spec(); },
-          "The columns of an element, with their types.")
-      .def_prop_ro("batched", &Dataset::batched, "Whether an element is a batch.")
+          "The columns of an element, with their types.\n\n"
+          ">>> cairn.Dataset.range(4).batch(2).element_spec[\"value\"].shape\n"
+          "(None,)")
+      .def_prop_ro("batched", &Dataset::batched,
+                   "Whether an element is a batch.\n\n"
+                   ">>> cairn.Dataset.range(4).batch(2).batched\n"
+                   "True")
       .def(
           "cardinality",
           [](const Dataset& data) -> std::optional<std::int64_t> {
@@ -214,7 +281,9 @@ void bind_looks(nb::class_<Dataset>& dataset) {
             if (count == kInfiniteCardinality) return std::nullopt;
             return count;
           },
-          "How many elements there are; None: without end.")
+          "How many elements there are; None: without end.\n\n"
+          ">>> cairn.Dataset.range(4).cardinality()\n"
+          "4")
       .def(
           "open",
           [](const Dataset& data, const nb::bytes& state) {
@@ -224,7 +293,11 @@ void bind_looks(nb::class_<Dataset>& dataset) {
             return released([&] { return std::make_unique<ElementIterator>(data, at); });
           },
           "state"_a = nb::bytes("", 0),
-          "An iterator at the beginning, or where another one's `state` was taken.")
+          "An iterator at the beginning, or where another one's `state` was taken.\n\n"
+          ">>> iterator = iter(cairn.Dataset.range(4))\n"
+          ">>> _ = next(iterator), next(iterator)\n"
+          ">>> [int(each[\"value\"]) for each in cairn.Dataset.range(4).open(iterator.state)]\n"
+          "[2, 3]")
       .def(
           "__iter__",
           [](const Dataset& data) {
@@ -236,7 +309,9 @@ void bind_looks(nb::class_<Dataset>& dataset) {
           [](const Dataset& data) {
             return released([&] { return std::make_unique<ElementIterator>(data); });
           },
-          "The same as iter(dataset).")
+          "The same as iter(dataset).\n\n"
+          ">>> next(cairn.Dataset.range(4).as_numpy_iterator())[\"value\"].item()\n"
+          "0")
       .def("__repr__",
            [](const Dataset& data) {
              return str("<cairn.Dataset", data.batched() ? " batched" : "", ": ",
@@ -269,7 +344,9 @@ void bind_data(nb::module_& m) {
   bind_features(m);
   bind_sources(dataset);
   bind_functions_of_elements(dataset);
+  bind_feature_calls(dataset);
   bind_orders(dataset);
+  bind_parts_and_files(dataset);
   bind_batches(dataset);
   bind_looks(dataset);
   m.attr("AUTOTUNE") = kAutotune;

@@ -90,7 +90,10 @@ void bind_numbers_and_texts(nb::class_<FeatureColumn>& feature) {
           "inputs"_a, "name"_a = "numeric",
           nb::sig("def numeric(inputs: str | NumericInput | collections.abc.Sequence[str | "
                   "NumericInput], name: str = 'numeric') -> FeatureColumn"),
-          "float32, the inputs side by side: names of columns, or NumericInputs.")
+          "float32, the inputs side by side: names of columns, or NumericInputs.\n\n"
+          ">>> cairn.FeatureColumn.numeric([\"age\", cairn.NumericInput(\"hours\", mean=40, "
+          "stddev=12)]).width\n"
+          "2")
       .def_static(
           "vocabulary",
           [](std::string column, std::vector<std::string> values, const std::string& oov,
@@ -100,16 +103,32 @@ void bind_numbers_and_texts(nb::class_<FeatureColumn>& feature) {
           },
           "column"_a, "values"_a, "oov"_a = "first", "name"_a = "",
           "The place of a text or whole number among `values`; what is not there has the id before "
-          "all (oov \"first\") or behind (\"last\").")
+          "all (oov \"first\") or behind (\"last\").\n\n"
+          ">>> cairn.FeatureColumn.vocabulary(\"city\", [\"Ulm\", \"Bonn\"]).ids\n"
+          "3")
       .def_static("hashed", &FeatureColumn::hashed, "column"_a, "buckets"_a, "name"_a = "",
-                  "An id in [0, buckets), by a hash of a text or whole number.")
+                  "An id in [0, buckets), by a hash of a text or whole number.\n\n"
+                  ">>> cairn.FeatureColumn.hashed(\"city\", 1000)\n"
+                  "<cairn.FeatureColumn hashed \"city\", 1000 ids>")
       .def_static("bucketised", &FeatureColumn::bucketised, "column"_a, "boundaries"_a,
-                  "name"_a = "", "How many of the ascending boundaries are <= x.")
+                  "name"_a = "",
+                  "How many of the ascending boundaries are <= x.\n\n"
+                  ">>> cairn.FeatureColumn.bucketised(\"age\", [18, 65]).name\n"
+                  "'age_bucket'");
+}
+
+void bind_ids_and_words(nb::class_<FeatureColumn>& feature) {
+  feature
       .def_static("crossed", &FeatureColumn::crossed, "columns"_a, "buckets"_a, "name"_a = "",
-                  "An id in [0, buckets), by a hash of several columns together.")
-      .def_static("as_is", &FeatureColumn::as_is, "column"_a, "ids"_a = 0, "name"_a = "",
-                  "padding"_a = nb::none(),
-                  "The column unchanged; with `padding`, ragged, without the values equal to it.")
+                  "An id in [0, buckets), by a hash of several columns together.\n\n"
+                  ">>> cairn.FeatureColumn.crossed([\"city\", \"job\"], 1000).name\n"
+                  "'city_x_job'")
+      .def_static(
+          "as_is", &FeatureColumn::as_is, "column"_a, "ids"_a = 0, "name"_a = "",
+          "padding"_a = nb::none(),
+          "The column unchanged; with `padding`, ragged, without the values equal to it.\n\n"
+          ">>> cairn.FeatureColumn.as_is(\"ids\", 100, padding=-1).padding\n"
+          "-1")
       .def_static(
           "words",
           [](std::string column, std::int64_t buckets, std::string name, std::int64_t words_max,
@@ -121,7 +140,9 @@ void bind_numbers_and_texts(nb::class_<FeatureColumn>& feature) {
           "column"_a, "buckets"_a, "name"_a = "", nb::kw_only(), "words_max"_a = 1,
           "characters_min"_a = 0, "characters_max"_a = 0, "keep_case"_a = false,
           "Ragged ids in [0, buckets) of a text's words, and of its n-grams of words and "
-          "characters.")
+          "characters.\n\n"
+          ">>> cairn.FeatureColumn.words(\"title\", 5000, words_max=2).kind\n"
+          "'words'")
       .def_static(
           "date_part",
           [](std::string column, const std::string& part, std::string name) {
@@ -133,7 +154,9 @@ void bind_numbers_and_texts(nb::class_<FeatureColumn>& feature) {
                                             std::move(name));
           },
           "column"_a, "part"_a, "name"_a = "",
-          "\"day_of_week\", \"hour\" or \"month\" of int64 seconds since 1970.");
+          "\"day_of_week\", \"hour\" or \"month\" of int64 seconds since 1970.\n\n"
+          ">>> cairn.FeatureColumn.date_part(\"at\", \"hour\").ids\n"
+          "24");
 }
 
 void bind_feature_column(nb::module_& m) {
@@ -148,6 +171,7 @@ void bind_feature_column(nb::module_& m) {
 >>> city.ids
 1000)");
   bind_numbers_and_texts(feature);
+  bind_ids_and_words(feature);
   feature.def_ro("name", &FeatureColumn::name, "The column that it makes.")
       .def_prop_ro(
           "kind", [](const FeatureColumn& of) { return std::string(kind_name(of.kind)); },

@@ -176,7 +176,10 @@ A line that does not fit is an error, or, with on_error="skip", left out and cou
                   ", *, label: str | CsvLabel | None = None, on_error: str = 'error', "
                   "empty_files: str = 'error') -> Dataset"),
           "A JSON object on each line, whose values are columns by name; one with a `separator` "
-          "holds lists.");
+          "holds lists.\n\n"
+          ">>> cairn.Dataset.json_lines(\"clicks.jsonl\", {\"user\": \"int64\", \"query\": str}, "
+          "label=\"user\")\n"
+          "<cairn.Dataset: user int64[], the label, query string[]>");
 }
 
 void bind_other_text_files(nb::class_<Dataset>& dataset) {
@@ -194,7 +197,9 @@ void bind_other_text_files(nb::class_<Dataset>& dataset) {
           nb::sig("def text_lines(" CAIRN_PATHS
                   ", *, column: str = 'line', skip_blank: bool = False, line_bytes_max: int = "
                   "16777216, on_error: str = 'error', empty_files: str = 'error') -> Dataset"),
-          "Each line as it is, without its end.")
+          "Each line as it is, without its end.\n\n"
+          ">>> cairn.Dataset.text_lines([\"a.txt\", \"b.txt\"], skip_blank=True)\n"
+          "<cairn.Dataset: line string[]>")
       .def_static(
           "libsvm",
           [](nb::handle paths, std::string ids, std::string values, nb::handle label,
@@ -212,7 +217,10 @@ void bind_other_text_files(nb::class_<Dataset>& dataset) {
                   ", *, ids: str = 'ids', values: str = 'values', label: str | CsvLabel = 'label', "
                   "qid: str = '', zero_based: bool = False, dimension: int = 0, on_error: str = "
                   "'error', empty_files: str = 'error') -> Dataset"),
-          "Lines \"label index:value index:value\": ragged ids and values.")
+          "Lines \"label index:value index:value\": ragged ids and values.\n\n"
+          ">>> cairn.Dataset.libsvm(\"a9a.svm\", label=cairn.CsvLabel(\"label\", "
+          "positive=[\"+1\"]))\n"
+          "<cairn.Dataset: label float32[], the label, ids int64[ragged], values float32[ragged]>")
       .def_static(
           "criteo",
           [](nb::handle paths, const std::string& on_error) {
@@ -221,7 +229,9 @@ void bind_other_text_files(nb::class_<Dataset>& dataset) {
           },
           "paths"_a, nb::kw_only(), "on_error"_a = "error",
           nb::sig("def criteo(" CAIRN_PATHS ", *, on_error: str = 'error') -> Dataset"),
-          "Criteo's click logs: a label, counts I1 to I13, texts C1 to C26, separated by tabs.");
+          "Criteo's click logs: a label, counts I1 to I13, texts C1 to C26, separated by tabs.\n\n"
+          ">>> len(cairn.Dataset.criteo(\"day_0.gz\").element_spec)\n"
+          "40");
 }
 
 // ---- binary files ----
@@ -274,7 +284,10 @@ void bind_binary_files(nb::class_<Dataset>& dataset) {
                   "record_bytes_max: int = 67108864, on_error: str = 'error', empty_files: str = "
                   "'error') -> Dataset"),
           "Records of TFRecord files: tf.train.Examples by their features, or, without any, each "
-          "record as a text \"record\".")
+          "record as a text \"record\".\n\n"
+          ">>> cairn.Dataset.tfrecords(\"train.tfrecord\", [cairn.ExampleFeature(\"x\", "
+          "\"float32\")])\n"
+          "<cairn.Dataset: x float32[]>")
       .def_static(
           "idx",
           [](std::vector<IdxColumn> columns, std::string label) {
@@ -283,7 +296,10 @@ void bind_binary_files(nb::class_<Dataset>& dataset) {
           "columns"_a, "label"_a = "",
           nb::sig("def idx(columns: collections.abc.Sequence[IdxColumn], label: str = '') -> "
                   "Dataset"),
-          "Files of the IDX format side by side, a column each, as MNIST's.");
+          "Files of the IDX format side by side, a column each, as MNIST's.\n\n"
+          ">>> cairn.Dataset.idx([cairn.IdxColumn(\"image\", \"images-idx3-ubyte.gz\", shape=(28, "
+          "28))])\n"
+          "<cairn.Dataset: image uint8[28, 28]>");
 }
 
 // ---- of other datasets ----
@@ -297,11 +313,18 @@ service::ProcessingMode mode_of(std::string word) {
 void bind_combinations(nb::class_<Dataset>& dataset) {
   dataset
       .def_static("zip", &Dataset::zip, "datasets"_a,
-                  "Elements of several datasets side by side, with the columns of all.")
+                  "Elements of several datasets side by side, with the columns of all.\n\n"
+                  ">>> both = cairn.Dataset.zip([cairn.Dataset.range(3), "
+                  "cairn.Dataset.from_tensors({\"x\": np.zeros(2)})])\n"
+                  ">>> both.cardinality()\n"
+                  "1")
       .def_static("sample_from_datasets", &Dataset::sample_from_datasets, "datasets"_a,
                   "weights"_a = std::vector<double>{}, "seed"_a = 0,
                   "stop_on_empty_dataset"_a = false,
-                  "Each element is the next one of a dataset that is drawn for it by weight.")
+                  "Each element is the next one of a dataset that is drawn for it by weight.\n\n"
+                  ">>> parts = [cairn.Dataset.range(2), cairn.Dataset.range(3)]\n"
+                  ">>> len(list(cairn.Dataset.sample_from_datasets(parts, [0.8, 0.2], seed=1)))\n"
+                  "5")
       .def_static(
           "from_service",
           [](const Dataset& data, std::string dispatcher, std::string job_name,
@@ -329,7 +352,11 @@ void bind_combinations(nb::class_<Dataset>& dataset) {
           "num_consumers"_a = 0, "consumer_index"_a = 0, "token"_a = "",
           "Elements of `dataset` that a data service reads, and hands out to the consumers of the "
           "job. `mode` is \"off\" (each data worker reads all of it), \"dynamic\", \"file\", "
-          "\"data\", \"file_or_data\" or \"hint\".");
+          "\"data\", \"file_or_data\" or \"hint\".\n\n"
+          ">>> data = cairn.Dataset.range(100).batch(10)\n"
+          ">>> cairn.Dataset.from_service(data, \"host:5050\", job_name=\"train\", "
+          "mode=\"dynamic\")\n"
+          "<cairn.Dataset batched: value int64[?]>");
 }
 
 }  // namespace

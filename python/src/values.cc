@@ -250,10 +250,12 @@ nb::object numpy_of(const Tensor& tensor) {
   std::vector<std::size_t> sizes(shape.dims().begin(), shape.dims().end());
   const nb::capsule owner(new Tensor(tensor),
                           [](void* held) noexcept { delete static_cast<Tensor*>(held); });
-  nb::object array = nb::cast(nb::ndarray<nb::numpy, nb::ro>(
+  nb::object made = nb::cast(nb::ndarray<nb::numpy, nb::ro>(
       const_cast<std::byte*>(tensor.raw()), sizes.size(), sizes.data(), owner, nullptr, dlpack));
-  // The same type under NumPy's usual name: long and long long are two of 64 bits.
-  return tensor.dtype() == DType::kInt64 ? array.attr("view")("int64") : array;
+  if (tensor.dtype() != DType::kInt64) return made;
+  // C's long long, which NumPy prints as if it were no ordinary int64.
+  static nb::object& int64 = *new nb::object(numpy().attr("dtype")("int64"));
+  return made.attr("view")(int64);
 }
 
 DType dtype_of(nb::handle object) {
