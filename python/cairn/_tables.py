@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ _CURES = {
 }
 
 
+def _pandas() -> Any:
+    return importlib.import_module("pandas")  # which has imported the frame already
+
+
 def names(frame: Any) -> list[str]:
     """The names of the columns, as texts."""
     return [str(name) for name in frame.columns]
@@ -34,8 +39,7 @@ def names(frame: Any) -> list[str]:
 
 def column(frame: Any, place: int, name: str, defaults: Mapping[str, Any]) -> Column:
     """One column, with its defaults where values are missing."""
-    import pandas as pd
-
+    pd = _pandas()
     series = frame.iloc[:, place]
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -58,8 +62,7 @@ def column(frame: Any, place: int, name: str, defaults: Mapping[str, Any]) -> Co
 
 
 def _by_arrow(series: Any) -> bool:
-    import pandas as pd
-
+    pd = _pandas()
     if not isinstance(series.dtype, pd.ArrowDtype) and getattr(series.dtype, "storage", "") != "pyarrow":
         return False
     return hasattr(series, "__arrow_c_stream__")
@@ -131,8 +134,7 @@ def _categories(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
 
 
 def _objects(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
-    import pandas as pd
-
+    pd = _pandas()
     values = series.to_numpy()
     null = series.isna().to_numpy()
     present = values[~null]

@@ -342,6 +342,7 @@ void bind_data(nb::module_& m) {
 [0. 1.] [0 1]
 [2. 3.] [2 3])");
   bind_features(m);
+  bind_writers(m);
   bind_sources(dataset);
   bind_functions_of_elements(dataset);
   bind_feature_calls(dataset);

@@ -57,8 +57,8 @@ void bind_schemas(nb::module_& m);
 void bind_features(nb::module_& m);
 void bind_tables(nb::module_& m);
 void bind_arrow_out(nb::module_& m);
+void bind_writers(nb::module_& m);
 void bind_elements(nb::module_& m);  // before the dataset, whose iterator it is
 void bind_sources(nb::class_<Dataset>& dataset);
-void bind_iteration(nb::class_<Dataset>& dataset);
 
 }  // namespace cairn::python

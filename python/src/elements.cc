@@ -295,7 +295,7 @@ void bind_specs(nb::module_& m) {
            })
       .def(
           "__eq__", [](const ElementSpec& a, const ElementSpec& b) { return a == b; },
-          nb::is_operator())
+          nb::is_operator(), "other"_a, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__",
            [](const ElementSpec& spec) { return "<cairn.ElementSpec " + text_of(spec) + ">"; });
 }

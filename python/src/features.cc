@@ -73,7 +73,7 @@ void bind_numeric_input(nb::module_& m) {
       .def_rw("days_until", &NumericInput::days_until)
       .def(
           "__eq__", [](const NumericInput& a, const NumericInput& b) { return a == b; },
-          nb::is_operator())
+          nb::is_operator(), "other"_a, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const NumericInput& of) {
         return str("<cairn.NumericInput \"", of.column, "\" mean ", of.mean, " stddev ", of.stddev,
                    ">");
@@ -187,7 +187,7 @@ void bind_feature_column(nb::module_& m) {
       .def_prop_ro("width", &FeatureColumn::width, "How many numbers wide it is.")
       .def(
           "__eq__", [](const FeatureColumn& a, const FeatureColumn& b) { return a == b; },
-          nb::is_operator())
+          nb::is_operator(), "other"_a, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const FeatureColumn& of) {
         return str("<cairn.FeatureColumn ", kind_name(of.kind), " \"", of.name, "\"",
                    of.ids() > 0 ? str(", ", of.ids(), " ids") : "", ">");

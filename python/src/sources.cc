@@ -231,7 +231,15 @@ void bind_other_text_files(nb::class_<Dataset>& dataset) {
           nb::sig("def criteo(" CAIRN_PATHS ", *, on_error: str = 'error') -> Dataset"),
           "Criteo's click logs: a label, counts I1 to I13, texts C1 to C26, separated by tabs.\n\n"
           ">>> len(cairn.Dataset.criteo(\"day_0.gz\").element_spec)\n"
-          "40");
+          "40")
+      .def_static(
+          "criteo_records",
+          [](nb::handle paths) {
+            return Dataset::records(paths_of(paths), criteo_record_schema());
+          },
+          "paths"_a, nb::sig("def criteo_records(" CAIRN_PATHS ") -> Dataset"),
+          "Records as CriteoLike.write_records() writes them: a label, \"dense\" and \"ids\".\n\n"
+          ">>> cairn.Dataset.criteo_records(\"train.bin\").element_spec[\"ids\"].shape\n(26,)");
 }
 
 // ---- binary files ----

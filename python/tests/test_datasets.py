@@ -125,7 +125,7 @@ def test_json_lines_text_lines_and_libsvm(tmp_path):
     assert batch["ids"].to_list() == [[0, 3], [1]] and batch["label"].tolist() == [1, 0]
 
 
-def test_records_idx_criteo_and_tfrecords(tmp_path):
+def test_records_idx_and_criteo(tmp_path):
     records = tmp_path / "x.bin"
     records.write_bytes(b"".join(struct.pack("<fii", i, i, i + 1) for i in range(4)))
     fields = [cairn.RecordField("x", "float32"), cairn.RecordField("ids", "int32", count=2, ids=9)]
@@ -137,11 +137,35 @@ def test_records_idx_criteo_and_tfrecords(tmp_path):
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("\t".join(["1"] + ["5"] * 13 + ["68fd1e64"] * 26) + "\n")
     assert len(Dataset.criteo(clicks).element_spec) == 40 and len(list(Dataset.criteo(clicks))) == 1
-    schema = [cairn.ExampleFeature("x", "float32", shape=(2,)), cairn.ExampleFeature("id", "int64", default_value="0")]
-    described = Dataset.tfrecords(tmp_path / "none.tfrecord", schema, label="id")
-    assert described.element_spec["x"].shape == (2,)
+
+
+def test_tfrecords_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "x.tfrecord"
+    with cairn.TfRecordWriter(path) as file:
+        for i in range(3):
+            file.write({"x": [i, i + 0.5], "id": i, "tags": ["t"] * i})
+    schema = [
+        cairn.ExampleFeature("x", "float32", shape=(2,)), cairn.ExampleFeature("id", "int64", ids=9),
+        cairn.ExampleFeature("tags", "string", ragged=True),
+    ]
+    batch = next(iter(Dataset.tfrecords(path, schema, label="id").batch(3)))
+    assert batch["x"].tolist() == [[0, 0.5], [1, 1.5], [2, 2.5]] and batch["tags"].to_list() == [[], ["t"], ["t", "t"]]
+    assert len(list(Dataset.tfrecords(path))) == 3
+    with pytest.raises(KeyError), cairn.TfRecordWriter(tmp_path / "torn.tfrecord") as file:
+        file.write(b"raw")
+        raise KeyError
+    assert not (tmp_path / "torn.tfrecord").exists()
     with pytest.raises(FileNotFoundError, match="none.tfrecord"):
-        list(described)
+        list(Dataset.tfrecords(tmp_path / "none.tfrecord", schema))
+
+
+def test_made_up_clicks_can_be_predicted_as_well_as_they_say(tmp_path):
+    clicks = cairn.CriteoLike(seed=3, rows_max=1000)
+    told = clicks.write_records(str(tmp_path / "clicks.bin"), 0, 500)
+    clicks.write_tsv(str(tmp_path / "clicks.tsv"), 0, 500)
+    assert told["rows"] == 500 and 0.5 < told["auc"] < 1
+    records, lines = Dataset.criteo_records(tmp_path / "clicks.bin"), Dataset.criteo(tmp_path / "clicks.tsv")
+    assert values(records, "label") == values(lines, "label")
 
 
 def test_files_are_listed_and_interleaved(tmp_path):

@@ -444,14 +444,33 @@ DAMAGED = {
 
 @pytest.mark.parametrize("what", DAMAGED)
 def test_a_damaged_stream_is_an_error(what):
+    producer = Producer(**DAMAGED[what])
     with pytest.raises(ValueError) as caught:
-        cairn.Dataset.from_table(Producer(**DAMAGED[what]))
+        cairn.Dataset.from_table(producer)
+    assert len(set(producer.released)) == len(producer.released)  # nothing twice
     assert "Cairn" in str(caught.value) or "damaged" in str(caught.value) or "table" in str(caught.value), caught.value
 
 
 def test_an_error_of_the_producer_is_told():
     with pytest.raises(ValueError, match="the disk is full"):
         cairn.Dataset.from_table(Producer(spoil=lambda p: setattr(p, "code", 28)))
+
+
+def test_a_stream_can_be_read_once():
+    import pyarrow as pa
+
+    class Once:
+        def __init__(self, table):
+            self.capsule = table.__arrow_c_stream__()
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.capsule
+
+    once = Once(pa.table({"a": [1]}))
+    assert cairn.Dataset.from_table(once).cardinality() == 1
+    with pytest.raises(ValueError, match="read or released before"):
+        cairn.Dataset.from_table(once)
+    assert pa.table(Once(cairn.Table({"a": np.arange(2)})))["a"].to_pylist() == [0, 1]
 
 
 def test_a_capsule_of_another_kind_is_refused():
