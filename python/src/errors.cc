@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "interpreter.h"
+#include "wording.h"
 
 namespace cairn::python {
 namespace {
@@ -19,7 +20,7 @@ void raise_current() {
   PyObject* kind = classes[static_cast<std::size_t>(parts.code)];
   if (parts.not_finite) kind = not_finite;
   if (parts.input_pipeline) kind = input;
-  nb::object made = nb::borrow(kind)(parts.message);
+  nb::object made = nb::borrow(kind)(in_python(parts.message));
   made.attr("code") = std::string(code_name(parts.code));
   made.attr("task") = parts.task;
   made.attr("origin") = parts.place.origin;

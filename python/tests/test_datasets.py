@@ -100,6 +100,11 @@ def test_lines_that_do_not_fit_are_an_error_or_left_out(tmp_path):
     path.write_text("1\ntwo\n3\n")
     with pytest.raises(ValueError, match="x.csv:2:1"):
         list(Dataset.csv(path, {"x": "float32"}))
+    with pytest.raises(ValueError, match='leave such lines out with on_error="skip"'):
+        list(Dataset.csv(path, {"x": "float32"}))
+    path.with_name("y.csv").write_text("1,\n")
+    with pytest.raises(ValueError, match="no CsvColumn.default_value"):
+        list(Dataset.csv(path.with_name("y.csv"), {"x": "float32", "y": "float32"}))
     iterator = iter(Dataset.csv(path, {"x": "float32"}, on_error="skip"))
     assert [each["x"].item() for each in iterator] == [1, 3]
     assert iterator.skipped == 1
@@ -107,6 +112,8 @@ def test_lines_that_do_not_fit_are_an_error_or_left_out(tmp_path):
         Dataset.csv(path, {"x": "float32"}, on_error="ignore")
     (tmp_path / "empty.csv").touch()
     both = [tmp_path / "empty.csv", path]
+    with pytest.raises(ValueError, match='empty_files="skip"'):
+        list(Dataset.csv(both, {"x": str}))
     assert len(list(Dataset.csv(both, {"x": str}, empty_files="skip"))) == 3
 
 
