@@ -25,6 +25,7 @@ from cairn.data import Ragged as Ragged
 from cairn.errors import *  # noqa: F403
 from cairn.local_cluster import LocalCluster as LocalCluster
 from cairn import optimizers as optimizers
+from cairn.layers import Layer as Layer
 
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 # Strategies and coordinators end before the interpreter does: their threads call into it.

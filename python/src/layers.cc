@@ -1,14 +1,67 @@
-// cairn.nn: layers.
+// cairn.nn: the base of its layers, and those that are bound in other files.
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "layer_object.h"
 #include "nn/nn.h"
-#include "owner.h"
-#include "values.h"
 
 namespace cairn::python {
 namespace {
+
+// "MyLayer" -> "my_layer".
+std::string snake_case(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool capital = c >= 'A' && c <= 'Z';
+    if (capital && !text.empty() && text.back() != '_') text += '_';
+    text += capital ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
+
+nn::LayerName name_of_callable(nb::handle callable) {
+  const nb::object known = nb::getattr(callable, "_layer_name", nb::none());
+  if (nb::isinstance<nn::LayerName>(known)) return nb::cast<const nn::LayerName&>(known);
+  nb::object name = nb::getattr(callable, "__name__", nb::none());
+  if (!nb::isinstance<nb::str>(name)) name = nb::handle(callable.type()).attr("__name__");
+  const auto text = nb::cast<std::string>(name);
+  return {"", text == "<lambda>" ? "lambda" : snake_case(text)};
+}
+
+// A layer that is written in Python: anything that can be called with an array.
+class CalledLayer {
+ public:
+  CalledLayer(SharedReference callable, nn::LayerName name)
+      : callable_(std::move(callable)), name_(std::move(name)) {}
+  Array operator()(const Array& x) const {
+    const Acquired here;
+    return array_of(call_recorded(callable_, x));
+  }
+  const nn::LayerName& layer_name() const { return name_; }
+  std::vector<Variable> variables() const {
+    const Acquired here;
+    std::vector<Variable> all;
+    const nb::object own = nb::getattr(callable_->get(), "variables", nb::none());
+    if (nb::isinstance<nb::list>(own) || nb::isinstance<nb::tuple>(own))
+      for (nb::handle each : own) all.push_back(nb::cast<const OwnedVariable&>(each).get());
+    return all;
+  }
+
+ private:
+  SharedReference callable_;
+  nn::LayerName name_;
+};
+
+}  // namespace
+
+void refuse_as_layer(const std::string& name) {
+  throw nb::type_error(str("the layer \"", name,
+                           "\" does not take one array and give one: call it in a function, which "
+                           "can stand in a list of layers")
+                           .c_str());
+}
 
 nb::list owned_list(const std::vector<Variable>& variables) {
   nb::list all;
@@ -16,88 +69,43 @@ nb::list owned_list(const std::vector<Variable>& variables) {
   return all;
 }
 
-// Every layer has these.
-template <typename Layer>
-void bind_common(nb::class_<Layer>& layer) {
-  layer
-      .def(
-          "__call__",
-          [](const Layer& self, ArrayLike x) {
-            const Array in = x;
-            return self(in);
-          },
-          "x"_a)
-      .def_prop_ro("name", [](const Layer& self) { return self.layer_name().get(); })
-      .def_prop_ro(
-          "variables", [](const Layer& self) { return owned_list(self.variables()); },
-          nb::sig("def variables(self) -> list[Variable]"),
-          "Its variables in the scope that is open; it was called there before.");
+nn::Layer layer_of(nb::handle object, Kept& kept) {
+  if (nb::isinstance<LayerObject>(object)) {
+    kept.keep(object);
+    return nb::cast<const LayerObject&>(object).erased();
+  }
+  if (nb::isinstance<nb::str>(object)) {
+    const auto name = nb::cast<std::string>(object);
+    return {name, nn::activation(name)};
+  }
+  if (PyCallable_Check(object.ptr()) == 0)
+    throw nb::type_error(str("a layer is one of cairn.nn's, the name of an activation, or a "
+                             "function of an array, not a ",
+                             nb::cast<std::string>(nb::handle(object.type()).attr("__name__")))
+                             .c_str());
+  return nn::Layer(CalledLayer(kept.keep(object), name_of_callable(object)));
 }
-
-nn::Activation activation_of(const std::optional<std::string>& name) {
-  return name ? nn::Activation(*name) : nn::Activation();
-}
-
-}  // namespace
 
 void bind_layers(nb::module_& m) {
-  nb::module_ nn = m.def_submodule("nn", "Layers.");
-  nb::class_<nn::Dense> dense(nn, "Dense", R"(activation(x @ kernel + bias).
-
->>> layer = cairn.nn.Dense(3)
->>> layer(np.ones((2, 4), "float32")).shape
-(2, 3))");
-  dense.def(
-      "__init__",
-      [](nn::Dense* self, std::int64_t units, std::optional<std::string> activation, bool use_bias,
-         const std::string& name, std::uint64_t seed) {
-        new (self) nn::Dense({.units = units,
-                              .activation = activation_of(activation),
-                              .use_bias = use_bias,
-                              .name = name,
-                              .seed = seed});
-      },
-      "units"_a, "activation"_a = nb::none(), "use_bias"_a = true, nb::kw_only(), "name"_a = "",
-      "seed"_a = 0);
-  bind_common(dense);
-  nb::class_<nn::Mlp> mlp(nn, "Mlp", "Dense layers one after another.");
-  mlp.def(
-      "__init__",
-      [](nn::Mlp* self, const std::vector<std::int64_t>& units,
-         std::optional<std::string> activation, bool last_linear, const std::string& name,
-         std::uint64_t seed) {
-        new (self) nn::Mlp({.units = units,
-                            .activation = activation_of(activation),
-                            .last_linear = last_linear,
-                            .name = name,
-                            .seed = seed});
-      },
-      "units"_a, "activation"_a = nb::none(), "last_linear"_a = true, nb::kw_only(), "name"_a = "",
-      "seed"_a = 0);
-  bind_common(mlp);
-  nb::class_<nn::Embedding> embedding(nn, "Embedding", "A table of vectors, looked up by id.");
-  embedding
-      .def(
-          "__init__",
-          [](nn::Embedding* self, std::int64_t rows, std::int64_t dim,
-             std::optional<std::string> combiner, const std::string& name, std::uint64_t seed,
-             bool hashed) {
-            nn::EmbeddingOptions options{.name = name, .rows = rows, .dim = dim};
-            if (combiner) options.combiner = combiner_of(*combiner);
-            options.seed = seed;
-            options.hashed = hashed;
-            new (self) nn::Embedding(std::move(options));
-          },
-          "rows"_a, "dim"_a, "combiner"_a = nb::none(), nb::kw_only(), "name"_a = "", "seed"_a = 0,
-          "hashed"_a = false)
-      .def(
-          "__call__",
-          [](const nn::Embedding& self, ArrayLike values, ArrayLike row_splits) {
-            const Array ids = values, splits = row_splits;
-            return self(ids, splits);
-          },
-          "values"_a, "row_splits"_a);
-  bind_common(embedding);
+  nb::module_ nn = m.def_submodule("nn", "Layers, losses and metrics.");
+  bind_layer_options(nn);
+  nb::class_<LayerObject>(nn, "Layer", "A layer: variables are made when it is first called.")
+      .def_prop_ro("name", &LayerObject::name, "As it was given, or as its model calls it.")
+      .def_prop_ro(
+          "variables", [](const LayerObject& self) { return owned_list(self.variables()); },
+          nb::sig("def variables(self) -> list[Variable]"),
+          "Its variables in the scope that is open; it was called there before.")
+      .def("__repr__", [](nb::handle self) {
+        const auto name = nb::cast<const LayerObject&>(self).name();
+        const auto kind = nb::cast<std::string>(nb::handle(self.type()).attr("__name__"));
+        return str("<cairn.nn.", kind, name.empty() ? "" : " \"" + name + "\"", ">");
+      });
+  bind_dense_layers(nn);
+  bind_image_layers(nn);
+  bind_embedding_layers(nn);
+  bind_sequence_layers(nn);
+  bind_combining_layers(nn);
+  bind_layer_tools(nn);
 }
 
 }  // namespace cairn::python
