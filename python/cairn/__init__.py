@@ -24,6 +24,9 @@ from cairn._cairn import nn as nn
 from cairn.data import Ragged as Ragged
 from cairn.errors import *  # noqa: F403
 from cairn.local_cluster import LocalCluster as LocalCluster
+from cairn import callbacks as callbacks
+from cairn import losses as losses
+from cairn import metrics as metrics
 from cairn import optimizers as optimizers
 from cairn.layers import Layer as Layer
 

@@ -142,7 +142,12 @@ void bind_variables(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_functions(nb::module_& m);
 void bind_layers(nb::module_& m);
-void bind_training(nb::module_& m);
+void bind_losses(nb::module_& m);
+void bind_metrics(nb::module_& m);
+void bind_optimizers(nb::module_& m);
+void bind_callbacks(nb::module_& m);
+void bind_model(nb::module_& m);
+void bind_saved_models(nb::module_& m);
 void bind_strategies(nb::module_& m);
 void bind_cluster(nb::module_& m);
 

@@ -18,7 +18,12 @@ NB_MODULE(_cairn, m) {
   bind_strategies(m);
   bind_cluster(m);
   bind_layers(m);
-  bind_training(m);
+  bind_losses(m);
+  bind_metrics(m);
+  bind_optimizers(m);
+  bind_callbacks(m);
+  bind_model(m);
+  bind_saved_models(m);
   log_to("", "python");  // on standard error, since programs print their own on the other
   m.def(
       "set_log_level",

@@ -1,0 +1,167 @@
+// cairn.load_model(): a saved model that predicts.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "interpreter.h"
+#include "model/saved/loaded_model.h"
+#include "model_data.h"
+
+namespace cairn::python {
+namespace {
+
+nb::dict spec_of(const std::vector<ColumnSpec>& columns) {
+  nb::dict all;
+  for (const ColumnSpec& column : columns)
+    all[column.name.c_str()] =
+        nb::make_tuple(std::string(dtype_name(column.type.dtype)), tuple_of(column.type.shape));
+  return all;
+}
+
+// The columns in the model's order and of its types, from arrays by name or from the only one.
+Element element_of(const SavedModel& about, nb::handle x) {
+  Element batch;
+  const bool named = nb::isinstance<nb::dict>(x);
+  if (!named && about.input.columns.size() != 1)
+    throw nb::type_error(str("predict: the model \"", about.name, "\" takes ",
+                             about.input.columns.size(), " columns: give a dict of arrays by name")
+                             .c_str());
+  std::vector<std::string> names;
+  if (named)
+    for (auto [name, values] : nb::borrow<nb::dict>(x))
+      names.push_back(nb::cast<std::string>(name));
+  for (const ColumnSpec& column : about.input.columns) {
+    nb::object values = nb::borrow(x);
+    if (named) {
+      values = x.attr("get")(column.name, nb::none());
+      if (values.is_none()) {
+        const std::string near = nearest_name(column.name, names);
+        throw InvalidArgumentError(str("predict: the column \"", column.name, "\" is missing",
+                                       near.empty() ? "" : "; is it \"" + near + "\"?"));
+      }
+    }
+    Tensor tensor = tensor_of(values);
+    if (tensor.dtype() != column.type.dtype && tensor.dtype() != DType::kString &&
+        column.type.dtype != DType::kString)
+      tensor = cast(Array(tensor), column.type.dtype).eval();
+    batch.push_back(std::move(tensor));
+  }
+  return batch;
+}
+
+// Of one output its array, of several a dict by name.
+nb::object outputs_around(const SavedModel& about, const std::vector<std::vector<Tensor>>& parts) {
+  const nb::object join = nb::module_::import_("numpy").attr("concatenate");
+  nb::dict all;
+  nb::object only = nb::none();
+  for (std::size_t i = 0; i < about.outputs.size(); ++i) {
+    nb::list arrays;
+    for (const auto& part : parts) arrays.append(numpy_of(part[i]));
+    only = nb::len(arrays) == 1 ? nb::object(arrays[0]) : join(arrays);
+    all[about.outputs[i].name.c_str()] = only;
+  }
+  const bool plain = about.outputs.size() == 1 &&
+                     (about.outputs[0].name.empty() || about.outputs[0].name == "output");
+  return plain ? only : nb::object(all);
+}
+
+nb::object predict(LoadedModel& model, nb::handle x, std::optional<std::int64_t> batch_size) {
+  std::vector<std::vector<Tensor>> parts;
+  if (std::optional<Dataset> data = dataset_of(x)) {
+    PredictOptions options;
+    options.batch = batch_size;
+    released([&] {
+      model.predict(
+          *data, [&](const std::vector<Tensor>& outputs) { parts.push_back(outputs); }, options);
+    });
+    if (parts.empty()) throw InvalidArgumentError("predict: the dataset holds no examples");
+  } else {
+    const Element batch = element_of(model.about(), x);
+    parts.push_back(released([&] { return model.predict(batch); }));
+  }
+  return outputs_around(model.about(), parts);
+}
+
+void bind_about(nb::class_<LoadedModel>& model) {
+  model
+      .def_prop_ro(
+          "name", [](const LoadedModel& of) { return of.about().name; }, "As it was saved.")
+      .def_prop_ro(
+          "folder", [](const LoadedModel& of) { return of.about().folder; }, "Where it lies.")
+      .def_prop_ro(
+          "label", [](const LoadedModel& of) { return of.about().label; },
+          "The column that it predicts; empty: it was saved without.")
+      .def_prop_ro(
+          "global_step", [](const LoadedModel& of) { return of.about().global_step; },
+          "How many steps it had been trained for.")
+      .def_prop_ro(
+          "cairn_version", [](const LoadedModel& of) { return of.about().cairn_version; },
+          "The version of Cairn that saved it.")
+      .def_prop_ro(
+          "inputs", [](const LoadedModel& of) { return spec_of(of.about().input.columns); },
+          nb::sig("def inputs(self) -> dict[str, tuple[str, tuple[int | None, ...]]]"),
+          "The dtype and the shape of each column that it takes.")
+      .def_prop_ro(
+          "outputs", [](const LoadedModel& of) { return spec_of(of.about().outputs); },
+          nb::sig("def outputs(self) -> dict[str, tuple[str, tuple[int | None, ...]]]"),
+          "The dtype and the shape of each output.")
+      .def_prop_ro(
+          "parameters", [](const LoadedModel& of) { return of.about().parameters(); },
+          "The elements of all variables.")
+      .def_prop_ro(
+          "metadata",
+          [](const LoadedModel& of) {
+            return nb::module_::import_("json").attr("loads")(of.about().metadata);
+          },
+          nb::sig("def metadata(self) -> dict[str, typing.Any]"), "The program's own.")
+      .def_prop_ro(
+          "signature", [](const LoadedModel& of) { return signature_text(of.about()); },
+          "Inputs, outputs and the number of parameters, a line each.");
+}
+
+}  // namespace
+
+void bind_saved_models(nb::module_& m) {
+  nb::class_<LoadedModel> model(m, "LoadedModel", R"(A saved model that predicts, in this process.
+
+>>> import tempfile, os
+>>> model = cairn.Model(cairn.nn.Dense(1), name="small")
+>>> model.build(np.ones((1, 2), "float32"))
+>>> folder = model.save(os.path.join(tempfile.mkdtemp(), "small"))
+>>> loaded = cairn.load_model(folder)
+>>> loaded.predict(np.ones((3, 2), "float32")).shape
+(3, 1))");
+  model
+      .def("predict", &predict, "x"_a, "batch_size"_a = nb::none(),
+           nb::sig("def predict(self, x: cairn.typing.DataLike, batch_size: int | None = None) -> "
+                   "typing.Any"),
+           "The outputs for an array, a dict of arrays by column, or a Dataset.")
+      .def(
+          "read",
+          [](const LoadedModel& of, std::vector<std::string> files) {
+            return of.read(std::move(files));
+          },
+          "files"_a, "Files of the form that it was trained on, as a Dataset.")
+      .def("prepare", &LoadedModel::prepare, "raw"_a,
+           "What the model's features make of such columns.")
+      .def("examples", &LoadedModel::examples, "files"_a,
+           "Examples as the model takes them, from files of the form that it was trained on.")
+      .def("__repr__", [](const LoadedModel& of) {
+        return str("<cairn.LoadedModel \"", of.about().name, "\" in ", of.about().folder, ">");
+      });
+  bind_about(model);
+  m.def(
+      "load_model",
+      [](const std::string& folder, const std::string& device) {
+        return released([&] { return LoadedModel::load(folder, device); });
+      },
+      "folder"_a, "device"_a = "cpu:0",
+      R"(Reads a model that Model.save(), or `cairn train`, has saved.
+
+>>> cairn.load_model("/none")
+Traceback (most recent call last):
+    ...
+cairn.errors.NotFoundError: ...)");
+}
+
+}  // namespace cairn::python
