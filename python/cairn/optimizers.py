@@ -14,7 +14,10 @@ from cairn.typing import LearningRateLike
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum where asked for."""
+    """Gradient descent, with momentum where asked for.
+
+    >>> optimizer = cairn.optimizers.SGD(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -42,7 +45,10 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Kingma and Ba, arXiv:1412.6980. Every row of a table changes at every step: see LazyAdam."""
+    """Kingma and Ba, arXiv:1412.6980. Every row of a table changes at every step: see LazyAdam.
+
+    >>> optimizer = cairn.optimizers.Adam(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -74,7 +80,10 @@ class Adam(Optimizer):
 
 
 class LazyAdam(Optimizer):
-    """Adam on the rows that a step names; the others stay as they are."""
+    """Adam on the rows that a step names; the others stay as they are.
+
+    >>> optimizer = cairn.optimizers.LazyAdam(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -104,7 +113,10 @@ class LazyAdam(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Divides by the root of a running mean of squares."""
+    """Divides by the root of a running mean of squares.
+
+    >>> optimizer = cairn.optimizers.RMSprop(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -136,7 +148,10 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Divides by the root of the sum of all squares."""
+    """Divides by the root of the sum of all squares.
+
+    >>> optimizer = cairn.optimizers.Adagrad(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -164,7 +179,10 @@ class Adagrad(Optimizer):
 
 
 class RowwiseAdagrad(Optimizer):
-    """Adagrad with one number for each row, for embedding tables."""
+    """Adagrad with one number for each row, for embedding tables.
+
+    >>> optimizer = cairn.optimizers.RowwiseAdagrad(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -192,7 +210,10 @@ class RowwiseAdagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Zeiler, arXiv:1212.5701."""
+    """Zeiler, arXiv:1212.5701.
+
+    >>> optimizer = cairn.optimizers.Adadelta(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -220,7 +241,10 @@ class Adadelta(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam by the largest gradient so far."""
+    """Adam by the largest gradient so far.
+
+    >>> optimizer = cairn.optimizers.Adamax(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -250,7 +274,10 @@ class Adamax(Optimizer):
 
 
 class Nadam(Optimizer):
-    """Adam with Nesterov's momentum."""
+    """Adam with Nesterov's momentum.
+
+    >>> optimizer = cairn.optimizers.Nadam(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -280,7 +307,10 @@ class Nadam(Optimizer):
 
 
 class Ftrl(Optimizer):
-    """FTRL-proximal: L1 makes parameters exactly 0 (McMahan et al., KDD 2013)."""
+    """FTRL-proximal: L1 makes parameters exactly 0 (McMahan et al., KDD 2013).
+
+    >>> optimizer = cairn.optimizers.Ftrl(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,
@@ -308,15 +338,18 @@ class Ftrl(Optimizer):
             name=name,
             learning_rate_power=learning_rate_power,
             initial_accumulator_value=initial_accumulator_value,
-            l1_regularization_strength=l1_regularization_strength,
-            l2_regularization_strength=l2_regularization_strength,
-            l2_shrinkage_regularization_strength=l2_shrinkage_regularization_strength,
+            l1=l1_regularization_strength,
+            l2=l2_regularization_strength,
+            l2_shrinkage=l2_shrinkage_regularization_strength,
             beta=beta,
         )
 
 
 class Lion(Optimizer):
-    """Steps of one size, by the sign of a moving average (arXiv:2302.06675)."""
+    """Steps of one size, by the sign of a moving average (arXiv:2302.06675).
+
+    >>> optimizer = cairn.optimizers.Lion(0.01, clipnorm=1.0)
+    """
 
     def __init__(
         self,

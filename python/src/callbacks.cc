@@ -197,7 +197,10 @@ bool shows_lines_in_place() {
 }
 
 void bind_run(nb::module_& m) {
-  nb::class_<PythonRun>(m, "TrainingRun", "The fit() that runs, as callbacks see it: `self.run`.")
+  nb::class_<PythonRun>(m, "TrainingRun",
+                        "The fit() that runs, as callbacks see it: `self.run`.\n\n>>> class "
+                        "Stop(cairn.callbacks.Callback):\n...     def on_epoch_end(self, epoch, "
+                        "logs):\n...         self.run.stop_training()")
       .def(
           "stop_training", [](PythonRun& run) { run.get().stop_training(); },
           "No step begins after those that have begun.")

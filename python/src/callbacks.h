@@ -14,7 +14,7 @@ namespace cairn::python {
 class CallbackObject {
  public:
   CallbackObject(std::shared_ptr<Callback> callback, Kept kept)
-      : callback_(std::move(callback)), kept_(std::move(kept)) {}
+      : kept_(std::move(kept)), callback_(std::move(callback)) {}
   //   Errors  FailedPrecondition: the collector of cycles took it.
   const std::shared_ptr<Callback>& get() const {
     if (callback_ == nullptr) throw FailedPreconditionError("the callback was let go of");
@@ -28,8 +28,8 @@ class CallbackObject {
   }
 
  private:
-  std::shared_ptr<Callback> callback_;
   Kept kept_;
+  std::shared_ptr<Callback> callback_;  // goes first
 };
 
 // The fit() that runs, for callbacks in Python; of use while their method runs.

@@ -13,6 +13,18 @@ namespace cairn::python {
 
 class Kept {
  public:
+  Kept() = default;
+  // What holds the references too goes first, so that nothing waits in the queue once the
+  // interpreter ends. With the GIL, as all of this.
+  ~Kept() {
+    if (all_.empty()) return;
+    all_.clear();
+    drop_references();
+  }
+  Kept(Kept&&) = default;
+  Kept& operator=(Kept&&) = default;
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
   // A reference for what C++ keeps, which this object answers for.
   SharedReference keep(nb::handle object) {
     all_.push_back(share(nb::borrow(object)));

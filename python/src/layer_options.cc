@@ -47,7 +47,8 @@ void bind_initializer(nb::module_& m) {
 
 void bind_regularizer(nb::module_& m) {
   nb::class_<RegularizerObject>(m, "Regularizer",
-                                "A term of the loss that keeps weights or outputs small.")
+                                "A term of the loss that keeps weights or outputs small.\n\n>>> "
+                                "layer = cairn.nn.Dense(1, kernel_regularizer=cairn.nn.l2(0.01))")
       .def(
           "__call__",
           [](const RegularizerObject& self, ArrayLike x) { return self.function(Array(x)); }, "x"_a,

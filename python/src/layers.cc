@@ -45,7 +45,9 @@ class CalledLayer {
     std::vector<Variable> all;
     const nb::object own = nb::getattr(callable_->get(), "variables", nb::none());
     if (nb::isinstance<nb::list>(own) || nb::isinstance<nb::tuple>(own))
-      for (nb::handle each : own) all.push_back(nb::cast<const OwnedVariable&>(each).get());
+      for (nb::handle each : own)
+        if (nb::isinstance<OwnedVariable>(each))
+          all.push_back(nb::cast<const OwnedVariable&>(each).get());
     return all;
   }
 
@@ -89,11 +91,13 @@ nn::Layer layer_of(nb::handle object, Kept& kept) {
 void bind_layers(nb::module_& m) {
   nb::module_ nn = m.def_submodule("nn", "Layers, losses and metrics.");
   bind_layer_options(nn);
-  nb::class_<LayerObject>(nn, "Layer", "A layer: variables are made when it is first called.")
+  nb::class_<LayerObject>(nn, "Layer",
+                          "A layer: variables are made when it is first called.\n\n>>> "
+                          "isinstance(cairn.nn.Dense(1), cairn.nn.Layer)\nTrue")
       .def_prop_ro("name", &LayerObject::name, "As it was given, or as its model calls it.")
       .def_prop_ro(
           "variables", [](const LayerObject& self) { return owned_list(self.variables()); },
-          nb::sig("def variables(self) -> list[Variable]"),
+          nb::sig("def variables(self) -> list[cairn._cairn.Variable]"),
           "Its variables in the scope that is open; it was called there before.")
       .def("__repr__", [](nb::handle self) {
         const auto name = nb::cast<const LayerObject&>(self).name();

@@ -87,7 +87,7 @@ void bind_crosses(nb::module_& m) {
           },
           "x0"_a, "x"_a = nb::none(),
           nb::sig("def __call__(self, x0: cairn.typing.ArrayLike, x: cairn.typing.ArrayLike | None "
-                  "= None) -> Array"));
+                  "= None) -> cairn._cairn.Array"));
 }
 
 void bind_mmoe(nb::module_& m) {
@@ -174,7 +174,9 @@ nn::ClickModelKind kind_of(const std::string& name) {
 
 void bind_click_model(nb::module_& m) {
   using Table = nn::ClickModelOptions::Table;
-  nb::class_<Table>(m, "ClickTable", "The table of one column of ids of a ClickModel.")
+  nb::class_<Table>(m, "ClickTable",
+                    "The table of one column of ids of a ClickModel.\n\n>>> table = "
+                    "cairn.nn.ClickTable(\"user\", rows=100)")
       .def(
           "__init__",
           [](Table* self, const std::string& name, std::int64_t rows, bool hashed, bool bags,
@@ -217,7 +219,7 @@ void bind_click_model(nb::module_& m) {
           },
           "numbers"_a, "ids"_a,
           nb::sig("def __call__(self, numbers: cairn.typing.ArrayLike | None, ids: "
-                  "collections.abc.Sequence[cairn.typing.IdsLike]) -> Array"));
+                  "collections.abc.Sequence[cairn.typing.IdsLike]) -> cairn._cairn.Array"));
 }
 
 }  // namespace

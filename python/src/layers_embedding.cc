@@ -31,7 +31,7 @@ void bind_lookup(LayerClass<L>& layer) {
       },
       "ids"_a, "row_splits"_a = nb::none(), "weights"_a = nb::none(),
       nb::sig("def __call__(self, ids: cairn.typing.IdsLike, row_splits: cairn.typing.ArrayLike | "
-              "None = None, weights: cairn.typing.ArrayLike | None = None) -> Array"),
+              "None = None, weights: cairn.typing.ArrayLike | None = None) -> cairn._cairn.Array"),
       "Vectors for ids: one each, several each, or bags that begin at `row_splits`.");
   variable_property<L>(layer, "table", &L::table, "The rows.");
 }
@@ -132,8 +132,8 @@ void bind_id_cross(nb::module_& m) {
   nb::class_<nn::IdCross>(m, "IdCross",
                           R"(One id for each combination of the ids of several columns.
 
->>> cairn.nn.IdCross([3, 4])([[2], [1]]).numpy()
-array([9]))")
+>>> cairn.nn.IdCross([3, 4])([[2], [1]]).numpy().tolist()
+[9])")
       .def(
           "__init__",
           [](nn::IdCross* self, std::vector<std::int64_t> rows, std::int64_t buckets) {
@@ -154,7 +154,9 @@ array([9]))")
 // ---- the wide part ----
 
 void bind_wide(nb::module_& m) {
-  nb::class_<nn::WideColumn>(m, "WideColumn", "A column of ids in [0, rows).")
+  nb::class_<nn::WideColumn>(
+      m, "WideColumn",
+      "A column of ids in [0, rows).\n\n>>> column = cairn.nn.WideColumn(\"user\", rows=100)")
       .def(
           "__init__",
           [](nn::WideColumn* self, const std::string& name, std::int64_t rows, bool bags,
@@ -162,7 +164,9 @@ void bind_wide(nb::module_& m) {
             new (self) nn::WideColumn{.name = name, .rows = rows, .bags = bags, .weights = weights};
           },
           "name"_a, "rows"_a, "bags"_a = false, "weights"_a = "");
-  nb::class_<nn::WideCross>(m, "WideCross", "A weight for each combination of columns' values.")
+  nb::class_<nn::WideCross>(m, "WideCross",
+                            "A weight for each combination of columns' values.\n\n>>> cross = "
+                            "cairn.nn.WideCross([\"user\", \"item\"], buckets=1000)")
       .def(
           "__init__",
           [](nn::WideCross* self, std::vector<std::string> columns, std::int64_t buckets) {
@@ -201,7 +205,7 @@ void bind_wide(nb::module_& m) {
           },
           "features"_a,
           nb::sig("def __call__(self, features: cairn._cairn.Features | "
-                  "collections.abc.Sequence[cairn.typing.IdsLike]) -> Array"),
+                  "collections.abc.Sequence[cairn.typing.IdsLike]) -> cairn._cairn.Array"),
           "The features by the columns' names, or ids beside the columns.")
       .def_prop_ro(
           "rows", [](const LayerOf<nn::Wide>& self) { return self.get().rows(); },

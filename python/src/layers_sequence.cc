@@ -55,7 +55,7 @@ void bind_gru(nb::module_& m) {
           },
           "x"_a, "initial_state"_a = nb::none(),
           nb::sig("def __call__(self, x: cairn.typing.ArrayLike, initial_state: "
-                  "cairn.typing.ArrayLike | None = None) -> Array"));
+                  "cairn.typing.ArrayLike | None = None) -> cairn._cairn.Array"));
 }
 
 void bind_attention(nb::module_& m) {
@@ -102,7 +102,8 @@ void bind_attention(nb::module_& m) {
           },
           "query"_a, "value"_a = nb::none(), "padding"_a = nb::none(),
           nb::sig("def __call__(self, query: cairn.typing.ArrayLike, value: cairn.typing.ArrayLike "
-                  "| None = None, padding: cairn.typing.ArrayLike | None = None) -> Array"),
+                  "| None = None, padding: cairn.typing.ArrayLike | None = None) -> "
+                  "cairn._cairn.Array"),
           "Of `query` on itself, or on `value`, whose positions are not seen where `padding` is "
           "False.");
 }

@@ -64,8 +64,9 @@ True)");
   bind_block(training);
   m.def("is_training", &nn::is_training,
         "Whether layers are recorded for training.\n\n>>> cairn.nn.is_training()\nFalse");
-  nb::class_<Members> members(
-      m, "StepMembers", "So many runs make one step together, without being replicas in sync.");
+  nb::class_<Members> members(m, "StepMembers",
+                              "So many runs make one step together, without being replicas in "
+                              "sync.\n\n>>> with cairn.nn.StepMembers(2):\n...     pass");
   members.def(nb::init<std::int64_t>(), "members"_a);
   bind_block(members);
   nb::class_<Added> added(m, "AddedLosses", R"(Collects what layers add to the loss within it.

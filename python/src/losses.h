@@ -9,7 +9,7 @@ namespace cairn::python {
 // A loss for Python, with the function of Python's that it may call.
 class LossObject {
  public:
-  LossObject(nn::Loss loss, Kept kept) : loss_(std::move(loss)), kept_(std::move(kept)) {}
+  LossObject(nn::Loss loss, Kept kept) : kept_(std::move(kept)), loss_(std::move(loss)) {}
   //   Errors  FailedPrecondition: the collector of cycles took it.
   const nn::Loss& get() const {
     if (!loss_.defined()) throw FailedPreconditionError("the loss was let go of");
@@ -23,8 +23,8 @@ class LossObject {
   }
 
  private:
-  nn::Loss loss_;
   Kept kept_;
+  nn::Loss loss_;  // goes first
 };
 
 // By its name, a LossObject, or a function of prediction and label; None: no loss.

@@ -86,9 +86,9 @@ void bind_base(nb::module_& m) {
             return self.get().summary(prediction, label, maybe(weights));
           },
           "prediction"_a, "label"_a, "weights"_a = nb::none(),
-          nb::sig(
-              "def summary(self, prediction: cairn.typing.ArrayLike, label: "
-              "cairn.typing.ArrayLike, weights: cairn.typing.ArrayLike | None = None) -> Array"),
+          nb::sig("def summary(self, prediction: cairn.typing.ArrayLike, label: "
+                  "cairn.typing.ArrayLike, weights: cairn.typing.ArrayLike | None = None) -> "
+                  "cairn._cairn.Array"),
           "What a step records of its batch; the sum of summaries is the summary of all.")
       .def(
           "add",
@@ -141,8 +141,17 @@ void bind_own(nb::module_& m) {
                   "= None) -> None"));
   metric_class<nn::ListMetric>(
       m, "ListMetric",
-      "The mean over lists of what a function of scores [b, n] and label records: a pair of values "
-      "[b] and of counts [b], 1 where the list counts and 0 where it does not.")
+      R"(The mean over lists of what a function of scores [b, n] and label records.
+
+It returns values [b] and counts [b], 1 where the list counts and 0 where it does not.
+
+>>> def best(scores, label):
+...     highest = cairn.reduce_max(scores, axis=1)
+...     return highest, cairn.reduce_max(label, axis=1)
+>>> metric = cairn.nn.ListMetric(best)
+>>> metric.update([[0.5, 0.25]], [[1.0, 0.0]])
+>>> metric.result()
+0.5)")
       .def(
           "__init__",
           [](MetricOf<nn::ListMetric>* self, nb::handle function, const std::string& name,
@@ -198,23 +207,58 @@ void bind_classification(nb::module_& m) {
             },
             "threshold"_a = 0.5f, "name"_a = default_name);
   };
-  at_threshold("Accuracy", "accuracy", "The share of examples on the right side of the threshold.",
+  at_threshold("Accuracy", "accuracy", R"(The share of examples on the right side of the threshold.
+
+>>> metric = cairn.nn.Accuracy()
+>>> metric.update([0.9, 0.2], [1, 1])
+>>> metric.result()
+0.5)",
                std::type_identity<nn::Accuracy>());
-  at_threshold("BinaryAccuracy", "binary_accuracy", "The same, also of several numbers each.",
+  at_threshold("BinaryAccuracy", "binary_accuracy", R"(The same, also of several numbers each.
+
+>>> metric = cairn.nn.BinaryAccuracy()
+>>> metric.update([[0.9, 0.2]], [[1, 1]])
+>>> metric.result()
+0.5)",
                std::type_identity<nn::BinaryAccuracy>());
   named_metric<nn::AnyAccuracy>(m, "AnyAccuracy", "accuracy",
-                                "The accuracy that the shapes ask for.");
-  named_metric<nn::LogLoss>(m, "LogLoss", "logloss", "The mean binary cross entropy.");
+                                R"(The accuracy that the shapes ask for.
+
+>>> metric = cairn.nn.AnyAccuracy()
+>>> metric.update([[0.9, 0.1]], [0])
+>>> metric.result()
+1.0)");
+  named_metric<nn::LogLoss>(m, "LogLoss", "logloss", R"(The mean binary cross entropy.
+
+>>> metric = cairn.nn.LogLoss()
+>>> metric.update([0.5], [1])
+>>> round(metric.result(), 4)
+0.6931)");
   named_metric<nn::CategoricalAccuracy>(m, "CategoricalAccuracy", "categorical_accuracy",
-                                        "Whether the highest score is where the label's is.");
+                                        R"(Whether the highest score is where the label's is.
+
+>>> metric = cairn.nn.CategoricalAccuracy()
+>>> metric.update([[0.9, 0.1]], [[1.0, 0.0]])
+>>> metric.result()
+1.0)");
   named_metric<nn::SparseCategoricalAccuracy>(m, "SparseCategoricalAccuracy",
                                               "sparse_categorical_accuracy",
-                                              "Whether the highest score is that of the class id.");
+                                              R"(Whether the highest score is that of the class id.
+
+>>> metric = cairn.nn.SparseCategoricalAccuracy()
+>>> metric.update([[0.9, 0.1]], [1])
+>>> metric.result()
+0.0)");
   named_metric<nn::Calibration>(m, "Calibration", "calibration",
-                                "The sum of the predictions over that of the labels.");
-  const auto top = [&]<typename M>(const char* name, const char* default_name,
+                                R"(The sum of the predictions over that of the labels.
+
+>>> metric = cairn.nn.Calibration()
+>>> metric.update([0.5, 0.5], [1, 1])
+>>> metric.result()
+0.5)");
+  const auto top = [&]<typename M>(const char* name, const char* default_name, const char* doc,
                                    std::type_identity<M>) {
-    metric_class<M>(m, name, "Whether the right class is among the k highest scores.")
+    metric_class<M>(m, name, doc)
         .def(
             "__init__",
             [](MetricOf<M>* self, std::int64_t k, const std::string& given) {
@@ -223,8 +267,20 @@ void bind_classification(nb::module_& m) {
             "k"_a = 5, "name"_a = default_name);
   };
   top("TopKCategoricalAccuracy", "top_k_categorical_accuracy",
+      R"(Whether the right class, of labels [b, c], is among the k highest scores.
+
+>>> metric = cairn.nn.TopKCategoricalAccuracy(k=2)
+>>> metric.update([[0.5, 0.3, 0.2]], [[0.0, 1.0, 0.0]])
+>>> metric.result()
+1.0)",
       std::type_identity<nn::TopKCategoricalAccuracy>());
   top("SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy",
+      R"(Whether the class id is among the k highest scores.
+
+>>> metric = cairn.nn.SparseTopKCategoricalAccuracy(k=2)
+>>> metric.update([[0.5, 0.3, 0.2]], [2])
+>>> metric.result()
+0.0)",
       std::type_identity<nn::SparseTopKCategoricalAccuracy>());
 }
 
@@ -244,12 +300,27 @@ void bind_thresholds(nb::module_& m) {
             "results", [](const MetricOf<M>& self) { return self.own().results(); },
             "At each threshold.");
   };
-  ratio("Precision", "The share of the examples predicted positive that are positive.",
+  ratio("Precision", R"(The share of the examples predicted positive that are positive.
+
+>>> metric = cairn.nn.Precision()
+>>> metric.update([0.9, 0.8], [1, 0])
+>>> metric.result()
+0.5)",
         std::type_identity<nn::Precision>());
-  ratio("Recall", "The share of the positive examples that are predicted positive.",
+  ratio("Recall", R"(The share of the positive examples that are predicted positive.
+
+>>> metric = cairn.nn.Recall()
+>>> metric.update([0.9, 0.2], [1, 1])
+>>> metric.result()
+0.5)",
         std::type_identity<nn::Recall>());
   metric_class<nn::BestThreshold>(m, "BestThreshold",
-                                  "The probability above which examples are best called positive.")
+                                  R"(The probability above which examples are best called positive.
+
+>>> metric = cairn.nn.BestThreshold(goal="accuracy")
+>>> metric.update([0.2, 0.3, 0.8], [0, 0, 1])
+>>> 0.3 <= metric.result() <= 0.8
+True)")
       .def(
           "__init__",
           [](MetricOf<nn::BestThreshold>* self, const std::string& goal, double least,
@@ -274,13 +345,38 @@ void bind_thresholds(nb::module_& m) {
 
 void bind_regression_and_ranking(nb::module_& m) {
   named_metric<nn::MeanSquaredError>(m, "MeanSquaredError", "mean_squared_error",
-                                     "The mean of the squares of the errors.");
+                                     R"(The mean of the squares of the errors.
+
+>>> metric = cairn.nn.MeanSquaredError()
+>>> metric.update([3.0], [1.0])
+>>> metric.result()
+4.0)");
   named_metric<nn::MeanAbsoluteError>(m, "MeanAbsoluteError", "mean_absolute_error",
-                                      "The mean of the absolute errors.");
+                                      R"(The mean of the absolute errors.
+
+>>> metric = cairn.nn.MeanAbsoluteError()
+>>> metric.update([3.0], [1.0])
+>>> metric.result()
+2.0)");
   named_metric<nn::RootMeanSquaredError>(m, "RootMeanSquaredError", "root_mean_squared_error",
-                                         "The root of the mean of the squares.");
-  named_metric<nn::GroupedAuc>(m, "GroupedAuc", "grouped_auc", "The exact AUC of each list.");
-  metric_class<nn::Ndcg>(m, "Ndcg", "Discounted gains of the first k items, over the best order's.")
+                                         R"(The root of the mean of the squares.
+
+>>> metric = cairn.nn.RootMeanSquaredError()
+>>> metric.update([3.0], [1.0])
+>>> metric.result()
+2.0)");
+  named_metric<nn::GroupedAuc>(m, "GroupedAuc", "grouped_auc", R"(The exact AUC of each list.
+
+>>> metric = cairn.nn.GroupedAuc()
+>>> metric.update([[0.9, 0.1]], [[1.0, 0.0]])
+>>> metric.result()
+1.0)");
+  metric_class<nn::Ndcg>(m, "Ndcg", R"(Discounted gains of the first k items, over the best order's.
+
+>>> metric = cairn.nn.Ndcg()
+>>> metric.update([[0.9, 0.1]], [[1.0, 0.0]])
+>>> metric.result()
+1.0)")
       .def(
           "__init__",
           [](MetricOf<nn::Ndcg>* self, std::int64_t k, const std::string& gain,
@@ -303,11 +399,27 @@ void bind_regression_and_ranking(nb::module_& m) {
             },
             "k"_a = 0, "name"_a = "");
   };
-  top("RecallAtK", "The share of a list's relevant items that are among the first k.",
+  top("RecallAtK", R"(The share of a list's relevant items that are among the first k.
+
+>>> metric = cairn.nn.RecallAtK(k=1)
+>>> metric.update([[0.9, 0.1]], [[1.0, 1.0]])
+>>> metric.result()
+0.5)",
       std::type_identity<nn::RecallAtK>());
-  top("HitRate", "Whether a relevant item is among the first k.",
+  top("HitRate", R"(Whether a relevant item is among the first k.
+
+>>> metric = cairn.nn.HitRate(k=1)
+>>> metric.update([[0.9, 0.1]], [[1.0, 0.0]])
+>>> metric.result()
+1.0)",
       std::type_identity<nn::HitRate>());
-  top("Mrr", "One over the rank of the first relevant item.", std::type_identity<nn::Mrr>());
+  top("Mrr", R"(One over the rank of the first relevant item.
+
+>>> metric = cairn.nn.Mrr()
+>>> metric.update([[0.9, 0.1]], [[0.0, 1.0]])
+>>> metric.result()
+0.5)",
+      std::type_identity<nn::Mrr>());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cairn::python {
 class MetricObject {
  public:
   MetricObject(std::shared_ptr<nn::Metric> metric, Kept kept)
-      : metric_(std::move(metric)), kept_(std::move(kept)) {}
+      : kept_(std::move(kept)), metric_(std::move(metric)) {}
   //   Errors  FailedPrecondition: the collector of cycles took it.
   nn::Metric& get() const { return *shared(); }
   const std::shared_ptr<nn::Metric>& shared() const {
@@ -27,8 +27,8 @@ class MetricObject {
   }
 
  private:
-  std::shared_ptr<nn::Metric> metric_;
   Kept kept_;
+  std::shared_ptr<nn::Metric> metric_;  // goes first
 };
 
 // By its name, a MetricObject, or a function of prediction and label whose mean it is.

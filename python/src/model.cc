@@ -170,6 +170,11 @@ std::vector<MetricChoice> metrics_of(nb::handle list, Kept& kept) {
   return all;
 }
 
+std::string text_of(nb::handle object, const char* otherwise) {
+  if (!nb::isinstance<nb::str>(object)) throw nb::type_error(str("compile: ", otherwise).c_str());
+  return nb::cast<std::string>(object);
+}
+
 // Of a dict the value of that output; else the value itself.
 nb::object of_output(nb::handle given, const std::string& name) {
   if (!nb::isinstance<nb::dict>(given)) return nb::none();
@@ -182,7 +187,7 @@ void check_outputs(nb::handle given, const CompileOptions& options, const char* 
     throw nb::type_error(
         str("compile: where `loss` is a dict by output, `", what, "` is one, too").c_str());
   for (auto [name, value] : nb::borrow<nb::dict>(given)) {
-    const auto text = nb::cast<std::string>(name);
+    const std::string text = text_of(name, "outputs are named by texts");
     if (!options.outputs.contains(text))
       throw InvalidArgumentError(str("compile: `", what, "` names the output \"", text,
                                      "\", which has no loss: give it one, or None"));
@@ -203,15 +208,17 @@ struct Judging {
 };
 void judge_outputs(CompileOptions& options, const Judging& by, Kept& kept) {
   for (auto [key, loss] : nb::borrow<nb::dict>(by.loss)) {
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = text_of(key, "outputs are named by texts");
     OutputOptions own{
         .loss = loss_of(loss, kept),
         .metrics = metrics_of(of_output(by.metrics, name), kept),
         .evaluation_metrics = metrics_of(of_output(by.evaluation_metrics, name), kept)};
     const nb::object weight = of_output(by.loss_weights, name);
-    if (!weight.is_none()) own.loss_weight = nb::cast<float>(weight);
+    if (!weight.is_none() && !nb::try_cast(weight, own.loss_weight))
+      throw nb::type_error(
+          str("compile: the loss weight of the output \"", name, "\" is no number").c_str());
     const nb::object label = of_output(by.labels, name);
-    if (!label.is_none()) own.label = nb::cast<std::string>(label);
+    if (!label.is_none()) own.label = text_of(label, "the label of an output is a column's name");
     options.outputs.emplace(name, std::move(own));
   }
   check_outputs(by.metrics, options, "metrics");

@@ -140,7 +140,10 @@ FitOptions fit_options(const FitArguments& given, nb::handle callbacks, nb::hand
 DatasetFunction dataset_function(nb::handle function) {
   return [function = share(nb::borrow(function))](const InputContext& context) {
     const Acquired here;
-    return nb::cast<Dataset>(nb::borrow(function->get())(context));
+    const nb::object made = nb::borrow(function->get())(context);
+    if (!nb::isinstance<Dataset>(made))
+      throw nb::type_error("fit: the function that makes the data returns a cairn.Dataset");
+    return nb::cast<Dataset>(made);
   };
 }
 

@@ -99,7 +99,13 @@ std::string history_html(const History& of) {
 }
 
 void bind_history(nb::module_& m) {
-  nb::class_<History>(m, "History", "The loss and the metrics of each epoch: what fit() returns.")
+  nb::class_<History>(m, "History", R"(The loss and the metrics of each epoch: what fit() returns.
+
+>>> model = cairn.Model(cairn.nn.Dense(1))
+>>> model.compile(loss="mse")
+>>> history = model.fit(np.ones((8, 2), "float32"), np.ones(8, "float32"), epochs=2, verbose=0)
+>>> history.epoch, list(history.history), len(history["loss"])
+([0, 1], ['loss'], 2))")
       .def_ro("epoch", &History::epoch, "The numbers of the epochs, from 0.")
       .def_ro("history", &History::history, "A value per epoch, by name.")
       .def(

@@ -131,7 +131,10 @@ struct CustomObject : OptimizerObject {
 };
 
 void bind_custom(nb::module_& m) {
-  nb::class_<RuleArguments>(m, "UpdateRuleInput", "What an update rule in Python is given.")
+  nb::class_<RuleArguments>(
+      m, "UpdateRuleInput",
+      "What an update rule in Python is given.\n\n>>> descent = cairn.CustomOptimizer(lambda rule: "
+      "rule.value - rule.learning_rate * rule.gradient)")
       .def_prop_ro(
           "value", [](const RuleArguments& self) { return self.in.value; },
           "Elements of the variable, float32 [n].")
@@ -224,7 +227,10 @@ std::optional<Array> given(const Array& array) {
 }
 
 void bind_gradients(nb::module_& m) {
-  nb::class_<VariableGradient>(m, "VariableGradient", "A variable and its gradient.")
+  nb::class_<VariableGradient>(
+      m, "VariableGradient",
+      "A variable and its gradient.\n\n>>> v = cairn.Variable([3.0])\n>>> [(gradient, variable)] = "
+      "cairn.variable_gradients(cairn.sum(v))\n>>> gradient.numpy()\narray([1.], dtype=float32)")
       .def_prop_ro(
           "variable", [](const VariableGradient& of) { return owned(of.variable); },
           "What it is the gradient of.")

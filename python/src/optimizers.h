@@ -11,7 +11,7 @@ namespace cairn::python {
 class OptimizerObject {
  public:
   OptimizerObject(std::shared_ptr<nn::Optimizer> optimizer, Kept kept)
-      : optimizer_(std::move(optimizer)), kept_(std::move(kept)) {}
+      : kept_(std::move(kept)), optimizer_(std::move(optimizer)) {}
   //   Errors  FailedPrecondition: the collector of cycles took it.
   nn::Optimizer& get() const { return *shared(); }
   const std::shared_ptr<nn::Optimizer>& shared() const {
@@ -29,8 +29,8 @@ class OptimizerObject {
   }
 
  private:
-  std::shared_ptr<nn::Optimizer> optimizer_;
   Kept kept_;
+  std::shared_ptr<nn::Optimizer> optimizer_;  // goes first
   bool used_ = false;
 };
 

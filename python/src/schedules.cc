@@ -105,8 +105,10 @@ nn::LearningRate LearningRateLike::in(Kept& kept) const {
 }
 
 void bind_schedules(nb::module_& m) {
-  nb::class_<ScheduleObject>(m, "LearningRateSchedule",
-                             "A learning rate that changes with the steps taken.")
+  nb::class_<ScheduleObject>(
+      m, "LearningRateSchedule",
+      "A learning rate that changes with the steps taken.\n\n>>> "
+      "isinstance(cairn.nn.CosineDecay(0.1, 10), cairn.nn.LearningRateSchedule)\nTrue")
       .def(
           "__call__",
           [](const ScheduleObject& self, ArrayLike step) {

@@ -442,6 +442,11 @@ def test_every_optimizer_takes_its_arguments(strategy):
         v = cairn.Variable([1.0], name=name)
         cairn.Optimizer(name, 0.1, name=f"of_{name}").minimize(cairn.sum(v * v))
         assert v.numpy()[0] < 1
+    for kind in vars(cairn.optimizers).values():
+        if isinstance(kind, type) and kind.__module__ == "cairn.optimizers":
+            v = cairn.Variable([1.0], name=kind.__name__)
+            kind(0.1, clipnorm=1.0, name=f"class_{kind.__name__}").minimize(cairn.sum(v * v))
+            assert v.numpy()[0] < 1
     close(cairn.optimizers.Adam(0.1, amsgrad=True, api="keras2").learning_rate.numpy(), 0.1)
     with pytest.raises(TypeError, match="momentum"):
         cairn.Optimizer("sgd", momentun=0.9)
