@@ -25,13 +25,12 @@ foreach(room ${cairn_rooms})
   list(APPEND cairn_archives ${of_room})
 endforeach()
 list(REMOVE_DUPLICATES cairn_archives)
+list(TRANSFORM cairn_archives REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
 file(WRITE ${PROJECT_BINARY_DIR}/one.cc "")
-add_library(cairn_one SHARED ${PROJECT_BINARY_DIR}/one.cc)
-string(REPLACE ";" "," archives "${cairn_archives}")
-# Whole, wherever they stand among what the others need.
-target_link_libraries(cairn_one PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${archives}>")
-set_target_properties(cairn_one PROPERTIES OUTPUT_NAME cairn UNITY_BUILD OFF LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${archives}"
-  INSTALL_RPATH "$ORIGIN")
+add_library(cairn_one SHARED ${PROJECT_BINARY_DIR}/one.cc ${objects})
+# For what they need of other projects: of their own nothing is missing any more.
+target_link_libraries(cairn_one PRIVATE ${cairn_archives})
+set_target_properties(cairn_one PROPERTIES OUTPUT_NAME cairn UNITY_BUILD OFF INSTALL_RPATH "$ORIGIN")
 install(TARGETS cairn_one LIBRARY DESTINATION cairn COMPONENT wheel EXCLUDE_FROM_ALL)
 
 # The programs again, of their own sources and the one library.

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
+import threading as _threading
 
 from cairn import _cairn
 from cairn import errors as errors
 from cairn._cairn import *  # noqa: F403
-from cairn._cairn import __version__ as __version__
 from cairn._cairn import nn as nn
 from cairn.data import Ragged as Ragged
 from cairn.errors import *  # noqa: F403
@@ -31,6 +31,13 @@ from cairn import optimizers as optimizers
 from cairn.layers import Layer as Layer
 
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+__version__: str = _cairn._version
+
+
 # Strategies and coordinators end before the interpreter does: their threads call into it.
-_atexit.register(_cairn._close_all)
-_atexit.register(_cairn._close_iterators)
+def _end() -> None:
+    _cairn._close_iterators()
+    _cairn._close_all(_threading.active_count() > 1)
+
+
+_atexit.register(_end)

@@ -40,14 +40,19 @@ NB_MODULE(_cairn, m) {
       },
       "least"_a,
       "Lines of Cairn's log below this are dropped.\n\n>>> cairn.set_log_level(\"warning\")");
-  m.attr("__version__") = CAIRN_VERSION;
+  m.attr("_version") = CAIRN_VERSION;
   m.def("_take_origins", &take_origins_from_python, "folder"_a);
   // Before the interpreter ends: threads of the engine call into Python until then.
-  m.def("_close_all", [] {
-    // A strategy whose call a thread is in is left to the system.
-    if (stay_away_from_gil()) close_all();
-    drop_references();
-  });
+  m.def(
+      "_close_all",
+      [](bool threads_are_left) {
+        // Daemon threads keep what they hold until the process is gone, which is no leak.
+        if (threads_are_left) nb::set_leak_warnings(false);
+        // A strategy whose call a thread is in is left to the system.
+        if (stay_away_from_gil()) close_all();
+        drop_references();
+      },
+      "threads_are_left"_a);
 }
 
 }  // namespace cairn::python

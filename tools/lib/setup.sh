@@ -112,7 +112,7 @@ make_python_tools_or_say_so() { make_python_tools "$@" || echo "this failed"; }
 make_python_tools() {
   rm -rf -- "$2"
   /usr/bin/python3 -m venv "$2" || return
-  timeout 300 "$2/bin/pip" install --disable-pip-version-check --timeout 30 --retries 3 --no-deps \
+  timeout 600 "$2/bin/pip" install --disable-pip-version-check --timeout 30 --retries 3 --no-deps \
     --only-binary :all: --requirement "$1" || return
   cp "$1" "$2/requirements.txt"
 }

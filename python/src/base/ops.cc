@@ -359,8 +359,8 @@ void bind_lookups(nb::module_& m) {
   m.def(
       "find_key", [](ArrayLike keys, ArrayLike sorted) { return find_key(keys, sorted); }, "keys"_a,
       "sorted"_a,
-      "Where each key stands in a sorted list; -1: it does not.\n\n>>> "
-      "cairn.find_key(cairn.range(2), cairn.range(1)).numpy()\narray([ 0, -1])");
+      "Where each key stands in a sorted list; its length where it does not.\n\n>>> "
+      "cairn.find_key(cairn.range(2), cairn.range(1)).numpy()\narray([0, 1])");
   m.def(
       "unsorted_segment_sum",
       [](ArrayLike x, ArrayLike ids, std::int64_t segments) {
