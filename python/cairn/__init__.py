@@ -24,6 +24,7 @@ from cairn._cairn import nn as nn
 from cairn.data import Ragged as Ragged
 from cairn.errors import *  # noqa: F403
 from cairn.local_cluster import LocalCluster as LocalCluster
+from cairn.local_cluster import _close_all as _close_clusters
 from cairn import callbacks as callbacks
 from cairn import losses as losses
 from cairn import metrics as metrics
@@ -38,6 +39,7 @@ __version__: str = _cairn._version
 def _end() -> None:
     _cairn._close_iterators()
     _cairn._close_all(_threading.active_count() > 1)
+    _close_clusters()
 
 
 _atexit.register(_end)

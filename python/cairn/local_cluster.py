@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from types import TracebackType
 
 from cairn import _cairn
@@ -20,6 +21,15 @@ def _programs() -> str:
         return named
     found = shutil.which("cairn-ps")
     return os.path.dirname(found) if found else own
+
+
+# Those that run: they end with Python at the latest, also where a daemon thread still holds one.
+_running: weakref.WeakSet[LocalCluster] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for cluster in list(_running):
+        cluster.close()
 
 
 class LocalCluster:
@@ -41,6 +51,7 @@ class LocalCluster:
         self._cluster = _cairn._LocalCluster(ps, workers, self.folder, _programs())
         self._strategies: list[_cairn.Strategy] = []
         self._cluster.start()
+        _running.add(self)
 
     def strategy(self, *, seed: int = 0, timeout: float = 60.0) -> _cairn.ParameterServerStrategy:
         """Connects to the cluster as its coordinator, within `timeout` seconds; `seed` is that of initial values."""
@@ -61,6 +72,7 @@ class LocalCluster:
             strategy.close()
         self._strategies.clear()
         self._cluster.stop()
+        _running.discard(self)
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
