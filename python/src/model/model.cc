@@ -76,14 +76,13 @@ Outputs PythonModel::call(const SharedReference& network, Seen& seen, const std:
   return outputs;
 }
 
-nb::object PythonModel::around(const std::vector<nb::object>& leaves) const {
+std::vector<std::string> PythonModel::output_names() const {
   // A model without variables, which has no graph to look up, is built again for each prediction.
-  std::vector<std::string> names = seen_->names;
   try {
-    names = model_->predict_graph().output_names;
+    return model_->predict_graph().output_names;
   } catch (const FailedPreconditionError&) {
+    return seen_->names;
   }
-  return seen_->results.around(names, leaves);
 }
 
 Model& PythonModel::get() {

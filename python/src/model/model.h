@@ -32,7 +32,11 @@ class PythonModel {
   // The same without data: the columns are all features.
   void build(const ElementSpec& batches);
   // What a prediction gave, in the nest that the network returned.
-  nb::object around(const std::vector<nb::object>& leaves) const;
+  nb::object around(const std::vector<nb::object>& leaves) const {
+    return seen_->results.around(output_names(), leaves);
+  }
+  // The names of a prediction's outputs; a single one may have none.
+  std::vector<std::string> output_names() const;
 
   int traverse(visitproc visit, void* argument) const;
   void clear();

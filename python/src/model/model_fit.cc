@@ -87,6 +87,10 @@ Dataset batches_of(ArrayData& data, Validation& validation, FitOptions& options)
   if (validation.arrays && (!data.weights.empty() || !validation.arrays->weights.empty())) {
     data.add_equal_weights();
     validation.arrays->add_equal_weights();
+    if (validation.arrays->weights != data.weights)
+      throw InvalidArgumentError("fit: the weights of validation_data are a column \"" +
+                                 validation.arrays->weights + "\", and those of the examples \"" +
+                                 data.weights + "\": give both as arrays, or by one name");
   }
   const std::int64_t batch = options.batch_size.value_or(kBatchSize);
   Dataset all = data.dataset();
@@ -223,7 +227,7 @@ Dataset to_predict(nb::handle x, std::int64_t batch_size) {
   return array_data(x, nb::none(), nb::none(), "predict").dataset().batch(batch_size);
 }
 
-nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size) {
+nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size, bool as_table) {
   const Dataset data = to_predict(x, batch_size);
   Model& of = model.get();
   model.prepare(data);
@@ -240,7 +244,7 @@ nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size) {
   if (all.empty()) throw InvalidArgumentError("predict: the dataset holds no examples");
   std::vector<nb::object> leaves;
   for (const Tensor& each : all) leaves.push_back(numpy_of(each));
-  return model.around(leaves);
+  return as_table ? table_of_outputs(model.output_names(), leaves) : model.around(leaves);
 }
 
 std::int64_t predict_to(PythonModel& model, nb::handle x, const std::string& file,
@@ -263,8 +267,9 @@ constexpr const char* kFitSignature =
     "History";
 constexpr const char* kFitText = R"(Trains on a dataset of batches, or on arrays.
 
-x: an array, a dict of them by the features' names, a Dataset, or a function that makes one.
-y: the labels, or a dict of them by the outputs' names; a dataset brings its own.
+x: an array, a dict or a table of them by the features' names, a Dataset, or a function that makes
+one. y: the labels, the name of their column, or a dict of them by the outputs' names; a dataset
+brings its own. sample_weight: one number for each example, or the name of their column.
 validation_data: (x, y), (x, y, sample_weight), or a Dataset.
 verbose: 0 is silent, 2 writes a line for each epoch, 1 also shows how far the epoch has come.
 
@@ -307,11 +312,11 @@ void bind_fit(ModelClass& model) {
                   "cairn.typing.ArrayLike | None = None, callbacks: "
                   "collections.abc.Sequence[typing.Any] | None = None) -> dict[str, float]"),
           "The loss and the metrics on data.")
-      .def("predict", &predict, "x"_a, "batch_size"_a = 32,
-           nb::sig("def predict(self, x: cairn.typing.DataLike, batch_size: int = 32) -> "
-                   "typing.Any"),
+      .def("predict", &predict, "x"_a, "batch_size"_a = 32, nb::kw_only(), "as_table"_a = false,
+           nb::sig("def predict(self, x: cairn.typing.DataLike, batch_size: int = 32, *, as_table: "
+                   "bool = False) -> typing.Any"),
            "The outputs for all examples, in their order: NumPy arrays in the nest that the "
-           "network returns.")
+           "network returns, or a cairn.Table of them.")
       .def("predict_to", &predict_to, "x"_a, "file"_a, "batch_size"_a = 32,
            nb::sig("def predict_to(self, x: cairn.typing.DataLike, file: str, batch_size: int = "
                    "32) -> int"),

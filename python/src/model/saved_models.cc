@@ -20,27 +20,25 @@ nb::dict spec_of(const std::vector<ColumnSpec>& columns) {
 
 // The columns in the model's order and of its types, from arrays by name or from the only one.
 Element element_of(const SavedModel& about, nb::handle x) {
-  Element batch;
-  const bool named = nb::isinstance<nb::dict>(x);
+  const std::optional<Columns> named = columns_by_name(x);
   if (!named && about.input.columns.size() != 1)
     throw nb::type_error(str("predict: the model \"", about.name, "\" takes ",
                              about.input.columns.size(), " columns: give a dict of arrays by name")
                              .c_str());
-  std::vector<std::string> names;
-  if (named)
-    for (auto [name, values] : nb::borrow<nb::dict>(x))
-      names.push_back(nb::cast<std::string>(name));
+  Element batch;
   for (const ColumnSpec& column : about.input.columns) {
-    nb::object values = nb::borrow(x);
-    if (named) {
-      values = x.attr("get")(column.name, nb::none());
-      if (values.is_none()) {
-        const std::string near = nearest_name(column.name, names);
-        throw InvalidArgumentError(str("predict: the column \"", column.name, "\" is missing",
-                                       near.empty() ? "" : "; is it \"" + near + "\"?"));
-      }
+    Tensor tensor;
+    std::vector<std::string> names;
+    if (!named) tensor = tensor_of(x);
+    for (const auto& [name, values] : named.value_or(Columns())) {
+      names.push_back(name);
+      if (name == column.name) tensor = values;
     }
-    Tensor tensor = tensor_of(values);
+    if (!tensor.defined()) {
+      const std::string near = nearest_name(column.name, names);
+      throw InvalidArgumentError(str("predict: the column \"", column.name, "\" is missing",
+                                     near.empty() ? "" : "; is it \"" + near + "\"?"));
+    }
     if (tensor.dtype() != column.type.dtype && tensor.dtype() != DType::kString &&
         column.type.dtype != DType::kString)
       tensor = cast(Array(tensor), column.type.dtype).eval();
@@ -50,22 +48,29 @@ Element element_of(const SavedModel& about, nb::handle x) {
 }
 
 // Of one output its array, of several a dict by name.
-nb::object outputs_around(const SavedModel& about, const std::vector<std::vector<Tensor>>& parts) {
+nb::object outputs_around(const SavedModel& about, const std::vector<std::vector<Tensor>>& parts,
+                          bool as_table) {
   const nb::object join = nb::module_::import_("numpy").attr("concatenate");
   nb::dict all;
   nb::object only = nb::none();
+  std::vector<std::string> names;
+  std::vector<nb::object> outputs;
   for (std::size_t i = 0; i < about.outputs.size(); ++i) {
     nb::list arrays;
     for (const auto& part : parts) arrays.append(numpy_of(part[i]));
     only = nb::len(arrays) == 1 ? nb::object(arrays[0]) : join(arrays);
     all[about.outputs[i].name.c_str()] = only;
+    names.push_back(about.outputs[i].name);
+    outputs.push_back(only);
   }
+  if (as_table) return table_of_outputs(names, outputs);
   const bool plain = about.outputs.size() == 1 &&
                      (about.outputs[0].name.empty() || about.outputs[0].name == "output");
   return plain ? only : nb::object(all);
 }
 
-nb::object predict(LoadedModel& model, nb::handle x, std::optional<std::int64_t> batch_size) {
+nb::object predict(LoadedModel& model, nb::handle x, std::optional<std::int64_t> batch_size,
+                   bool as_table) {
   std::vector<std::vector<Tensor>> parts;
   if (std::optional<Dataset> data = dataset_of(x)) {
     PredictOptions options;
@@ -79,7 +84,7 @@ nb::object predict(LoadedModel& model, nb::handle x, std::optional<std::int64_t>
     const Element batch = element_of(model.about(), x);
     parts.push_back(released([&] { return model.predict(batch); }));
   }
-  return outputs_around(model.about(), parts);
+  return outputs_around(model.about(), parts, as_table);
 }
 
 void bind_about(nb::class_<LoadedModel>& model) {
@@ -132,10 +137,12 @@ void bind_saved_models(nb::module_& m) {
 >>> loaded.predict(np.ones((3, 2), "float32")).shape
 (3, 1))");
   model
-      .def("predict", &predict, "x"_a, "batch_size"_a = nb::none(),
-           nb::sig("def predict(self, x: cairn.typing.DataLike, batch_size: int | None = None) -> "
-                   "typing.Any"),
-           "The outputs for an array, a dict of arrays by column, or a Dataset.")
+      .def("predict", &predict, "x"_a, "batch_size"_a = nb::none(), nb::kw_only(),
+           "as_table"_a = false,
+           nb::sig("def predict(self, x: cairn.typing.DataLike, batch_size: int | None = None, *, "
+                   "as_table: bool = False) -> typing.Any"),
+           "The outputs for an array, a dict or a table of arrays by column, or a Dataset; NumPy "
+           "arrays, or a cairn.Table of them.")
       .def(
           "read",
           [](const LoadedModel& of, std::vector<std::string> files) {
