@@ -438,7 +438,7 @@ def test_a_rate_is_set_before_steps_are_recorded(strategy):
 
 
 def test_every_optimizer_takes_its_arguments(strategy):
-    for name in cairn._cairn._optimizer_kinds:
+    for name in nn.optimizer_names():
         v = cairn.Variable([1.0], name=name)
         cairn.Optimizer(name, 0.1, name=f"of_{name}").minimize(cairn.sum(v * v))
         assert v.numpy()[0] < 1

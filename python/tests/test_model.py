@@ -265,6 +265,19 @@ def test_a_saved_model_predicts_from_arrays_dicts_and_datasets(strategy, tmp_pat
         cairn.load_model(str(tmp_path / "none"))
 
 
+def test_a_model_is_part_of_a_step_of_ones_own(strategy):
+    model = linear()
+    model.build(X)
+
+    @strategy.function
+    def step(x, y):
+        model.optimizer.minimize(cairn.mean(nn.mean_squared_error(model(x), y)))
+
+    strategy.run(step, X, Y)
+    close(model.get_weights()[1], [0.2 * Y.mean()])
+    assert model.optimizer.iterations.numpy() == 1
+
+
 def test_predictions_are_written_to_a_file(strategy, tmp_path):
     model = linear()
     assert model.predict_to(X, str(tmp_path / "p.csv")) == 80

@@ -76,6 +76,14 @@ Outputs PythonModel::call(const SharedReference& network, Seen& seen, const std:
   return outputs;
 }
 
+std::shared_ptr<nn::Optimizer> PythonModel::optimizer() {
+  get();
+  if (!wanted_)
+    throw FailedPreconditionError(
+        str("the model \"", model_->name(), "\" was not compiled: call compile() first"));
+  return wanted_->optimizer.get();
+}
+
 std::vector<std::string> PythonModel::output_names() const {
   // A model without variables, which has no graph to look up, is built again for each prediction.
   try {
@@ -194,7 +202,7 @@ void check_outputs(nb::handle given, const CompileOptions& options, const char* 
 }
 
 OptimizerChoice optimizer_of(nb::handle optimizer, Kept& kept) {
-  if (optimizer.is_none()) return {};
+  if (optimizer.is_none()) return {"rmsprop"};  // the same one each time that steps are recorded
   if (nb::isinstance<nb::str>(optimizer)) return {nb::cast<std::string>(optimizer)};
   if (!nb::isinstance<OptimizerObject>(optimizer))
     throw nb::type_error("an optimizer is a name, or one of cairn.optimizers");

@@ -21,6 +21,8 @@ class PythonModel {
   //   Errors  FailedPrecondition: its strategy has been closed, or the collector of cycles took it.
   Model& get();
   nb::handle network() const;
+  //   Errors  FailedPrecondition: it was not compiled.
+  std::shared_ptr<nn::Optimizer> optimizer();
   const SharedOwner& owner() const { return owner_; }
 
   // Takes options, and answers for the Python objects in them.

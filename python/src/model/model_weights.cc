@@ -9,6 +9,7 @@
 #include "model.h"
 #include "model/sidecar_evaluator.h"
 #include "model_data.h"
+#include "optimizers.h"
 
 namespace cairn::python {
 namespace {
@@ -197,6 +198,7 @@ void bind_weights(ModelClass& model) {
              const std::optional<Dataset>& examples, const std::string& label, nb::handle metadata,
              const std::string& checkpoint) {
             Model& of = self.get();
+            if (folder.empty()) throw InvalidArgumentError("save: the folder has no name");
             const auto options = save_options(name, examples, label, metadata, checkpoint);
             return released([&] { return of.save(folder, options).folder; });
           },
@@ -238,6 +240,13 @@ void bind_weights(ModelClass& model) {
             released([&] { of.set_learning_rate(rate); });
           },
           "The optimizer's, where a callback or make_rate_adjustable() made it a variable.")
+      .def_prop_ro(
+          "optimizer", [](PythonModel& self) { return OptimizerObject(self.optimizer(), Kept()); },
+          nb::sig("def optimizer(self) -> Optimizer"), "What compile() was given.")
+      .def(
+          "__call__", [](PythonModel& self, nb::handle x) { return nb::borrow(self.network())(x); },
+          "x"_a, nb::sig("def __call__(self, x: typing.Any) -> typing.Any"),
+          "Calls the network, as in a step of your own.")
       .def_prop_ro(
           "network", [](PythonModel& self) { return nb::borrow(self.network()); },
           nb::sig("def network(self) -> collections.abc.Callable[..., typing.Any]"),

@@ -35,6 +35,10 @@ MonitorMode mode_of(const std::string& name) {
   throw InvalidArgumentError(str("the mode is \"auto\", \"min\" or \"max\", not \"", name, "\""));
 }
 
+void require_name(const std::string& folder) {
+  if (folder.empty()) throw InvalidArgumentError("the folder of a callback has no name");
+}
+
 void bind_stopping(nb::module_& m) {
   callback_class<EarlyStopping>(m, "EarlyStopping",
                                 R"(Ends training when what is monitored gets no better.
@@ -132,6 +136,7 @@ void bind_saving(nb::module_& m) {
              std::size_t keep_last, std::size_t keep_every, std::size_t full_every,
              const std::string& model, const std::string& row_form, const std::string& slot_form,
              const std::string& compression, std::vector<std::string> encoded_variables) {
+            require_name(folder);
             const storage::RowEncoding encoding{
                 .rows = storage::parse_row_form(row_form, "row_form"),
                 .slots = storage::parse_slot_form(slot_form, "slot_form"),
@@ -163,6 +168,7 @@ void bind_saving(nb::module_& m) {
           "__init__",
           [](CallbackOf<BackupAndRestore>* self, const std::string& folder,
              std::int64_t every_steps, bool delete_at_end, std::size_t full_every) {
+            require_name(folder);
             make(self, folder,
                  BackupAndRestoreOptions{.every_steps = every_steps,
                                          .delete_at_end = delete_at_end,

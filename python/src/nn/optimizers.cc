@@ -343,9 +343,14 @@ void bind_optimizers(nb::module_& m) {
   bind_gradients(m);
   bind_optimizer(m);
   bind_custom(m);
-  nb::list kinds;
-  for (const nn::OptimizerKind& each : nn::optimizer_kinds()) kinds.append(each.name);
-  m.attr("_optimizer_kinds") = nb::tuple(kinds);
+  nn.def(
+      "optimizer_names",
+      [] {
+        std::vector<std::string> names;
+        for (const nn::OptimizerKind& each : nn::optimizer_kinds()) names.push_back(each.name);
+        return names;
+      },
+      "The names of optimizers.\n\n>>> \"adam\" in cairn.nn.optimizer_names()\nTrue");
 }
 
 }  // namespace cairn::python
