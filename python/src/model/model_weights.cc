@@ -223,7 +223,7 @@ void bind_weights(ModelClass& model) {
           nb::sig("def variables(self) -> list[Variable]"),
           "Those that a prediction reads; it was built.")
       .def("get_weights", &get_weights,
-           nb::sig("def get_weights(self) -> list[numpy.typing.NDArray[typing.Any]]"),
+           nb::sig("def get_weights(self) -> list[cairn.typing.NDArray]"),
            "The values of the variables, whole.")
       .def("set_weights", &set_weights, "weights"_a,
            nb::sig("def set_weights(self, weights: "
