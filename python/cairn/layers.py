@@ -128,4 +128,6 @@ _OWN = {"_sets", "_own", "_regularized", "_scope", "_layer_name"}
 
 def _is_value(x: Any) -> bool:
     """Whether an input is an array, and no mapping of features or list of several."""
-    return isinstance(x, (int, float, list, Variable)) or hasattr(x, "__array__")
+    if isinstance(x, list):
+        return not any(isinstance(each, (Array, Variable)) for each in x)
+    return isinstance(x, (int, float, Variable)) or hasattr(x, "__array__")

@@ -289,6 +289,19 @@ def test_a_layer_in_python_is_trained(strategy):
     assert len(layer.variables) == 3
 
 
+def test_a_layer_in_python_takes_what_it_is_given(strategy):
+    class Both(cairn.Layer):
+        def build(self, pair, factor):
+            self.weight = self.add_weight("weight", (2, pair[1].shape[-1]), dtype="float32", trainable=False)
+
+        def call(self, pair, factor=1.0):
+            return cairn.concat(pair, 1) * factor
+
+    layer = Both(name="both")
+    assert layer([cairn.Array([[1.0]]), cairn.Array([[2.0]])], np.float32(3)).numpy().tolist() == [[3, 6]]
+    assert layer.weight.shape == (2, 1) and not layer.weight.trainable
+
+
 def test_a_layer_without_call_says_so(strategy):
     class Empty(cairn.Layer):
         pass
