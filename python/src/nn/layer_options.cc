@@ -54,17 +54,15 @@ void bind_regularizer(nb::module_& m) {
           [](const RegularizerObject& self, ArrayLike x) { return self.function(Array(x)); }, "x"_a,
           "The term, a scalar.");
   m.def(
-      "l1", [](float strength) { return RegularizerObject{nn::l1(strength)}; },
-      "strength"_a = 0.01f,
+      "l1", [](float strength) { return RegularizerObject{nn::l1(strength)}; }, "strength"_a = 0.01,
       "strength times the sum of the absolute values.\n\n>>> cairn.nn.l1(0.5)([1.0, "
       "-3.0]).item()\n2.0");
   m.def(
-      "l2", [](float strength) { return RegularizerObject{nn::l2(strength)}; },
-      "strength"_a = 0.01f,
+      "l2", [](float strength) { return RegularizerObject{nn::l2(strength)}; }, "strength"_a = 0.01,
       "strength times the sum of the squares.\n\n>>> cairn.nn.l2(0.5)([1.0, -3.0]).item()\n5.0");
   m.def(
       "l1_l2", [](float l1, float l2) { return RegularizerObject{nn::l1_l2(l1, l2)}; },
-      "l1"_a = 0.01f, "l2"_a = 0.01f,
+      "l1"_a = 0.01, "l2"_a = 0.01,
       "The sum of both.\n\n>>> cairn.nn.l1_l2(0.5, 0.5)([1.0, -3.0]).item()\n7.0");
 }
 

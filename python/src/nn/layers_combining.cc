@@ -139,7 +139,7 @@ void bind_two_tower(nb::module_& m) {
                                         .normalize = normalize};
             make_layer(self, nn::TwoTower(std::move(options)), std::move(kept));
           },
-          "query"_a, "candidate"_a, nb::kw_only(), "temperature"_a = 1.0f, "normalize"_a = false)
+          "query"_a, "candidate"_a, nb::kw_only(), "temperature"_a = 1.0, "normalize"_a = false)
       .def(
           "__call__",
           [](const Towers& self, ArrayLike query, ArrayLike candidate) {

@@ -129,7 +129,7 @@ array([[-1.,  1.]], dtype=float32))");
                        {.epsilon = epsilon, .center = center, .scale = scale, .name = name}),
                    {});
       },
-      nb::kw_only(), "epsilon"_a = 1e-3f, "center"_a = true, "scale"_a = true, "name"_a = "");
+      nb::kw_only(), "epsilon"_a = 1e-3, "center"_a = true, "scale"_a = true, "name"_a = "");
   auto batch = layer_class<nn::BatchNormalization>(
       m, "BatchNormalization",
       "Each channel to mean 0 and variance 1: of the batch in training, else by moving "
@@ -150,7 +150,7 @@ array([[-1.,  1.]], dtype=float32))");
                                               .name = name};
         make_layer(self, nn::BatchNormalization(std::move(options)), std::move(kept));
       },
-      nb::kw_only(), "momentum"_a = 0.99f, "epsilon"_a = 1e-3f, "center"_a = true, "scale"_a = true,
+      nb::kw_only(), "momentum"_a = 0.99, "epsilon"_a = 1e-3, "center"_a = true, "scale"_a = true,
       "beta_regularizer"_a = nb::none(), "gamma_regularizer"_a = nb::none(), "name"_a = "");
   variable_property<nn::BatchNormalization>(batch, "moving_mean",
                                             &nn::BatchNormalization::moving_mean, "[channels].");

@@ -90,7 +90,7 @@ void bind_attention(nb::module_& m) {
             make_layer(self, nn::MultiHeadAttention(std::move(options)), std::move(kept));
           },
           "num_heads"_a, "key_dim"_a, "value_dim"_a = 0, "output_dim"_a = 0, nb::kw_only(),
-          "causal"_a = false, "dropout"_a = 0.0f, "use_bias"_a = true,
+          "causal"_a = false, "dropout"_a = 0.0, "use_bias"_a = true,
           "kernel_initializer"_a = nb::none(), "kernel_regularizer"_a = nb::none(),
           "bias_regularizer"_a = nb::none(), "name"_a = "", "seed"_a = 0)
       .def(

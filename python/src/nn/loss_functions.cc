@@ -43,7 +43,7 @@ void bind_numbers(nb::module_& m) {
       [](ArrayLike prediction, ArrayLike label, float delta) {
         return nn::huber(prediction, label, delta);
       },
-      "prediction"_a, "label"_a, "delta"_a = 1.0f,
+      "prediction"_a, "label"_a, "delta"_a = 1.0,
       "Half of the square up to `delta`, and straight beyond.\n\n>>> cairn.nn.huber([3.0], "
       "[0.0]).numpy()\narray([2.5], dtype=float32)");
   plain(m, "hinge", nn::hinge,
@@ -82,7 +82,7 @@ void bind_cross_entropies(nb::module_& m) {
         return nn::binary_cross_entropy(
             prediction, label, {.from_logits = from_logits, .label_smoothing = label_smoothing});
       },
-      "prediction"_a, "label"_a, nb::kw_only(), "from_logits"_a = false, "label_smoothing"_a = 0.0f,
+      "prediction"_a, "label"_a, nb::kw_only(), "from_logits"_a = false, "label_smoothing"_a = 0.0,
       "Of probabilities, or of logits.\n\n>>> cairn.nn.binary_cross_entropy([0.5], "
       "[1.0]).numpy().round(4)\narray([0.6931], dtype=float32)");
   using Categorical = Array (*)(const Array&, const Array&, nn::CategoricalCrossEntropyOptions);
@@ -94,7 +94,7 @@ void bind_cross_entropies(nb::module_& m) {
                       {.from_logits = from_logits, .label_smoothing = label_smoothing});
         },
         "prediction"_a, "label"_a, nb::kw_only(), "from_logits"_a = false,
-        "label_smoothing"_a = 0.0f, doc);
+        "label_smoothing"_a = 0.0, doc);
   };
   categorical("categorical_cross_entropy", nn::categorical_cross_entropy,
               "Of classes, for labels [b, c].\n\n>>> cairn.nn.categorical_cross_entropy([[0.5, "
@@ -115,7 +115,7 @@ void bind_cross_entropies(nb::module_& m) {
                        .alpha = alpha});
         },
         "prediction"_a, "label"_a, nb::kw_only(), "from_logits"_a = false,
-        "label_smoothing"_a = 0.0f, "gamma"_a = 2.0f, "alpha"_a = nb::none(), doc);
+        "label_smoothing"_a = 0.0, "gamma"_a = 2.0, "alpha"_a = nb::none(), doc);
   };
   focal("binary_focal_cross_entropy", nn::binary_focal_cross_entropy,
         "The binary one, in which what is classified well counts less.\n\n>>> "
@@ -141,7 +141,7 @@ void bind_ranking(nb::module_& m) {
                                              .temperature = temperature});
       },
       "scores"_a, nb::kw_only(), "log_probability"_a = nb::none(), "ids"_a = nb::none(),
-      "temperature"_a = 1.0f,
+      "temperature"_a = 1.0,
       nb::sig("def in_batch_softmax(scores: cairn.typing.ArrayLike, *, log_probability: "
               "cairn.typing.ArrayLike | None = None, ids: cairn.typing.ArrayLike | None = None, "
               "temperature: float = 1.0) -> cairn._cairn.Array"),

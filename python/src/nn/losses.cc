@@ -91,7 +91,7 @@ array([0.6931], dtype=float32)
 'own')")
       .def(
           "__init__", &make_loss, "loss"_a, nb::kw_only(), "from_logits"_a = false,
-          "label_smoothing"_a = 0.0f, "delta"_a = 1.0f, "name"_a = "", "input"_a = "numbers",
+          "label_smoothing"_a = 0.0, "delta"_a = 1.0, "name"_a = "", "input"_a = "numbers",
           nb::sig("def __init__(self, loss: str | collections.abc.Callable[[Array, Array], Array], "
                   "*, from_logits: bool = False, label_smoothing: float = 0.0, delta: float = 1.0, "
                   "name: str = '', input: str = 'numbers') -> None"))

@@ -205,7 +205,7 @@ void bind_classification(nb::module_& m) {
             [](MetricOf<M>* self, float threshold, const std::string& given) {
               make(self, threshold, given);
             },
-            "threshold"_a = 0.5f, "name"_a = default_name);
+            "threshold"_a = 0.5, "name"_a = default_name);
   };
   at_threshold("Accuracy", "accuracy", R"(The share of examples on the right side of the threshold.
 

@@ -69,7 +69,7 @@ void bind_cosines(nb::module_& m) {
                                               .warmup_target = warmup_target,
                                               .warmup_steps = warmup_steps});
           },
-          "initial_learning_rate"_a, "decay_steps"_a, "alpha"_a = 0.0f,
+          "initial_learning_rate"_a, "decay_steps"_a, "alpha"_a = 0.0,
           "warmup_target"_a = nb::none(), "warmup_steps"_a = 0);
   schedule_class<nn::CosineDecayRestarts>(m, "CosineDecayRestarts",
                                           R"(Half cosines one after another.
@@ -86,8 +86,8 @@ void bind_cosines(nb::module_& m) {
                                                       .m_mul = m_mul,
                                                       .alpha = alpha});
           },
-          "initial_learning_rate"_a, "first_decay_steps"_a, "t_mul"_a = 2.0f, "m_mul"_a = 1.0f,
-          "alpha"_a = 0.0f);
+          "initial_learning_rate"_a, "first_decay_steps"_a, "t_mul"_a = 2.0, "m_mul"_a = 1.0,
+          "alpha"_a = 0.0);
 }
 
 }  // namespace
@@ -153,8 +153,8 @@ void bind_schedules(nb::module_& m) {
                                                   .power = power,
                                                   .cycle = cycle});
           },
-          "initial_learning_rate"_a, "decay_steps"_a, "end_learning_rate"_a = 1e-4f,
-          "power"_a = 1.0f, "cycle"_a = false);
+          "initial_learning_rate"_a, "decay_steps"_a, "end_learning_rate"_a = 1e-4, "power"_a = 1.0,
+          "cycle"_a = false);
   bind_cosines(m);
 }
 
