@@ -14,8 +14,8 @@ namespace cairn::python {
 class Kept {
  public:
   Kept() = default;
-  // What holds the references too goes first, so that nothing waits in the queue once the
-  // interpreter ends. With the GIL, as all of this.
+  // The C++ object that holds the references too is destroyed first, so that nothing waits in the
+  // queue once the interpreter ends. With the GIL, as everything here.
   ~Kept() {
     if (all_.empty()) return;
     all_.clear();

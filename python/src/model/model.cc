@@ -182,7 +182,7 @@ std::string text_of(nb::handle object, const char* otherwise) {
   return nb::cast<std::string>(object);
 }
 
-// Of a dict the value of that output; else the value itself.
+// The value of that output in a dict; None: there is none.
 nb::object of_output(nb::handle given, const std::string& name) {
   if (!nb::isinstance<nb::dict>(given)) return nb::none();
   return given.attr("get")(name, nb::none());

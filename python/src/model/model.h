@@ -33,7 +33,7 @@ class PythonModel {
   void prepare(const Dataset& batches, const std::string& weights = "");
   // The same without data: the columns are all features.
   void build(const ElementSpec& batches);
-  // What a prediction gave, in the nest that the network returned.
+  // The results of a prediction, in the nest that the network returned.
   nb::object around(const std::vector<nb::object>& leaves) const {
     return seen_->results.around(output_names(), leaves);
   }
@@ -44,7 +44,7 @@ class PythonModel {
   void clear();
 
  private:
-  // What the network, as C++ calls it, shares with this object.
+  // Shared by this object and the network as C++ calls it.
   struct Seen {
     std::set<std::string> hidden;  // columns that are no features
     Results results;

@@ -111,7 +111,7 @@ Dataset batches_of(ArrayData& data, Validation& validation, FitOptions& options)
   return all.batch(batch);
 }
 
-// What fit() is given beside its data, in Python's order.
+// The arguments of fit() beside its data, in Python's order.
 struct FitArguments {
   std::int64_t epochs, initial_epoch, steps_per_epoch;
   std::optional<std::int64_t> batch_size;

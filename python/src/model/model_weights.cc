@@ -44,7 +44,7 @@ std::string html_table(const std::vector<std::string>& head, const Rows& rows) {
   return text + "</tbody></table>";
 }
 
-// Of a network that is a list of layers, a line for each.
+// A line for each layer, if the network is a list of them.
 Rows layer_rows(nb::handle network) {
   Rows rows;
   if (!nb::isinstance<LayerObject>(network) || !nb::hasattr(network, "summary")) return rows;

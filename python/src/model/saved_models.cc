@@ -47,7 +47,7 @@ Element element_of(const SavedModel& about, nb::handle x) {
   return batch;
 }
 
-// Of one output its array, of several a dict by name.
+// The array of the only output, or a dict of several by name.
 nb::object outputs_around(const SavedModel& about, const std::vector<std::vector<Tensor>>& parts,
                           bool as_table) {
   const nb::object join = nb::module_::import_("numpy").attr("concatenate");

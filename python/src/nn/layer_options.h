@@ -1,5 +1,5 @@
-// What layers are made from: activations, initial values and regularizers, each by name, as an
-// object, or as a function of Python's.
+// Options of layers: activations, initial values and regularizers, each by name, as an object, or
+// as a function of Python's.
 #pragma once
 #include <array>
 #include <optional>
@@ -25,7 +25,7 @@ struct ActivationLike {
 struct InitializerLike {
   nb::handle object;
   nn::KernelInitializer kernel(Kept& kept) const;
-  // Of a variable whose numbers of inputs and of outputs are known already.
+  // For a variable whose numbers of inputs and of outputs are known already.
   Initializer value(std::int64_t fan_in, std::int64_t fan_out, std::uint64_t seed = 0) const;
   std::optional<Initializer> maybe(std::int64_t fan_in, std::int64_t fan_out,
                                    std::uint64_t seed = 0) const;
