@@ -76,6 +76,7 @@ def test_mlp_stacks_layers(strategy):
     y = mlp(x).numpy()
     k0, b0, k1, b1 = [v.numpy() for v in mlp.variables]
     close(y, np.maximum(x @ k0 + b0, 0) @ k1 + b1)
+    close(mlp.layers[0].kernel.numpy(), k0)
 
 
 def test_conv2d_and_pooling(strategy):
@@ -383,6 +384,13 @@ def test_metrics_follow_numpy():
         metric.reset()
         assert np.isnan(metric.result())
     assert cairn.metrics.AUC().direction == "rises"
+    one, two = cairn.metrics.AUC(), cairn.metrics.AUC()
+    one.update(p[:2], y[:2])
+    two.update(p[2:], y[2:])
+    one.merge(two)
+    assert one.result() == pytest.approx(0.75, abs=1e-3)
+    with pytest.raises(TypeError):
+        one.merge(cairn.metrics.Recall())
     scores = np.array([[0.1, 0.9, 0.5]], "float32")
     hit = cairn.metrics.HitRate(k=1)
     hit.update(scores, [1])

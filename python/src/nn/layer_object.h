@@ -109,6 +109,14 @@ void variable_property(LayerClass<L>& of, const char* name, Variable (L::*get)()
       name, [get](const LayerOf<L>& self) { return owned((self.get().*get)()); }, doc);
 }
 
+// Layers that a layer is made of, as objects of their own, which mean the same layers.
+template <typename L>
+nb::list parts_list(const std::vector<L>& layers) {
+  nb::list all;
+  for (const L& each : layers)
+    all.append(nb::cast(new LayerOf<L>(each, Kept()), nb::rv_policy::take_ownership));
+  return all;
+}
 nb::list owned_list(const std::vector<Variable>& variables);
 
 // A layer of ours, the name of an activation, or anything callable as a layer is.

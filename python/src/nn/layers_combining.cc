@@ -63,7 +63,11 @@ void bind_crosses(nb::module_& m) {
              std::uint64_t seed) {
             make_layer(self, nn::CrossNetwork({.layers = layers, .name = name, .seed = seed}), {});
           },
-          "layers"_a = 3, nb::kw_only(), "name"_a = "", "seed"_a = 0);
+          "layers"_a = 3, nb::kw_only(), "name"_a = "", "seed"_a = 0)
+      .def_prop_ro(
+          "layers",
+          [](const LayerOf<nn::CrossNetwork>& self) { return parts_list(self.get().layers()); },
+          nb::sig("def layers(self) -> list[Dense]"), "None before the first call.");
   nb::class_<LayerOf<nn::Cross>, LayerObject>(m, "Cross", nb::type_slots(collected<LayerObject>()),
                                               R"(One stage of a cross network.
 

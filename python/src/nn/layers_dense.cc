@@ -61,6 +61,9 @@ void bind_mlp(nb::module_& m) {
       },
       "units"_a, "activation"_a = nb::none(), "last_linear"_a = true, nb::kw_only(), "name"_a = "",
       "seed"_a = 0);
+  mlp.def_prop_ro(
+      "layers", [](const LayerOf<nn::Mlp>& self) { return parts_list(self.get().layers()); },
+      nb::sig("def layers(self) -> list[Dense]"), "From the first to the last.");
 }
 
 // ---- lists of layers ----

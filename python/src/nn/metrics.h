@@ -1,6 +1,7 @@
 // cairn.nn's metrics as Python has them.
 #pragma once
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "kept.h"
@@ -34,5 +35,38 @@ class MetricObject {
 // By its name, a MetricObject, or a function of prediction and label whose mean it is.
 //   Errors  TypeError: something else.
 std::shared_ptr<nn::Metric> metric_of(nb::handle metric, Kept& kept);
+
+// ---- classes of metrics ----
+
+template <typename M>
+struct MetricOf : MetricObject {
+  using MetricObject::MetricObject;
+  M& own() const { return static_cast<M&>(get()); }
+};
+template <typename M>
+using MetricClass = nb::class_<MetricOf<M>, MetricObject>;
+
+template <typename M>
+MetricClass<M> metric_class(nb::module_& m, const char* name, const char* doc) {
+  MetricClass<M> made(m, name, nb::type_slots(collected<MetricObject>()), doc);
+  if constexpr (requires(M & one, const M& other) { one.merge(other); })
+    made.def(
+        "merge", [](MetricOf<M>& self, const MetricOf<M>& other) { self.own().merge(other.own()); },
+        "other"_a, "As if all that was added to the other had been added here.");
+  return made;
+}
+template <typename M, typename... A>
+void make_metric(MetricOf<M>* self, A&&... arguments) {
+  new (self) MetricOf<M>(std::make_shared<M>(std::forward<A>(arguments)...), Kept());
+}
+template <typename M>
+void named_metric(nb::module_& m, const char* name, const char* default_name, const char* doc) {
+  metric_class<M>(m, name, doc)
+      .def(
+          "__init__", [](MetricOf<M>* self, const std::string& given) { make_metric(self, given); },
+          "name"_a = default_name);
+}
+
+void bind_metric_kinds(nb::module_& m);
 
 }  // namespace cairn::python

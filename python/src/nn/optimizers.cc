@@ -266,6 +266,25 @@ void bind_gradients(nb::module_& m) {
       "gradients[0].dense.numpy()\narray([6.], dtype=float32)");
 }
 
+void bind_clip(nb::module_& nn) {
+  nn.def(
+      "clip",
+      [](nb::handle gradients, std::optional<float> clipnorm, std::optional<float> clipvalue,
+         std::optional<float> global_clipnorm) {
+        const auto options = Clipping{clipnorm, clipvalue, global_clipnorm}.options();
+        nn::verify(options);
+        return nn::clip(gradients_of(gradients), options);
+      },
+      "gradients"_a, nb::kw_only(), "clipnorm"_a = nb::none(), "clipvalue"_a = nb::none(),
+      "global_clipnorm"_a = nb::none(),
+      nb::sig("def clip(gradients: collections.abc.Iterable[cairn._cairn.VariableGradient], *, "
+              "clipnorm: float | None = None, clipvalue: float | None = None, global_clipnorm: "
+              "float | None = None) -> list[cairn._cairn.VariableGradient]"),
+      "Gradients by variable, clipped as an optimizer does it.\n\n>>> v = cairn.Variable([3.0, "
+      "4.0])\n>>> gradients = cairn.variable_gradients(cairn.sum(v * v))\n>>> "
+      "cairn.nn.clip(gradients, clipnorm=1.0)[0].dense.numpy()\narray([0.6, 0.8], dtype=float32)");
+}
+
 // ---- the optimizer ----
 
 void bind_optimizer(nb::module_& m) {
@@ -341,6 +360,7 @@ void bind_optimizers(nb::module_& m) {
   nb::module_ nn = nb::borrow<nb::module_>(m.attr("nn"));
   bind_schedules(nn);
   bind_gradients(m);
+  bind_clip(nn);
   bind_optimizer(m);
   bind_custom(m);
   nn.def(
