@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "data/feature/printable.h"
+#include "data/format/column_files.h"
 #include "data/format/csv.h"
 #include "data/format/idx.h"
 #include "data/format/json_lines.h"
@@ -34,6 +35,7 @@ constexpr std::array kFormats{
     Format{pipeline::Stage::TF_RECORDS, read_tfrecords},
     Format{pipeline::Stage::IDX, read_idx},
     Format{pipeline::Stage::FILES, read_json_lines, JsonLinesFiles::kJsonLines},
+    Format{pipeline::Stage::FILES, read_column_files, ColumnFiles::kColumns},
 };
 
 }  // namespace
