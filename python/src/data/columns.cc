@@ -3,6 +3,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "core/base/error.h"
 #include "data/dataset/stage_spec.h"
@@ -63,6 +65,7 @@ class Rows {
     }
   }
   const ElementSpec& spec() const { return spec_; }
+  const Columns& columns() const { return columns_; }
 
   std::optional<Element> row(std::int64_t at) const {
     if (at >= rows_) return {};
@@ -95,6 +98,29 @@ class Rows {
   ElementSpec spec_;
   std::int64_t rows_ = 0;
 };
+
+// Which generators are of rows, so that a dataset of them can be written to files.
+class KnownRows {
+ public:
+  void add(const void* generator, const std::shared_ptr<const Rows>& rows) {
+    const std::lock_guard hold(mutex_);
+    std::erase_if(known_, [](const auto& each) { return each.second.expired(); });
+    known_[generator] = rows;
+  }
+  std::shared_ptr<const Rows> find(const void* generator) {
+    const std::lock_guard hold(mutex_);
+    const auto found = known_.find(generator);
+    return found == known_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  std::mutex mutex_;  // known_
+  std::map<const void*, std::weak_ptr<const Rows>> known_;
+};
+KnownRows& known_rows() {
+  static KnownRows& only = *new KnownRows;
+  return only;
+}
 
 }  // namespace
 
@@ -145,11 +171,19 @@ Dataset dataset_of_columns(Columns columns, const std::string& label) {
                            [](const auto& each) { return each.first.ends_with(kRowSplits); }))
     return Dataset::from_tensor_slices(std::move(columns), label);
   const auto rows = std::make_shared<const Rows>(std::move(columns), label);
-  return Dataset::from_generator(
+  const Dataset made = Dataset::from_generator(
       [rows]() -> ElementGenerator {
         return [rows, at = std::int64_t{0}]() mutable { return rows->row(at++); };
       },
       rows->spec());
+  known_rows().add(std::get<GeneratorSpec>(made.last()->kind).begin.get(), rows);
+  return made;
+}
+
+std::shared_ptr<const Columns> columns_behind(const void* generator) {
+  const std::shared_ptr<const Rows> rows = known_rows().find(generator);
+  if (rows == nullptr) return nullptr;
+  return {rows, &rows->columns()};
 }
 
 }  // namespace cairn::python

@@ -9,6 +9,7 @@
 #include "data/dataset/hash_split.h"
 #include "elements.h"
 #include "functions.h"
+#include "tables.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -105,6 +106,20 @@ void bind_feature_calls(nb::class_<Dataset>& dataset) {
           ">>> data = cairn.Dataset.from_tensor_slices({\"x\": np.array([3.0])})\n"
           ">>> data.features(cairn.FeatureColumn.bucketised(\"x\", [1.0, 2.0]))\n"
           "<cairn.Dataset: x_bucket int64[]>")
+      .def(
+          "spill",
+          [](const Dataset& data, nb::handle folder, std::int64_t bytes_min) {
+            const std::string path = paths_of(folder).at(0);
+            return released([&] { return spilled(data, path, bytes_min); });
+          },
+          "folder"_a, "bytes_min"_a = 0,
+          nb::sig("def spill(self, folder: str | os.PathLike[str], bytes_min: int = 0) -> Dataset"),
+          "The same data with arrays and tables of more than `bytes_min` bytes in files of a "
+          "folder that all workers see, which map them: for what is larger than the 64 MiB that "
+          "travel to workers, and for ragged columns.\n\n"
+          ">>> import tempfile\n"
+          ">>> data = cairn.Dataset.from_tensor_slices({\"x\": np.arange(4)})\n"
+          ">>> data.spill(tempfile.mkdtemp()).batch(3).cardinality()\n2")
       .def(
           "hash_split",
           [](const Dataset& data, std::string column, double begin, double end) {

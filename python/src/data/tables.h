@@ -2,6 +2,7 @@
 // __arrow_c_stream__ pass, and columns as such a table again.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +49,15 @@ Columns columns_of_slices(nb::handle data, std::string* label, bool share);
 // An element for each row. With ragged columns it is read in this process alone, as
 // from_generator() is.
 Dataset dataset_of_columns(Columns columns, const std::string& label);
+
+// The same dataset with its tables of more than `bytes_min` bytes, and its ragged ones, in files of
+// `folder`, which workers map: a description holds 64 MiB at most. The files' names are those of
+// their contents, so that a run that goes on finds its own again; what is there is not written
+// again.
+//   Errors  those of writing. NotFound: there is no such folder, and its parent is none.
+Dataset spilled(const Dataset& dataset, const std::string& folder, std::int64_t bytes_min);
+// The columns behind a dataset_of_columns() with ragged ones; null: it is another dataset's.
+std::shared_ptr<const Columns> columns_behind(const void* generator);
 
 // ---- shared by the readers ----
 // The names that are read, in order.
