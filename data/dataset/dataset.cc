@@ -36,8 +36,9 @@ Tensor digest_of(const Tensor& values) {
   std::uint32_t sum = 0;
   if (values.dtype() == DType::kString) {
     for (const std::string& text : values.string_values()) {
+      const std::uint64_t bytes = text.size();
+      sum = crc32c({reinterpret_cast<const char*>(&bytes), sizeof bytes}, sum);
       sum = crc32c(text, sum);
-      digest.push_back(static_cast<std::int64_t>(text.size()));
     }
   } else if (values.bytes() > 0) {
     sum = crc32c({reinterpret_cast<const char*>(values.raw()), values.bytes()});

@@ -211,6 +211,16 @@ def test_numbers_in_one_piece_keep_the_memory_of_their_owner():
     assert pa.total_allocated_bytes() == before
 
 
+def test_many_texts_are_read_in_one_process():
+    """More than a description could hold the sizes of."""
+    import pyarrow as pa
+
+    rows = 9_000_000
+    table = pa.table({"t": pa.DictionaryArray.from_arrays(np.zeros(rows, "int8"), ["a"]), "x": np.arange(rows, dtype="int32")})
+    data = cairn.Dataset.from_table(table).skip(rows - 2).batch(2)
+    assert next(iter(data))["x"].tolist() == [rows - 2, rows - 1]
+
+
 # ---- tables of results ----
 
 
