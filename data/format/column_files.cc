@@ -148,7 +148,7 @@ bool is_ragged(const std::vector<IdxColumn>& columns, std::size_t i) {
   return i + 1 < columns.size() && columns[i + 1].name == columns[i].name + kRowSplits;
 }
 
-// Splits of rows [begin, end) go on where those of the rows before end: packed blocks may have such.
+// Splits must ascend within the values: they come from a file.
 void check_splits(const ColumnFile& file, std::int64_t begin, std::int64_t end,
                   std::int64_t values) {
   std::int64_t before = begin == 0 ? 0 : file.int64_at(begin);

@@ -19,8 +19,8 @@ namespace cairn {
 
 // Elements of column files side by side, file after file. `columns` are as idx() has them, of any
 // dtype but bfloat16. Positions are exact, and counting and skipping read only heads.
-//   Errors  InvalidArgument: columns that do not fit. When read, NotFound: this machine does not see
-//           a file. DataLoss: a file is damaged. InvalidArgument: it is another column's.
+//   Errors  InvalidArgument: columns that do not fit. When read, NotFound: this machine does not
+//           see a file. DataLoss: a file is damaged. InvalidArgument: it is another column's.
 Dataset column_files(std::vector<IdxColumn> columns, std::string label = "");
 
 // Writes a column, whose rows are slices along axis 0. The file appears whole or not at all.

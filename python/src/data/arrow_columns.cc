@@ -20,7 +20,7 @@ struct Column {
   bool has_null_value() const {
     return null_value != nullptr && !std::holds_alternative<std::monostate>(*null_value);
   }
-  // Of single values: an empty list stands for lists alone.
+  // An empty list stands for lists alone, and for no single value.
   Tensor standing_in() const {
     if (!has_null_value() || std::holds_alternative<EmptyList>(*null_value)) return {};
     return null_tensor(name, type.dtype, *null_value);

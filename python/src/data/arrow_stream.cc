@@ -74,7 +74,7 @@ std::unique_ptr<ArrowBatches> read_arrow_stream(nb::handle table) {
   // The producer's threads may need the GIL for what they compute.
   released([&] {
     Arrow<ArrowArrayStream> reading = std::move(stream);
-    // What a call that fails leaves behind is nothing to be released.
+    // A call that fails leaves nothing behind that must be released.
     ArrowSchema schema{};
     check(reading->get_schema(reading.get(), &schema), reading);
     made->schema = Arrow<ArrowSchema>(&schema);

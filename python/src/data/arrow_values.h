@@ -45,7 +45,7 @@ struct ArrowSlice {
   }
 };
 
-// What a column of this type becomes.
+// The column that an Arrow type becomes.
 struct ArrowType {
   enum class Lists : std::uint8_t { kNone, kRagged, kFixed };
   Lists lists = Lists::kNone;

@@ -50,7 +50,7 @@ std::vector<FeatureColumn> feature_columns_of(nb::handle columns);
 ElementSpec element_spec_of(nb::handle columns, const std::string& label);
 // An element as Python sees it: NumPy's arrays by column, ragged ones as cairn.Ragged.
 nb::dict columns_of_element(const ElementSpec& spec, const Element& element);
-// What a generator of Python's gave, as an element of this spec.
+// The element of this spec that a generator of Python's gave.
 Element element_of(const ElementSpec& spec, nb::handle given);
 
 void bind_schemas(nb::module_& m);

@@ -174,7 +174,7 @@ OpenIterators& open_iterators() {
   return only;
 }
 
-// What reads ahead has threads; what does not, none.
+// Whether a stage reads ahead, for which the iterator has threads.
 bool reads_ahead(const std::shared_ptr<const StageSpec>& spec) {
   if (spec == nullptr) return false;
   if (std::holds_alternative<PrefetchSpec>(spec->kind)) return true;

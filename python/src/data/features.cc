@@ -165,7 +165,8 @@ void bind_feature_column(nb::module_& m) {
 
 >>> age = cairn.FeatureColumn.numeric("age")
 >>> city = cairn.FeatureColumn.hashed("city", 1000)
->>> data = cairn.Dataset.from_tensor_slices({"age": np.array([31, 44]), "city": np.array(["Ulm", "Bonn"])})
+>>> rows = {"age": np.array([31, 44]), "city": np.array(["Ulm", "Bonn"])}
+>>> data = cairn.Dataset.from_tensor_slices(rows)
 >>> [column.name for column in data.features([age, city]).element_spec]
 ['numeric', 'city']
 >>> city.ids

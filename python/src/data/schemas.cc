@@ -1,4 +1,4 @@
-// What the columns of files are: CsvColumn, RecordField, ExampleFeature, IdxColumn and their kin.
+// The columns of files: CsvColumn, RecordField, ExampleFeature, IdxColumn and their kin.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -30,7 +30,7 @@ std::string name_of_type(nb::handle object) {
 
 Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name) {
   auto* batches = read_arrow_stream(object).release();
-  // What is dropped on another thread is let go of with the GIL: the producer may run Python.
+  // Batches go with the GIL held, whatever thread drops them: their producer may run Python.
   const nb::capsule capsule(batches,
                             [](void* held) noexcept { delete static_cast<ArrowBatches*>(held); });
   const SharedReference owner = share(capsule);

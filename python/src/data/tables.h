@@ -41,7 +41,7 @@ Columns columns_of_table(nb::handle table, const TableOptions& options = {});
 // {"age": 0.0} of Python.
 NullValues null_values_of(nb::handle defaults);
 
-// What from_tensor_slices() takes: arrays, and Ragged(values, row_splits).
+// The columns of a dict: arrays, and Ragged(values, row_splits).
 Columns columns_of_mapping(nb::handle columns, bool share);
 // The same of a mapping, of a table, of an array (column "x"), and of a tuple (x, y) or (x, y,
 // sample_weight), whose y is the column `label`, or "y" if that is empty.
