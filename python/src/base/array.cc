@@ -202,10 +202,10 @@ array([2., 4.], dtype=float32))");
       .def(
           "__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def(
-          "__array_ufunc__", &array_ufunc,
-          nb::sig("def __array_ufunc__(self, ufunc: cairn.typing.UFunc, method: str, *inputs: typing.Any, "
-                  "**options: typing.Any) -> typing.Any"))
+      .def("__array_ufunc__", &array_ufunc,
+           nb::sig("def __array_ufunc__(self, ufunc: cairn.typing.UFunc, method: str, *inputs: "
+                   "typing.Any, "
+                   "**options: typing.Any) -> typing.Any"))
       .def("__repr__",
            [](const Array& x) {
              try {
