@@ -20,6 +20,18 @@ def cluster():
         yield made
 
 
+def stop(pid):
+    """Stops a process, and returns when each of its threads stands still: they do so one after another."""
+    os.kill(pid, signal.SIGSTOP)
+    while True:
+        states = []
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8") as file:
+                states.append(file.read().rpartition(")")[2].split()[0])
+        if set(states) == {"T"}:
+            return
+
+
 @pytest.fixture(scope="module")
 def strategy(cluster):
     return cluster.strategy()
@@ -88,7 +100,7 @@ def test_a_timeout_is_python_s_own(strategy, coordinator, cluster):
     def step():
         return cairn.Array(1.0)
 
-    os.kill(cluster.pids["worker:0"], signal.SIGSTOP)
+    stop(cluster.pids["worker:0"])
     try:
         value = coordinator.schedule(step)
         with pytest.raises(TimeoutError):
@@ -104,7 +116,7 @@ def test_ctrl_c_gives_a_wait_up_and_leaves_the_coordinator_usable(strategy, coor
         return x + 1.0
 
     for wait in (coordinator.join, lambda: coordinator.fetch(value)):
-        os.kill(cluster.pids["worker:0"], signal.SIGSTOP)
+        stop(cluster.pids["worker:0"])
         try:
             value = coordinator.schedule(step, (1.0,))
             sent = []
