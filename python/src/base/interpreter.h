@@ -138,6 +138,7 @@ void require_own_process();
 void bind_errors(nb::module_& m);
 void bind_values(nb::module_& m);
 void bind_ops(nb::module_& m);
+void bind_model_ops(nb::module_& m);  // by bind_ops()
 void bind_variables(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_functions(nb::module_& m);

@@ -135,8 +135,8 @@ void PythonModel::choose_labels(const ElementSpec& batches, const std::string& w
   std::string text = now.sample_weight;
   if (!now.sample_weight.empty()) seen_->hidden.insert(now.sample_weight);
   for (auto& [name, output] : now.outputs) {
-    const bool has = std::any_of(batches.columns.begin(), batches.columns.end(),
-                                 [&](const ColumnSpec& each) { return each.name == name; });
+    const auto is_it = [&own = name](const ColumnSpec& each) { return each.name == own; };
+    const bool has = std::any_of(batches.columns.begin(), batches.columns.end(), is_it);
     if (output.label.empty() && has && name != batches.label) output.label = name;
     if (!output.label.empty()) seen_->hidden.insert(output.label);
     text += str("/", output.label);
