@@ -40,7 +40,7 @@ foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
   list(TRANSFORM sources PREPEND ${folder}/)
   add_executable(wheel-${program} EXCLUDE_FROM_ALL ${sources})
   target_include_directories(wheel-${program} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(wheel-${program} PRIVATE cairn_one CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
+  target_link_libraries(wheel-${program} PRIVATE cairn_one CapnProto::capnp-rpc CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
   target_compile_options(wheel-${program} PRIVATE -O0)
   set_target_properties(wheel-${program} PROPERTIES OUTPUT_NAME ${program} INSTALL_RPATH "$ORIGIN/.."
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel-bin)
