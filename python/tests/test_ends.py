@@ -107,6 +107,22 @@ def processes_of(pid):
     return found
 
 
+def test_a_program_that_imports_in_another_thread_ends_in_order():
+    text = """
+import threading
+def use():
+    global cairn
+    import cairn
+    cairn.exp(1.0).item()
+thread = threading.Thread(target=use)
+thread.start()
+thread.join()
+print(cairn.exp(0.0).item())
+"""
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "1.0\n", "")
+
+
 @pytest.mark.parametrize("seed", range(ENDS))
 def test_a_program_ends_in_order(seed):
     drawn = random.Random(seed)

@@ -1,5 +1,6 @@
 #include "interpreter.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -100,7 +101,15 @@ Origin python_origin() {
 }
 
 const pid_t own_process = ::getpid();
-const std::thread::id main_thread = std::this_thread::get_id();  // that imports the module
+
+// Python's main thread, which another one than the importing may be; it is the last to run Python.
+bool on_main_thread() {
+  static const auto main = [] {
+    const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
+    return nb::cast<std::uintptr_t>(thread.attr("ident"));
+  }();
+  return reinterpret_cast<std::uintptr_t>(reinterpret_cast<void*>(::pthread_self())) == main;
+}
 
 // ---- the end of the interpreter ----
 
@@ -122,7 +131,7 @@ Ends& ends() {
 // the end waits for it or is seen by it.
 template <typename Take>
 auto coming_back(Take take) {
-  if (std::this_thread::get_id() == main_thread) return take();
+  if (on_main_thread()) return take();
   ++ends().coming;
   if (ends().begun) {
     --ends().coming;
@@ -139,6 +148,7 @@ auto coming_back(Take take) {
 void take_origins_from_python(const std::string& package) {
   package_folder() = package;
   set_origin_source(python_origin);
+  on_main_thread();  // asked for the first time with the GIL
 }
 
 bool has_gil() { return !gil_released && PyGILState_GetThisThreadState() != nullptr; }
@@ -166,16 +176,16 @@ Tracing::~Tracing() { --traces; }
 Acquired::Acquired()
     : state_(coming_back([] { return PyGILState_Ensure(); })),
       before_(std::exchange(gil_released, false)) {
-  if (std::this_thread::get_id() != main_thread) ++ends().within;
+  if (!on_main_thread()) ++ends().within;
 }
 Acquired::~Acquired() {
-  if (std::this_thread::get_id() != main_thread) --ends().within;
+  if (!on_main_thread()) --ends().within;
   gil_released = before_;
   PyGILState_Release(state_);
 }
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
-  if (std::this_thread::get_id() == main_thread) return;
+  if (on_main_thread()) return;
   if (outside_calls++ == 0) ++ends().outside;
 }
 WithoutGil::~WithoutGil() {
@@ -183,7 +193,7 @@ WithoutGil::~WithoutGil() {
     PyEval_RestoreThread(state_);
     return 0;
   });
-  if (std::this_thread::get_id() != main_thread && --outside_calls == 0) --ends().outside;
+  if (!on_main_thread() && --outside_calls == 0) --ends().outside;
 }
 
 bool stay_away_from_gil() {
@@ -218,8 +228,8 @@ void require_own_process() {
   if (::getpid() != own_process)
     throw FailedPreconditionError(
         "this process was forked from one that uses Cairn, whose threads it does not have: start "
-        "it "
-        "by multiprocessing's \"spawn\" or \"forkserver\", or fork before importing cairn");
+        "processes by multiprocessing's \"spawn\" or \"forkserver\", or fork before importing "
+        "cairn");
 }
 
 }  // namespace cairn::python
