@@ -20,7 +20,7 @@ std::uint64_t count_pushes(const Graph& graph) {
 
 namespace {
 
-// One function to the workers, which is written on other lines: an error is to name its own.
+// Workers know both as one function, but an error must name the lines of the one scheduled.
 std::shared_ptr<const RegisteredFunction> with_own_origins(
     const std::shared_ptr<const RegisteredFunction>& known,
     std::shared_ptr<const ConcreteFunction> concrete) {

@@ -1,11 +1,11 @@
-// LookUp: what a thread does now and then while it is long in a call of Cairn's.
+// LookUp: a function that a thread calls regularly while it waits inside Cairn.
 //
-// A program in Python learns of Ctrl-C only when its thread looks for signals, and one that waits
-// for a cluster does not. While a LookUp lives, every wait of its thread calls it about each
-// kLookUpEvery: for connections, closures, saves, restores, room in the queue; and so do fit(),
-// evaluate() and predict() between two batches. If it throws, the call is given up with that
-// exception, and nothing else comes of it: closures run on, a save or a restore goes on to its end,
-// and the next call finds the cluster as sound as if this one had never been made.
+// A Python program notices Ctrl-C only when its main thread checks for signals, which it cannot do
+// while it waits for a cluster. As long as a LookUp exists, its thread calls it about once every
+// kLookUpEvery in every wait (for connections, closures, saves, restores, or room in the queue).
+// fit(), evaluate() and predict() call it between batches. If it throws, the waiting call ends with
+// that exception and has no other effect: closures keep running, a save or a restore that has begun
+// is completed, and the cluster can be used as before.
 //   Thread  each has its own. They nest; the innermost is called, without any lock of Cairn's held.
 #pragma once
 #include <functional>
@@ -32,13 +32,13 @@ class [[nodiscard]] LookUp {
   LookUp* before_;
 };
 
-// For code that waits, or repeats something. Whether this thread has a LookUp; and calls it, unless
-// there is none or it was called just now.
+// For code that waits or loops. looks_up(): whether this thread has a LookUp. look_up(): calls it,
+// unless there is none or it was called only moments ago.
 bool looks_up();
 void look_up();
 
-// wait(some) waits for at most that long and returns whether what it waits for has come. It is
-// called until then, or until `limit` has passed: false.
+// Calls wait(d), which waits for at most d and returns whether its condition holds, again and again
+// until it returns true or `limit` has passed. Returns whether the condition holds.
 //   Errors  what the thread's LookUp throws.
 template <typename Wait>
 bool wait_looking_up(Duration limit, Wait&& wait) {
@@ -48,8 +48,8 @@ bool wait_looking_up(Duration limit, Wait&& wait) {
   }
   return wait(limit);
 }
-// The same under a lock that is let go of while the thread looks up, and held again afterwards,
-// whatever comes.
+// The same while holding a lock. The lock is released for each look_up() and is held again when
+// this function returns or throws.
 template <typename Lock, typename Wait>
 bool wait_looking_up(Lock& hold, Duration limit, Wait&& wait) {
   struct Relock {

@@ -119,8 +119,8 @@ void fail_at(const Graph& graph, std::int32_t number, Code code, const std::stri
   throw_error(code, before + message, {}, place);
 }
 
-// Whoever passed the error on may have put words of their own before it, so the node's number is
-// looked for in the message.
+// Code that passed the error on may have put a prefix before the message, so "node 3, " is searched
+// for instead of being expected at the beginning.
 std::exception_ptr with_origin(std::exception_ptr error, const Graph& graph) {
   ErrorParts parts = error_parts(error);
   const std::int32_t node = parts.place.node;

@@ -129,12 +129,12 @@ std::string to_text(const Graph& graph);  // a line a node, for people
 
 // Node `number` of the graph as errors name it.
 ErrorPlace place_of(const Graph& graph, std::int32_t number);
-// Raises an error that node `number` of the graph met: the message behind its origin, or behind
-// "node 3" where that is not known.
+// Throws the error that node `number` ran into. The message is preceded by the node's origin, or by
+// "node 3" if the origin is not known.
 [[noreturn]] void fail_at(const Graph& graph, std::int32_t number, Code code,
                           const std::string& message);
-// The same error with the origin of the node that it names (ErrorPlace), if `graph` knows it, else
-// itself.
+// Returns the error with the origin of its node (ErrorPlace) added, or unchanged if `graph` has no
+// origin for that node.
 std::exception_ptr with_origin(std::exception_ptr error, const Graph& graph);
 
 // ---- templates ----

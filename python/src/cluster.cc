@@ -89,8 +89,8 @@ Remote schedule(Coordinator& coordinator, nb::handle function, nb::handle args, 
   for (const nb::object& leaf : call.leaves) arguments.push_back(schedule_argument(leaf));
   ClusterCoordinator& to = coordinator.get();
   const auto act = [&] { return to.schedule(*call.function, arguments); };
-  // It waits only where the queue is full. To let go of the GIL for a microsecond would hand it to
-  // whoever computes in Python, for 5 ms each time.
+  // schedule() waits only if the queue is full. If the GIL were released for each call, another
+  // thread that computes in Python would take it, and keep it for 5 ms.
   const bool has_room = to.counts().queued < kRoom;
   return {has_room ? act() : recorded_or_run(act), call.results};
 }

@@ -109,7 +109,7 @@ nb::object array_ufunc(nb::handle self, nb::handle ufunc, nb::handle method, nb:
 }
 
 // NumPy makes the capsule. Values are read-only, which DLPack can say from its version 1.0 on;
-// whoever asks for an older one gets memory of its own.
+// a caller that asks for an older one gets a copy.
 nb::object dlpack_of(const Array& array, nb::handle stream, nb::handle max_version,
                      nb::handle dl_device, nb::handle copy) {
   nb::object value = numpy_of(value_of(

@@ -102,7 +102,8 @@ Origin python_origin() {
 
 const pid_t own_process = ::getpid();
 
-// Python's main thread, which another one than the importing may be; it is the last to run Python.
+// Whether this is Python's main thread, the last one to run Python. It need not be the thread that
+// imported the module.
 bool on_main_thread() {
   static const auto main = [] {
     const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
@@ -113,7 +114,7 @@ bool on_main_thread() {
 
 // ---- the end of the interpreter ----
 
-// Python that C++ has called gets so long to return.
+// The end waits this long for threads that are in a call.
 constexpr auto kPatience = std::chrono::seconds(1);
 
 struct Ends {

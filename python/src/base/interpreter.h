@@ -2,9 +2,10 @@
 //
 //   GIL       Released in every call that may wait (Released), and never around what records an
 //             operation, which takes a microsecond.
-//   Reference A Python object held by C++, which any thread may drop: it waits in a queue that the
-//             next call into the module empties. A C++ thread never takes the GIL to let go of
-//             something, because one that asks for it while the interpreter ends is unwound.
+//   Reference A Python object held by C++. Any thread may drop it: the object then waits in a
+//             queue, which the next call into the module empties. A C++ thread never takes the GIL
+//             just to release an object, since a thread that asks for the GIL while the
+//             interpreter is shutting down is unwound.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -23,9 +24,9 @@ namespace cairn::python {
 
 using namespace nb::literals;
 
-// The GIL let go of for a while. Once the interpreter is about to end, a thread that is not the
-// main one does not come back: it stays here, since one that asks for the GIL then is unwound,
-// which destructors of C++ do not survive.
+// Releases the GIL for as long as it lives. Once the interpreter is about to end, only the main
+// thread returns from the destructor. Other threads stop there for good, because a thread that asks
+// for the GIL at that time is unwound, which C++ destructors do not survive.
 class WithoutGil {
  public:
   WithoutGil();
@@ -66,11 +67,13 @@ decltype(auto) released(F&& call) {
   return std::forward<F>(call)();
 }
 
-// From now on what is recorded knows its line, below the folder of the package its caller's.
+// From now on every recorded operation gets the line of the innermost Python frame that is not in
+// the folder `package`.
 void take_origins_from_python(const std::string& package);
 // Whether a function of Python's is being recorded on this thread.
 bool is_tracing();
-// The line that calls, for what C++ records on its behalf without the GIL.
+// Remembers the line of Python that makes a call. Operations that C++ records during the call, when
+// it does not hold the GIL, get that line as their origin.
 class Caller {
  public:
   Caller();
@@ -81,8 +84,9 @@ class Caller {
  private:
   Origin before_;
 };
-// A call that records while a function is traced, with the GIL, and else may wait for a cluster.
-// An error there names the line of Python that made the call.
+// Makes a call that only records while a function is being traced, and keeps the GIL then.
+// Otherwise the call may wait for a cluster, and the GIL is released. Errors name the calling line
+// of Python.
 template <typename F>
 decltype(auto) recorded_or_run(F&& call) {
   if (is_tracing()) return std::forward<F>(call)();

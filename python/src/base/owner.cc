@@ -17,7 +17,7 @@ Registry& registry() {
   return only;
 }
 
-// By which creator an owner is found, also from its own thread alone.
+// The owners by their strategies. Used with the GIL, which guards it.
 std::vector<std::pair<const VariableCreator*, std::weak_ptr<Owner>>>& known() {
   static auto& all = *new std::vector<std::pair<const VariableCreator*, std::weak_ptr<Owner>>>;
   return all;
@@ -46,7 +46,7 @@ Strategy& Owner::strategy() const {
   return *strategy_;
 }
 
-// The strategy's end waits for its threads, some of which may run Python.
+// Without the GIL, since a strategy that ends waits for its threads, and these may run Python.
 void Owner::close() {
   if (closed()) return;
   std::unique_ptr<Strategy> ending = std::move(strategy_);

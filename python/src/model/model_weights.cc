@@ -150,7 +150,7 @@ void set_weights(PythonModel& model, nb::handle weights) {
   const std::vector<Variable>& variables = of.variables();
   for (nb::handle each : weights) {
     Tensor value = tensor_of(each);
-    // Lists and NumPy's numbers are float64 as a rule.
+    // NumPy makes float64 unless it is told otherwise.
     if (all.size() < variables.size() && value.dtype() != variables[all.size()].spec().dtype)
       value = cast(Array(value), variables[all.size()].spec().dtype).eval();
     all.push_back(std::move(value));
