@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/base/look_up.h"
 #include "data/dataset/stage.h"
 
 namespace cairn {
@@ -178,6 +179,7 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   const auto layout = std::make_shared<const BlockLayout>(element);
   StagePtr stage = open_stages(dataset.last(), {.line_events = keep_in(found.lines)});
   for (Block block = stage->next(kRowsRead); !block.empty(); block = stage->next(kRowsRead)) {
+    look_up();
     const Element all = block.pack(layout).batch();
     found.examples += block.size();
     for (std::size_t i = 0; i < moments.size(); ++i)

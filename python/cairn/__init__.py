@@ -29,6 +29,8 @@ from cairn import callbacks as callbacks
 from cairn import losses as losses
 from cairn import metrics as metrics
 from cairn import optimizers as optimizers
+from cairn.jobs import Run as Run
+from cairn.jobs import train as train
 from cairn.layers import Layer as Layer
 
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)

@@ -24,6 +24,7 @@ NB_MODULE(_cairn, m) {
   bind_callbacks(m);
   bind_model(m);
   bind_saved_models(m);
+  bind_jobs(m);
   log_to("", "python");  // on standard error, since programs print their own on the other
   m.def(
       "set_log_level",

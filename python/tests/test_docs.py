@@ -15,6 +15,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(PAGE.parents[1] / "examples")
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 5
     # A file for each, so that errors and recorded lines have a place.

@@ -4,8 +4,9 @@
 
 #include "core/base/program.h"
 #include "rpc/server/command_line.h"
+#include "tools/cli/job_flags.h"
+#include "tools/cli/train_command.h"
 #include "tools/job/toml/job_words.h"
-#include "tools/job/train/train_command.h"
 #include "tools/job/train/train_request.h"
 
 int main(int argc, char** argv) {
@@ -20,6 +21,8 @@ int main(int argc, char** argv) {
         cairn::tools::add_job_flags(app, request);
         app.add_flag("--take-over", request.take_over,
                      "End the coordinator that is at work on this cluster, and take its place");
+        app.add_option("--beside", request.beside,
+                       "The folder that relative paths of the job are in; else that of its file");
         app.add_option("--cluster-id", request.cluster_id,
                        "The same for every task of a cluster; else CAIRN_CLUSTER_ID");
         app.add_option("--token-file", request.token_file,
@@ -27,7 +30,7 @@ int main(int argc, char** argv) {
         cairn::rpc::add_version_flag(app);
         // Set where --help or --version was the whole request, or the command line is wrong.
         if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
-        return cairn::tools::train_on_given_cluster(request);
+        return cairn::tools::run_coordinator(request);
       },
       [](const char* text) { return cairn::tools::in_job_words(text); });
 }

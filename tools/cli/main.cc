@@ -14,9 +14,9 @@
 #include "tools/cli/predict_command.h"
 #include "tools/cli/status_command.h"
 #include "tools/cli/stop_command.h"
+#include "tools/cli/train_command.h"
 #include "tools/cli/up_command.h"
 #include "tools/job/toml/job_words.h"
-#include "tools/job/train/train_command.h"
 
 int main(int argc, char** argv) {
   auto speaker = cairn::tools::Speaker::kJob;

@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/base/look_up.h"
 #include "core/disk/disk.h"
 #include "tools/launch/data_roles.h"
 #include "tools/launch/local_cluster.h"
@@ -27,6 +29,8 @@
 
 namespace cairn::tools {
 namespace {
+
+constexpr int kLookUpMs = 100;
 
 void verify(const WorkerProcessesOptions& options) {
   if (options.workers < 1 || options.workers > 512)
@@ -66,23 +70,28 @@ class WorkerProcesses::Group {
   void on_event(const RoleEvent& event);
   void tell_start(int restarts) const;
   void describe(bool running) const;
+  void pass_on_signals();
+  bool in_program() const { return options_.interrupted != nullptr; }
   void say(const std::string& text) const {
+    if (options_.say) return options_.say(text);
     std::fprintf(stderr, "%s: %s\n", options_.speaker.c_str(), text.c_str());
   }
 
-  const TypedSignals signals_;  // blocked before there is any thread
+  std::optional<TypedSignals> signals_;  // blocked before there is any thread
   WorkerProcessesOptions options_;
   const std::string cluster_id_ = random_hex(8);
   std::vector<ReservedPort> ports_;
   std::vector<std::string> addresses_;  // of workers
   DataRoles data_roles_;
   std::unique_ptr<RunLock> lock_;
+  bool interrupted_ = false;                // the group has been asked to end, by the program
   const WakeUp changed_;                    // cluster.json is out of date
   std::promise<int> status_;                // of the group, once it has ended for good
   std::unique_ptr<Supervisor> supervisor_;  // last: its thread calls on_event()
 };
 
 WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::move(options)) {
+  if (!in_program()) signals_.emplace();
   verify(options_);
   if (options_.token.empty()) options_.token = random_hex(16);
   if (options_.dir.empty()) options_.dir = new_run_folder();
@@ -104,18 +113,19 @@ WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::mo
       [this](const RoleEvent& event) { on_event(event); });
 }
 
-// The chief shares our process group and our terminal, as a program of a cluster does. The data
-// service comes first, so that workers find it.
+// The chief shares our process group and our terminal, as a program of a cluster does, unless this
+// is a program with a terminal of its own. The data service comes first, so that workers find it.
 std::vector<RoleSpec> WorkerProcesses::Group::specs() const {
   std::vector<RoleSpec> roles = data_roles_.specs(facts());
   for (int i = 0; i < options_.workers; ++i) {
-    const bool chief = i == 0;
-    roles.push_back({.role = "worker",
-                     .index = i,
-                     .command = {.arguments = options_.program,
-                                 .environment = environment(i),
-                                 .output_file = chief ? "" : log_file(facts(), "worker", i),
-                                 .group = chief ? Command::Group::kShared : Command::Group::kOwn}});
+    const bool shares = i == 0 && !in_program();
+    roles.push_back(
+        {.role = "worker",
+         .index = i,
+         .command = {.arguments = options_.program,
+                     .environment = environment(i),
+                     .output_file = shares ? "" : log_file(facts(), "worker", i),
+                     .group = shares ? Command::Group::kShared : Command::Group::kOwn}});
   }
   return roles;
 }
@@ -146,8 +156,19 @@ void WorkerProcesses::Group::on_event(const RoleEvent& event) {
 
 void WorkerProcesses::Group::tell_start(int restarts) const {
   if (restarts > 0) return say(str("all ", options_.workers, " workers are started again"));
-  say(str(options_.workers, " workers run; worker 0 is the chief, the others write to ",
-          options_.dir, "/logs"));
+  say(str(options_.workers, " workers run; worker 0 is the chief, ",
+          in_program() ? "all" : "the others", " write to ", options_.dir, "/logs"));
+}
+
+void WorkerProcesses::Group::pass_on_signals() {
+  if (!in_program()) {
+    while (const auto signal = signals_->next())
+      supervisor_->end_group(static_cast<int>(signal->ssi_signo), signal->ssi_code == SI_KERNEL);
+    return;
+  }
+  look_up();
+  const int signal = *options_.interrupted;
+  if (signal != 0 && !std::exchange(interrupted_, true)) supervisor_->end_group(signal, false);
 }
 
 int WorkerProcesses::Group::run() {
@@ -155,12 +176,11 @@ int WorkerProcesses::Group::run() {
   supervisor_->start();
   std::future<int> status = status_.get_future();
   while (status.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    pollfd waits[] = {{.fd = signals_.fd(), .events = POLLIN},
-                      {.fd = changed_.descriptor(), .events = POLLIN}};
-    ::poll(waits, 2, -1);
+    pollfd waits[] = {{.fd = changed_.descriptor(), .events = POLLIN},
+                      {.fd = signals_ ? signals_->fd() : -1, .events = POLLIN}};
+    ::poll(waits, 2, in_program() ? kLookUpMs : -1);
     if (changed_.take()) describe(true);
-    while (const auto signal = signals_.next())
-      supervisor_->end_group(static_cast<int>(signal->ssi_signo), signal->ssi_code == SI_KERNEL);
+    pass_on_signals();
   }
   describe(false);
   return status.get();

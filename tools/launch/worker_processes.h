@@ -15,8 +15,11 @@
 //                by itself that early, with an exit status, since it would do so again.
 //   Signals      SIGINT, SIGTERM and SIGHUP are passed on, and then nothing is started again. The
 //                third one kills.
-//   Thread       the main one, before the process has other threads: it blocks signals.
+//   Thread       the main one, before the process has other threads: it blocks signals. Any, if
+//                WorkerProcessesOptions::interrupted is given.
 #pragma once
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +39,12 @@ struct WorkerProcessesOptions {
   int restarts_max = 10;             // kills that were planned do not count
   std::vector<Kill> kills;           // of workers, after a time
   std::string speaker = "cairn up";  // prefix of the lines on standard error
+  // In a program that has other things to do: signals stay its own, the group is asked to end when
+  // this number is not 0, and the chief writes to a log as the others do. run() looks up
+  // (core/base/look_up.h). Null: see Signals, above.
+  const std::atomic<int>* interrupted = nullptr;
+  // Gets the lines instead of standard error.
+  std::function<void(const std::string&)> say;
 };
 
 class WorkerProcesses {

@@ -155,5 +155,6 @@ void bind_model(nb::module_& m);
 void bind_saved_models(nb::module_& m);
 void bind_strategies(nb::module_& m);
 void bind_cluster(nb::module_& m);
+void bind_jobs(nb::module_& m);
 
 }  // namespace cairn::python

@@ -19,6 +19,7 @@ constexpr std::int64_t kEchoMs = 300;
 std::atomic<int> first{0};
 std::atomic<std::int64_t> first_at{0};
 std::atomic<unsigned> seconds_max{Interrupts::kSecondsMax};
+std::atomic<bool> installed{false};
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free &&
               std::atomic<unsigned>::is_always_lock_free);
@@ -59,6 +60,7 @@ void on_alarm(int) {
 
 // SA_RESTART: system calls of other code go on after the handler instead of failing with EINTR.
 Interrupts::Interrupts() {
+  installed = true;
   first = 0;
   seconds_max = kSecondsMax;
   struct sigaction action {};
@@ -74,6 +76,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  installed = false;
   ::alarm(0);
   ::sigaction(SIGALRM, &alarm_before_, nullptr);
   for (int i = 0; i < 4; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
@@ -83,7 +86,7 @@ const std::atomic<int>& Interrupts::signal() { return first; }
 
 unsigned Interrupts::allow_for(double seconds) {
   seconds_max = std::max(kSecondsMax, static_cast<unsigned>(std::min(std::ceil(2 * seconds), 1e6)));
-  return seconds_max;
+  return installed ? seconds_max.load() : 0;
 }
 
 }  // namespace cairn::tools

@@ -26,7 +26,7 @@ class Interrupts {
   static const std::atomic<int>& signal();
   static constexpr unsigned kSecondsMax = 30;
   // A save took so many seconds: the next one, which a signal begins, may take twice as long if
-  // that is more. Returns the limit, in seconds.
+  // that is more. Returns the limit, in seconds; 0 if no object exists, and so no limit.
   static unsigned allow_for(double seconds);
 
  private:

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
 #include "tools/job/toml/job_words.h"
 
 namespace cairn::tools {
@@ -107,5 +109,17 @@ void ProgressLine::say(const std::string& text) {
   live_ = false;
   if (terminal_) last_ = {};  // the live line comes back with the next look
 }
+
+// The live line ends where it is, so that what stands below it is whole.
+void ProgressLine::warn(const std::string& text) {
+  end();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void ProgressLine::fail(const std::string& text) {
+  warn(str(program_invocation_short_name, ": ", text));
+}
+
+void ProgressLine::send_log_to(const std::string& file) { log_to(file, "cairn"); }
 
 }  // namespace cairn::tools

@@ -5,23 +5,9 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "tools/job/run/run_output.h"
 
 namespace cairn::tools {
-
-// The figures of the line. seconds_left below 0: not known yet.
-struct Progress {
-  std::int64_t step = 0, steps = 0;
-  double examples_per_s = 0, loss = 0;
-  std::string metric;  // the first of the last evaluation; empty: none yet
-  double metric_value = 0;
-  double staleness = 0;
-  unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;  // ps 0: there is no cluster to tell of
-  unsigned replicas = 0;                                    // in step, instead of a cluster
-  // Shares of the replicas' time: in collective calls, and there waiting for the slowest.
-  double held = 0, waited = 0;
-  std::string gpus;  // how busy and how full they are; empty: there are none
-  double seconds_left = -1;
-};
 
 // The progress in at most `columns` characters: the least important parts are left out first, and
 // what then does not fit is cut off.
@@ -31,16 +17,22 @@ std::string progress_text(const Progress& progress,
 // Writes to standard output. If its reader is gone (a closed terminal, `| head`) and SIGPIPE is
 // ignored, output is dropped silently.
 //   Thread  any.
-class ProgressLine {
+class ProgressLine final : public RunOutput {
  public:
   ProgressLine();
-  ~ProgressLine();   // end()
-  bool due() const;  // enough time has passed since the last show
-  void show(const Progress& progress);
+  ~ProgressLine() override;  // end()
+  bool due() const override;
+  void show(const Progress& progress) override;
   // A line of its own above the live one, in a job's words (job_words.h).
-  void say(const std::string& text);
+  void say(const std::string& text) override;
+  // On standard error, as is.
+  void warn(const std::string& text) override;
+  // The same behind the program's name.
+  void fail(const std::string& text) override;
   // Leaves the terminal on a fresh line, below the live one.
-  void end();
+  void end() override;
+  //   Errors  log_to()'s.
+  void send_log_to(const std::string& file) override;
 
  private:
   const bool terminal_;

@@ -42,7 +42,7 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
       network_(job, features),
       loop_(runner, runner.steps_ahead()),
       stopping_(stopping_monitor(job)),
-      line_(*options_.line) {
+      output_(*options_.output) {
   total_steps_ = steps_of(job, features.examples);
   make_dataset(0);
   make_evaluations();
@@ -122,17 +122,17 @@ void Trainer::resume() {
   data_began_ = options_.new_data ? step : options_.data_began;
   total_steps_ += data_began_;
   if (step >= total_steps_)
-    line_.say(str("the job ends at step ", total_steps_, ", and the checkpoint is of step ", step,
-                  ": nothing is left to train; more --epochs or --steps go on"));
+    output_.say(str("the job ends at step ", total_steps_, ", and the checkpoint is of step ", step,
+                    ": nothing is left to train; more --epochs or --steps go on"));
   total_steps_ = std::max(step, total_steps_);
   first_step_ = step;
   loop_.go_on_behind(step);
   if (!runner_.keeps_positions()) make_dataset(step - data_began_);
-  line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
-                options_.new_data ? ", with new data" : ""));
+  output_.say(str("resumed from ", options_.resume, " at step ", first_step_,
+                  options_.new_data ? ", with new data" : ""));
   restore_watched(saved_metadata(options_.resume));
   if (!positions && !options_.new_data)
-    line_.say(str(
+    output_.say(str(
         "warning: a data service keeps no positions: the run goes on with what its job \"",
         job_.data.service.job, "\" has left, and if that is new, at the beginning of the data"));
   if (!runner_.makes_variables(train_, data_)) return;
@@ -140,7 +140,7 @@ void Trainer::resume() {
 }
 
 void Trainer::warm_start() {
-  line_.say("warm start from " + options_.warm_start);
+  output_.say("warm start from " + options_.warm_start);
   restored_ = runner_.restore(options_.warm_start,
                               warm_start_options(job_, features_, options_.warm_start));
   if (runner_.makes_variables(train_, data_)) compare_with_restored();
@@ -150,10 +150,10 @@ void Trainer::warm_start() {
 // what the checkpoint lacks, or holds beside them.
 void Trainer::compare_with_restored() {
   if (!restored_) return;
-  if (options_.resume.empty()) line_.say(restored_->plan());
+  if (options_.resume.empty()) output_.say(restored_->plan());
   if (!options_.partial) restored_->assert_consumed();
   if (const RestoreDifferences rest = restored_->differences(); !rest.none())
-    line_.say(str("not taken over, variables", rest.text()));
+    output_.say(str("not taken over, variables", rest.text()));
   restored_.reset();
 }
 
@@ -170,7 +170,7 @@ TrainingOutcome Trainer::run() {
   if (!outcome_.ended_early() && evaluations_.front().have_data()) {
     evaluate_at_end();
     if (const std::string worse = evaluations_.front().worse_than_best(); !worse.empty())
-      line_.say(worse);
+      output_.say(worse);
   }
   save_model();
   outcome_.metrics = evaluations_.back().newest();
@@ -223,6 +223,7 @@ void Trainer::begin() {
 // was evaluated, and no step is begun that should not be taken. So does one whose learning rate
 // falls, of which no step is to be taken with the old one.
 void Trainer::train() {
+  output_.began();
   started_ = system_clock().now();
   loop_.run(
       total_steps_,
@@ -260,19 +261,17 @@ void Trainer::take_loss(std::int64_t steps, float loss) {
 void Trainer::turn() {
   collect_evaluations();
   report_progress();
-  if (line_.due()) show(false);
+  if (output_.due()) show(false);
   if (options_.reporter->due()) tell(false);
   if (!out_of_patience()) evaluations_.front().schedule_if_time(loop_.begun());
 }
 
 void Trainer::look_for_interrupt() {
-  if (outcome_.interrupted != 0) return;
-  outcome_.interrupted = runner_.interrupted();
-  if (outcome_.interrupted == 0) return;
+  if (outcome_.interrupted != 0 || (outcome_.interrupted = runner_.interrupted()) == 0) return;
   const unsigned limit = Interrupts::allow_for(runner_.stats().last_checkpoint_seconds);
-  line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ",
-                loop_.ended(), ": the run is saved and ends within ", limit,
-                " s; once more ends it at once"));
+  output_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ",
+                  loop_.ended(), ": the run is saved and ends",
+                  limit > 0 ? str(" within ", limit, " s") : "", "; once more ends it at once"));
 }
 
 void Trainer::evaluate_at_end() {
@@ -310,7 +309,8 @@ void Trainer::raise_with_checkpoint() const {
 void Trainer::report_failed_saves(const EngineStats& stats) {
   if (stats.checkpoints_failed == failed_saves_told_) return;
   failed_saves_told_ = stats.checkpoints_failed;
-  line_.say(str("a checkpoint failed, the run goes on and tries again: ", stats.checkpoint_error));
+  output_.say(
+      str("a checkpoint failed, the run goes on and tries again: ", stats.checkpoint_error));
 }
 
 void Trainer::report_progress() const {
@@ -324,7 +324,7 @@ void Trainer::abandon_the_rest() {
   try {
     loop_.abandon();
   } catch (const Error& error) {  // it must not cost what was trained
-    line_.say(str("what was still running did not end well: ", error.what()));
+    output_.say(str("what was still running did not end well: ", error.what()));
   }
   loop_.go_on_behind(std::min(total_steps_, runner_.stats().global_step));
 }
@@ -334,7 +334,7 @@ void Trainer::collect_evaluations() {
   bool wait = !loop_.under_way();
   for (Evaluations& each : evaluations_) {
     each.collect(wait, [&](const std::string& text) {
-      line_.say(text);
+      output_.say(text);
       options_.reporter->evaluation(each.newest_step(), each.name(), each.newest());
       consider(each);
       lower_rates(each);
@@ -392,7 +392,7 @@ void Trainer::show(bool at_end) {
     outcome_.gpus.add(gpus);
     progress.gpus = gpus_text(gpus);
   }
-  line_.show(progress);
+  output_.show(progress);
   report_failed_saves(stats);
 }
 

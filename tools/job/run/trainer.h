@@ -15,7 +15,7 @@
 #include "model/steps/step_runner.h"
 #include "tools/job/parts/job_model.h"
 #include "tools/job/run/evaluations.h"
-#include "tools/job/run/progress_line.h"
+#include "tools/job/run/run_output.h"
 #include "tools/job/run/run_reporter.h"
 #include "tools/job/spec/job.h"
 #include "tools/launch/gpu_figures.h"
@@ -39,7 +39,7 @@ struct TrainerOptions {
   std::int64_t data_began = 0;
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
-  ProgressLine* line = nullptr;  // where the run shows itself; never null
+  RunOutput* output = nullptr;  // where the run shows itself; never null
   // The GPUs of the run as they are now; empty: the run has none.
   std::function<std::vector<GpuSeen>()> gpus;
   // Passes how the run is doing on to its listeners; never null.
@@ -158,7 +158,7 @@ class Trainer {
   std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;
   TimePoint started_{};
-  ProgressLine& line_;
+  RunOutput& output_;
 };
 
 }  // namespace cairn::tools

@@ -33,9 +33,9 @@ void Trainer::save_checkpoint() {
   const std::string& spare = options_.spare_folder;
   if (is_of_the_disk(first->code) && !spare.empty() && spare != policy_.folder &&
       !save_into({.folder = spare, .keep_last = policy_.keep_last}))
-    return line_.say(str("the last checkpoint could not be saved in ", policy_.folder, ": ",
-                         first->message,
-                         "; it is in the run's own folder instead: ", outcome_.checkpoint));
+    return output_.say(str("the last checkpoint could not be saved in ", policy_.folder, ": ",
+                           first->message,
+                           "; it is in the run's own folder instead: ", outcome_.checkpoint));
   if (first->code == Code::kResourceExhausted && remove_older() && !save_into(policy_)) return;
   add_failure(str("the model could not be saved at the end: ", first->message));
 }
@@ -63,12 +63,13 @@ bool Trainer::remove_older() {
         removed += " " + path;
     }
     if (!removed.empty())
-      line_.say("older checkpoints of this run are removed to make room for the last one:" +
-                removed);
+      output_.say("older checkpoints of this run are removed to make room for the last one:" +
+                  removed);
     return runner_.as_the_chief_says(!removed.empty());
   } catch (const Error& error) {
-    line_.say(str("there is no room for the last checkpoint, and older ones could not be removed: ",
-                  error.what()));
+    output_.say(
+        str("there is no room for the last checkpoint, and older ones could not be removed: ",
+            error.what()));
     return false;
   }
 }
@@ -101,10 +102,11 @@ std::optional<float> Trainer::threshold(std::int64_t step) {
   const auto at = std::ranges::find(found, kThreshold, &Evaluations::Metrics::value_type::first);
   const bool of_this_model = at != found.end() && evaluated.newest_step() == step;
   if (of_this_model && std::isfinite(at->second)) return static_cast<float>(at->second);
-  line_.say(str("warning: the model decides nothing, since model.threshold = \"", wanted.rule,
-                of_this_model ? "\" is reached by no probability on the validation data"
-                              : "\" was not looked for: the run was stopped before it was judged; "
-                                "resume it, or give a number"));
+  output_.say(str("warning: the model decides nothing, since model.threshold = \"", wanted.rule,
+                  of_this_model
+                      ? "\" is reached by no probability on the validation data"
+                      : "\" was not looked for: the run was stopped before it was judged; "
+                        "resume it, or give a number"));
   return std::nullopt;
 }
 

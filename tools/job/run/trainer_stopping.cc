@@ -23,11 +23,11 @@ void Trainer::consider(const Evaluations& evaluated) {
   const bool had_patience = !out_of_patience();
   const double value = value_of(evaluated.newest(), stopping_->name());
   const Monitor::Verdict verdict = stopping_->take(value, evaluated.newest_step());
-  if (!stopping_->complaint().empty()) line_.say("warning: " + stopping_->complaint());
+  if (!stopping_->complaint().empty()) output_.say("warning: " + stopping_->complaint());
   if (verdict == Monitor::Verdict::kBetter) return save_best();
   if (!had_patience || !out_of_patience() || loop_.ended() >= total_steps_) return;
   outcome_.stopped_early = true;
-  line_.say(out_of_patience_text());
+  output_.say(out_of_patience_text());
 }
 
 std::string Trainer::out_of_patience_text() const {
@@ -41,7 +41,7 @@ void Trainer::lower_rates(const Evaluations& evaluated) {
   if (&evaluated != &evaluations_.front() || loop_.ended() >= total_steps_) return;
   const Scope open = runner_.strategy().scope();
   const std::string said = network_.learning_rates().consider(evaluated.newest());
-  if (!said.empty()) line_.say(said);
+  if (!said.empty()) output_.say(said);
 }
 
 // If the save fails, a line says so and the run goes on, as for other checkpoints on the way.
@@ -53,7 +53,7 @@ void Trainer::save_best() {
   try {
     outcome_.best = best_model(runner_.save(policy, metadata()));
   } catch (const Error& error) {
-    line_.say(str("the best model so far could not be saved, the run goes on: ", error.what()));
+    output_.say(str("the best model so far could not be saved, the run goes on: ", error.what()));
   }
 }
 
@@ -79,8 +79,8 @@ void Trainer::restore_watched(const Json& metadata) {
   if (!goes_by_evaluations() || options_.new_data) return;
   const auto found = metadata.is_object() ? metadata.find("watched") : metadata.end();
   if (found == metadata.end() || !found->is_object()) {
-    line_.say(str("warning: ", options_.resume, " does not say what earlier evaluations found: ",
-                  "early stopping and learning rates begin to count anew"));
+    output_.say(str("warning: ", options_.resume, " does not say what earlier evaluations found: ",
+                    "early stopping and learning rates begin to count anew"));
     return;
   }
   if (stopping_) restore_memory(*stopping_, found->value("early_stopping", Json::object()));
@@ -89,7 +89,7 @@ void Trainer::restore_watched(const Json& metadata) {
   find_best(found->value("best_checkpoint", ""));
   if (!out_of_patience()) return;
   outcome_.stopped_early = true;
-  line_.say(out_of_patience_text() + ", before the run was resumed");
+  output_.say(out_of_patience_text() + ", before the run was resumed");
 }
 
 // The run before ended, at a step that is to be evaluated, before it was.
@@ -106,8 +106,8 @@ void Trainer::find_best(const std::string& checkpoint) {
     const auto newest =
         storage::CheckpointFolder(storage::any_disk(), folder_of(checkpoint)).latest();
     if (!newest) {
-      line_.say(str("warning: the best model so far, ", checkpoint, ", is gone: the run goes back ",
-                    "to a better one alone"));
+      output_.say(str("warning: the best model so far, ", checkpoint,
+                      ", is gone: the run goes back ", "to a better one alone"));
       return;
     }
     const Json known = saved_metadata(newest->path)["watched"]["early_stopping"];
@@ -137,8 +137,8 @@ bool Trainer::goes_back() const {
 void Trainer::go_back_to_best() {
   if (!goes_back()) return;
   runner_.restore(outcome_.best->checkpoint, {.new_data = true});
-  line_.say(str("went back to the best model, of step ", outcome_.best->step, ": ",
-                outcome_.best->checkpoint));
+  output_.say(str("went back to the best model, of step ", outcome_.best->step, ": ",
+                  outcome_.best->checkpoint));
 }
 
 }  // namespace cairn::tools

@@ -165,7 +165,7 @@ ResumeOptions warm_resume() {
 }  // namespace
 
 FittedFeatures features_for_warm_start(const Job& job, const FittedFeatures& fitted,
-                                       const std::string& checkpoint) {
+                                       const std::string& checkpoint, RunOutput& output) {
   const Json metadata = saved_metadata(checkpoint);
   const SavedJob saved(metadata, checkpoint, warm_resume());
   saved.verify_features(job, fitted);
@@ -174,10 +174,8 @@ FittedFeatures features_for_warm_start(const Job& job, const FittedFeatures& fit
                               ? metadata["features"].value("label", "")
                               : "";
   if (const std::string label = now["features"].value("label", ""); !was.empty() && was != label)
-    std::fprintf(stderr,
-                 "warning: warm_start: the label is %s in the checkpoint and %s now: leave out by "
-                 "warm_start.exclude what is to learn it anew\n",
-                 was.c_str(), label.c_str());
+    output.warn(str("warning: warm_start: the label is ", was, " in the checkpoint and ", label,
+                    " now: leave out by warm_start.exclude what is to learn it anew"));
   return saved.features(job, fitted);
 }
 

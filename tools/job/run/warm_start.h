@@ -8,16 +8,17 @@
 
 #include "coordinator/restore/restore_options.h"
 #include "tools/job/parts/fitted_features.h"
+#include "tools/job/run/run_output.h"
 #include "tools/job/spec/job.h"
 
 namespace cairn::tools {
 
 // The job's features, fitted to its own data, but for the means and deviations that the
-// checkpoint's model was trained with. Warns on the terminal if its label was another one.
+// checkpoint's model was trained with. Warns if its label was another one.
 //   Errors  FailedPrecondition: a feature has the name and the rows of one of the checkpoint's, and
 //           is another one. NotFound, DataLoss: as storage's read_manifest().
 FittedFeatures features_for_warm_start(const Job& job, const FittedFeatures& fitted,
-                                       const std::string& checkpoint);
+                                       const std::string& checkpoint, RunOutput& output);
 
 // The restore that [warm_start] asks for, of this checkpoint.
 //   Errors  InvalidArgument: as RestorePlan. FailedPrecondition, listing all: tables whose rows

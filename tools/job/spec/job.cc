@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
+#include "core/base/json.h"
 #include "core/disk/disk.h"
 #include "tools/job/spec/job_limits.h"
 #include "tools/job/spec/job_objective.h"
 #include "tools/job/spec/job_strategy.h"
+#include "tools/job/toml/toml_json.h"
 #include "tools/job/toml/toml_table.h"
 
 namespace cairn::tools {
@@ -188,20 +191,10 @@ Every parse_every(const std::string& text, const std::string& where) {
   return every;
 }
 
-// toml++ throws errors of its own for what is not TOML, and our TOML_ASSERT throws InvalidArgument
-// without a place (toml_table.h). Values are verified last, when all sections are known, with the
-// line of the key in question.
-Job parse_job(const std::string& text, const std::string& path) {
-  toml::table parsed;
-  try {
-    parsed = toml::parse(text, path);
-  } catch (const toml::parse_error& e) {
-    throw InvalidArgumentError(
-        str(path, ":", e.source().begin.line, ":", e.source().begin.column, ": ", e.description()));
-  } catch (const InvalidArgumentError& e) {
-    throw InvalidArgumentError(
-        str(path, ": ", e.what(), "; look for a key or table name with odd characters"));
-  }
+namespace {
+
+// Values are verified last, when all sections are known, with the line of the key in question.
+Job job_of_table(const toml::table& parsed, const std::string& text, const std::string& path) {
   Job job;
   job.text = text;
   TomlTable root(&parsed, "", path);
@@ -250,6 +243,31 @@ Job parse_job(const std::string& text, const std::string& path) {
         [&](const std::string& key, const toml::node&) { given.insert(str(section, ".", key)); });
   verify_job(job, place, given);
   return job;
+}
+
+}  // namespace
+
+// toml++ throws errors of its own for what is not TOML, and our TOML_ASSERT throws InvalidArgument
+// without a place (toml_table.h).
+Job parse_job(const std::string& text, const std::string& path) {
+  toml::table parsed;
+  try {
+    parsed = toml::parse(text, path);
+  } catch (const toml::parse_error& e) {
+    throw InvalidArgumentError(
+        str(path, ":", e.source().begin.line, ":", e.source().begin.column, ": ", e.description()));
+  } catch (const InvalidArgumentError& e) {
+    throw InvalidArgumentError(
+        str(path, ": ", e.what(), "; look for a key or table name with odd characters"));
+  }
+  return job_of_table(parsed, text, path);
+}
+
+Job job_of_values(const std::string& values, const std::string& beside) {
+  const toml::table table = table_of_json(parse_json(values, "the job"), "job");
+  std::ostringstream text;
+  text << table << "\n";
+  return job_of_table(table, text.str(), beside.empty() ? "job" : beside + "/job");
 }
 
 Job read_job(const std::string& path) { return parse_job(system_disk().read(path), path); }

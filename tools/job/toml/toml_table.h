@@ -104,8 +104,7 @@ class TomlTable {
   }
   // An error's text with the place of this table in front of it.
   std::string located(const std::string& text) const {
-    return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ",
-               name_, ": ", text);
+    return str(table_ == nullptr ? file_ : place(*table_), ": ", name_, ": ", text);
   }
   // Makes something of what the table says: what the maker refuses gets the place of this table.
   template <typename Make>
@@ -124,9 +123,10 @@ class TomlTable {
   }
   // The place that require() names: "FILE", or "FILE:LINE" after at().
   const std::string& whole() const { return whole_; }
-  // "FILE:LINE" of a value.
+  // "FILE:LINE" of a value; "FILE" if it was in no file.
   std::string place(const toml::node& found) const {
-    return str(file_, ":", found.source().begin.line);
+    const auto line = found.source().begin.line;
+    return line == 0 ? file_ : str(file_, ":", line);
   }
   // The key with the names of its tables: "data.csv.quote".
   std::string path(const std::string& key) const { return name_.empty() ? key : name_ + "." + key; }

@@ -24,11 +24,9 @@ bool lies_in(const std::string& checkpoint, const std::string& folder) {
 
 }  // namespace
 
-std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(Disk& disk,
-                                                                   const std::string& folder,
-                                                                   const std::string& resume,
-                                                                   Overwrite overwrite,
-                                                                   Duration patience) {
+std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(
+    Disk& disk, const std::string& folder, const std::string& resume, Overwrite overwrite,
+    Duration patience, RunOutput& output) {
   // Locked first and looked at afterwards, so that no other run can save between the two.
   auto lock = storage::lock_folder(disk, folder, system_clock(), patience);
   const auto there = storage::CheckpointFolder(disk, folder).list();
@@ -40,9 +38,9 @@ std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(Disk& disk,
             " of another run (the newest is ", newest,
             "): go on from it with --resume latest, name "
             "another folder with --checkpoints, or save beside them with --overwrite"));
-  std::printf("%s: %zu of another run %s there and %s; this run saves after %s\n", folder.c_str(),
-              there.size(), there.size() == 1 ? "is" : "are", there.size() == 1 ? "stays" : "stay",
-              newest.c_str());
+  output.say(str(folder, ": ", there.size(), " of another run ",
+                 there.size() == 1 ? "is there and stays" : "are there and stay",
+                 "; this run saves after ", newest));
   return lock;
 }
 

@@ -13,11 +13,8 @@
 #include "strategy/in_sync/central_storage_strategy.h"
 #include "strategy/in_sync/mirrored_strategy.h"
 #include "strategy/in_sync/multi_worker_mirrored_strategy.h"
-#include "tools/job/run/interrupt.h"
 #include "tools/job/spec/job_strategy.h"
 #include "tools/job/train/given_cluster.h"
-#include "tools/launch/local_cluster.h"
-#include "tools/launch/worker_processes.h"
 
 namespace cairn::tools {
 namespace {
@@ -74,18 +71,19 @@ std::vector<std::string> replica_devices(const Job& job, std::size_t worker) {
   return names;
 }
 
-int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
+TrainedJob train_in_process(const TrainRequest& request, const RunHost& host) {
+  RunOutput& output = host.output;
+  const PreparedJob prepared = prepare(request, output);
   const Job& job = prepared.job;
   if (!request.kills.empty())
     throw InvalidArgumentError(str("--kill ", request.kills[0], ": ", strategy_text(job),
                                    ", so there is no ps or worker to kill; train under "
                                    "parameter_server, hybrid or multi_worker_mirrored"));
-  const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
-  ProgressLine line;
+  host.tell_prepared();
   const GivenClusterRun run(request.dir, {});
-  line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
+  output.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
-      trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
+      trainer_options(request, job, checkpoint_folder(request, job, run.dir()), output);
   options.model_folder = model_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
   options.reporter = reporter_in(run.dir(), request, job, options);
@@ -95,43 +93,15 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   const auto strategy = make_strategy(job);
   if (const auto* in_sync = dynamic_cast<const InSyncStrategy*>(strategy.get());
       in_sync != nullptr && !in_sync->sums_text().empty())
-    line.say(in_sync->sums_text());
-  LocalSteps steps(*strategy, &Interrupts::signal());
+    output.say(in_sync->sums_text());
+  LocalSteps steps(*strategy, &host.interrupted);
+  const TrainedJob place{.folder = run.dir(), .checkpoints = options.checkpoint_folder};
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
-  report_outcome(prepared, outcome, line);
-  return finish(prepared, request, outcome, {});
+  say_outcome(prepared, outcome, output);
+  return finish(prepared, request, outcome, {}, place);
 }
 
 // ---- a group of processes ----
-
-namespace {
-
-// Every start of the group means the same checkpoint by --resume, though the folder may hold newer
-// ones by then.
-void resolve_resume(const TrainRequest& request, const Job& job,
-                    std::vector<std::string>& arguments) {
-  if (request.resume.empty()) return;
-  const std::string folder = checkpoint_folder(request, job, request.dir);
-  for (std::string& argument : arguments)
-    if (argument.starts_with("--resume="))
-      argument = "--resume=" + find_resume(request, job, folder);
-}
-
-}  // namespace
-
-// The members get `arguments`; folder and kills belong to this process, their parent.
-int train_on_workers(const TrainRequest& request, const Job& job) {
-  WorkerProcessesOptions options;
-  options.workers = job.cluster.workers;
-  options.program = {program_folder() + "/cairn-coordinator"};
-  options.program.insert(options.program.end(), request.arguments.begin(), request.arguments.end());
-  resolve_resume(request, job, options.program);
-  options.transport = job.cluster.transport;
-  options.dir = request.dir;
-  options.speaker = "cairn train";
-  for (const auto& kill : request.kills) options.kills.push_back(parse_kill(kill));
-  return WorkerProcesses(std::move(options)).run();
-}
 
 namespace {
 
@@ -144,7 +114,7 @@ bool started_again() {
 // two processes try the same file at once. What a group that was started again has saved itself is
 // neither new data to it nor another model.
 TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
-                                 const std::string& folder, bool chief, ProgressLine& line) {
+                                 const std::string& folder, bool chief, RunOutput& output) {
   TrainRequest own = request;
   if (started_again())
     if (const auto newest = storage::CheckpointFolder(storage::any_disk(), folder).latest();
@@ -153,14 +123,15 @@ TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
       own.new_data = own.partial = false;
     }
   TrainerOptions options =
-      trainer_options(own, job, folder, line, chief ? Trial::kYes : Trial::kNo);
+      trainer_options(own, job, folder, output, chief ? Trial::kYes : Trial::kNo);
   if (chief) options.folder_lock = claim(own, options);
   return options;
 }
 
 }  // namespace
 
-int train_as_worker(const TrainRequest& request) {
+TrainedJob train_as_worker(const TrainRequest& request, const RunHost& host) {
+  RunOutput& output = host.output;
   if (request.take_over)
     throw InvalidArgumentError("--take-over: a group of workers has no coordinator to replace");
   const TFConfigClusterResolver resolver;
@@ -173,16 +144,15 @@ int train_as_worker(const TrainRequest& request) {
   const bool chief = is_chief(cluster, resolver.task_type(), resolver.task_id());
   TrainRequest own = request;
   if (!chief) own.report.clear();
-  PreparedJob prepared = prepare(own);
+  PreparedJob prepared = prepare(own, output);
   Job& job = prepared.job;
   job.cluster.workers =
       static_cast<int>(cluster.task_count("chief") + cluster.task_count("worker"));
-  const Interrupts interrupts;
-  ProgressLine line;
+  host.tell_prepared();
   const GivenClusterRun run(request.dir, {cluster, request.cluster_id, request.token_file});
-  line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
+  output.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
-      options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
+      options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, output);
   options.model_folder = model_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
   if (chief) options.reporter = reporter_in(run.dir(), own, job, options);
@@ -197,12 +167,13 @@ int train_as_worker(const TrainRequest& request) {
   CommunicationOptions communication;
   communication.bfloat16_on_wire = job.cluster.wire == "bfloat16";
   MultiWorkerMirroredStrategy strategy(resolver, communication, group);
-  if (!strategy.sums_text().empty()) line.say(strategy.sums_text());
+  if (!strategy.sums_text().empty()) output.say(strategy.sums_text());
   compute_as(job, strategy);
-  LocalSteps steps(strategy, &Interrupts::signal());
+  LocalSteps steps(strategy, &host.interrupted);
+  const TrainedJob place{.folder = run.dir(), .checkpoints = options.checkpoint_folder};
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
-  report_outcome(prepared, outcome, line);
-  return finish(prepared, own, outcome, {});
+  say_outcome(prepared, outcome, output);
+  return finish(prepared, own, outcome, {}, place);
 }
 
 }  // namespace cairn::tools

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/job/train/run_host.h"
 #include "tools/job/train/train_setup.h"
 
 namespace cairn::tools {
@@ -14,19 +15,13 @@ namespace cairn::tools {
 //   Errors  NotFound: a GPU is asked for, and there is none, or not that one; says why.
 std::vector<std::string> replica_devices(const Job& job, std::size_t worker = 0);
 
-// Under one_device, mirrored or central_storage. Returns the exit status.
+// Under one_device, mirrored or central_storage.
 //   Errors  InvalidArgument: --kill, since there is no process to kill. Those of the run.
-int train_in_process(const TrainRequest& request, const PreparedJob& prepared);
-
-// Under multi_worker_mirrored: starts the job's workers as processes of this machine, each of which
-// is a cairn-coordinator that calls train_as_worker(), and starts them again when one of them dies.
-// Returns the exit status.
-//   Errors  those of WorkerProcesses.
-int train_on_workers(const TrainRequest& request, const Job& job);
+TrainedJob train_in_process(const TrainRequest& request, const RunHost& host);
 
 // As one worker of the group that TF_CONFIG names; the chief writes checkpoints and the report. A
 // group that was started again (CAIRN_RESTARTS) goes on from its newest checkpoint.
 //   Errors  those of MultiWorkerMirroredStrategy and of the run.
-int train_as_worker(const TrainRequest& request);
+TrainedJob train_as_worker(const TrainRequest& request, const RunHost& host);
 
 }  // namespace cairn::tools

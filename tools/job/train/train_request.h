@@ -1,13 +1,9 @@
-// The request for a training run, as a command line states it.
+// The request for a training run: what a command line or a program states.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace cairn::tools {
 
@@ -49,7 +45,11 @@ struct JobOverrides {
 };
 
 struct TrainRequest {
-  std::string job_file;
+  std::string job_file;  // TOML (docs/job-file.md)
+  // Instead of a file: the job as a JSON object, with the same sections and keys.
+  std::string job_values = "";
+  // The folder that relative paths in the job are in; empty: that of the file, or the working one.
+  std::string beside = "";
   JobOverrides overrides;
   std::string report;       // JSON file to write; empty: none
   std::string dir;          // of the run; empty: a new one under runs/
@@ -68,16 +68,10 @@ struct TrainRequest {
   std::optional<double> stuck_after_seconds;
   // of a given cluster; empty: as the environment has them
   std::string cluster_id, token_file;
-  // The job and its flags as they were typed, for processes that run it too.
-  std::vector<std::string> arguments;
 };
 
-// The flags that `cairn train` and `cairn-coordinator` both have.
-void add_job_flags(CLI::App& app, TrainRequest& request);
-// The flags that `app`, already parsed, was given, without those of `cairn train` alone.
-std::vector<std::string> job_arguments(const CLI::App& app);
-// Flags override the file, and what they say is checked as the file is. If they name a strategy,
-// what the file says for its own is not read.
+// Overrides of the request change the job, and what they say is checked as the file is. If they
+// name a strategy, what the file says for its own is not read.
 //   Errors  InvalidArgument: a value, or flags that contradict each other; names the flag.
 void apply(const TrainRequest& request, Job& job);
 

@@ -1,11 +1,9 @@
 #include "tools/job/train/train_setup.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 
+#include "core/base/log.h"
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
 #include "tools/job/parts/job_lists.h"
@@ -14,7 +12,6 @@
 #include "tools/job/parts/label_warnings.h"
 #include "tools/job/parts/learning_rates.h"
 #include "tools/job/parts/watched_metrics.h"
-#include "tools/job/run/interrupt.h"
 #include "tools/job/run/report.h"
 #include "tools/job/run/resume.h"
 #include "tools/job/run/warm_start.h"
@@ -25,6 +22,7 @@
 #include "tools/job/train/checkpoint_path.h"
 #include "tools/job/train/preflight.h"
 #include "tools/job/train/run_files.h"
+#include "tools/job/train/train_in_process.h"
 #include "tools/job/train/user_files.h"
 
 namespace cairn::tools {
@@ -66,13 +64,35 @@ std::string find_warm_start(const Job& job) {
 
 }  // namespace
 
+namespace {
+
+Job read_job_of(const TrainRequest& request) {
+  if (!request.job_values.empty()) return job_of_values(request.job_values, request.beside);
+  if (request.beside.empty()) return read_job(request.job_file);
+  const auto name = std::filesystem::path(request.job_file).filename();
+  return parse_job(system_disk().read(request.job_file),
+                   (std::filesystem::path(request.beside) / name).string());
+}
+
+}  // namespace
+
 Job job_of(const TrainRequest& request) {
-  Job job = read_job(request.job_file);
+  Job job = read_job_of(request);
   apply(request, job);
   return job;
 }
 
-PreparedJob prepare(const TrainRequest& request) {
+Job job_to_train(const TrainRequest& request) {
+  Job job = job_of(request);
+  if (request.overrides.data_workers.value_or(0) > 0 && !job.strategy.on_servers())
+    throw InvalidArgumentError(
+        str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
+            job.strategy.kind, "\": name a service that runs in data.service.address"));
+  if (!job.strategy.on_workers()) replica_devices(job);  // before data is read for them
+  return job;
+}
+
+PreparedJob prepare(const TrainRequest& request, RunOutput& output) {
   if (!request.report.empty()) verify_report_path(request.report, overwrite_of(request));
   PreparedJob prepared{job_of(request), {}};
   const int data_workers = request.overrides.data_workers.value_or(0);
@@ -89,13 +109,13 @@ PreparedJob prepare(const TrainRequest& request) {
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",
                               left_out_text(prepared.features.lines));
-  std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)%s\n",
-              prepared.job.name.c_str(), static_cast<long long>(prepared.features.examples),
-              prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
-              bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count(),
-              settled.empty() ? "" : str("; ", settled, " by default").c_str());
-  for (const std::string& text : empty) std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
+  const double seconds = std::chrono::duration<double>(system_clock().now() - before).count();
+  output.say(str(prepared.job.name, ": ", prepared.features.examples, " training examples, ",
+                 prepared.features.ids.size(), " id features",
+                 prepared.features.numeric ? " and numeric ones" : "", bad, " (read in ",
+                 fixed(seconds, 2), " s)",
+                 settled.empty() ? "" : str("; ", settled, " by default")));
+  for (const std::string& text : empty) output.say(text);
   std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);
   for (std::string& warning : in_step_warnings(prepared.job, prepared.features))
     warnings.push_back(std::move(warning));
@@ -104,7 +124,7 @@ PreparedJob prepare(const TrainRequest& request) {
     warnings.push_back(std::move(warning));
   for (std::string& warning : no_positive_warnings(prepared.job))
     warnings.push_back(std::move(warning));
-  for (const std::string& warning : warnings) std::fprintf(stderr, "%s\n", warning.c_str());
+  for (const std::string& warning : warnings) output.warn(warning);
   return prepared;
 }
 
@@ -127,7 +147,7 @@ std::string own_checkpoints(const std::string& run_dir) {
 
 // Tries the outputs of the run's end now, and finds the checkpoint to go on from.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
-                               const std::string& folder, ProgressLine& line, Trial trial) {
+                               const std::string& folder, RunOutput& output, Trial trial) {
   if (trial == Trial::kYes)
     try_folder(storage::any_disk(), folder, "checkpoints",
                "name another folder with --checkpoints");
@@ -142,21 +162,21 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   options.new_data = request.new_data;
   if (!options.resume.empty() && !options.new_data)
     options.data_began = SavedJob(options.resume).data_began();
-  options.line = &line;
+  options.output = &output;
   options.reporter =
-      std::make_shared<RunReporter>([&line](const std::string& text) { line.say(text); });
+      std::make_shared<RunReporter>([&output](const std::string& text) { output.say(text); });
   return options;
 }
 
 std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const TrainRequest& request,
                                          const Job& job, const TrainerOptions& options) {
-  ProgressLine& line = *options.line;
+  RunOutput& output = *options.output;
   auto reporter =
-      std::make_shared<RunReporter>([&line](const std::string& text) { line.say(text); });
+      std::make_shared<RunReporter>([&output](const std::string& text) { output.say(text); });
   try {
     reporter->add("the run's history", history_listener(run_dir));
   } catch (const Error& error) {
-    line.say(str("warning: the run's history is not kept: ", error.what()));
+    output.say(str("warning: the run's history is not kept: ", error.what()));
   }
   const Earlier earlier = options.resume.empty() ? Earlier::kReplace : Earlier::kGoOn;
   if (const JobOutput& csv = job.callbacks.csv_logger; !csv.path.empty())
@@ -170,8 +190,10 @@ std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const Train
 namespace {
 
 // All that is wrong with the plan's names is found before a cluster is started for it.
-FittedFeatures warm_features(const PreparedJob& prepared, const std::string& checkpoint) {
-  FittedFeatures features = features_for_warm_start(prepared.job, prepared.features, checkpoint);
+FittedFeatures warm_features(const PreparedJob& prepared, const TrainerOptions& options) {
+  const std::string& checkpoint = options.warm_start;
+  FittedFeatures features =
+      features_for_warm_start(prepared.job, prepared.features, checkpoint, *options.output);
   warm_start_options(prepared.job, features, checkpoint);
   return features;
 }
@@ -181,14 +203,13 @@ FittedFeatures warm_features(const PreparedJob& prepared, const std::string& che
 // Before anything is restored.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& options) {
   if (options.resume.empty() && options.warm_start.empty()) return prepared.features;
-  if (options.resume.empty()) return warm_features(prepared, options.warm_start);
+  if (options.resume.empty()) return warm_features(prepared, options);
   const SavedJob saved(options.resume, {options.partial, options.new_data});
   saved.verify_job(prepared.job);
   if (!saved.knows_features())
-    std::fprintf(stderr,
-                 "warning: the checkpoint %s does not say what its model was trained on, so that "
-                 "other features or data than then would go unnoticed\n",
-                 options.resume.c_str());
+    options.output->warn(str("warning: the checkpoint ", options.resume,
+                             " does not say what its model was trained on, so that other features "
+                             "or data than then would go unnoticed"));
   saved.verify_features(prepared.job, prepared.features);
   return saved.features(prepared.job, prepared.features);
 }
@@ -197,7 +218,7 @@ FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& op
 std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  const TrainerOptions& trainer, Duration patience) {
   return claim_checkpoint_folder(storage::any_disk(), trainer.checkpoint_folder, trainer.resume,
-                                 overwrite_of(request), patience);
+                                 overwrite_of(request), patience, *trainer.output);
 }
 
 // ---- the end ----
@@ -205,7 +226,7 @@ std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
 namespace {
 
 // The replica that waits least for the others is the one that they wait for.
-void tell_collectives(const TrainingOutcome& outcome) {
+void say_collectives(const TrainingOutcome& outcome, RunOutput& output) {
   const double replicas = static_cast<double>(outcome.collectives.size());
   const double percent = outcome.stats.uptime_seconds * replicas / 100;
   if (percent <= 0) return;
@@ -214,70 +235,52 @@ void tell_collectives(const TrainingOutcome& outcome) {
   const auto slowest = std::min_element(
       outcome.collectives.begin(), outcome.collectives.end(),
       [](const auto& a, const auto& b) { return a.waited_seconds < b.waited_seconds; });
-  std::printf(
-      "%d replicas: each made %.0f collective calls of %.1f MB together, stood in them for %.0f %% "
-      "of "
-      "the time, and waited there for %.0f %% of it for the slowest, most often replica %td\n",
-      outcome.replicas, static_cast<double>(all.calls) / replicas,
-      static_cast<double>(all.bytes) / replicas / 1e6, all.held_seconds / percent,
-      all.waited_seconds / percent, slowest - outcome.collectives.begin());
+  output.say(str(outcome.replicas, " replicas: each made ",
+                 fixed(static_cast<double>(all.calls) / replicas, 0), " collective calls of ",
+                 fixed(static_cast<double>(all.bytes) / replicas / 1e6, 1),
+                 " MB together, stood in them for ", fixed(all.held_seconds / percent, 0),
+                 " % of the time, and waited there for ", fixed(all.waited_seconds / percent, 0),
+                 " % of it for the slowest, most often replica ",
+                 slowest - outcome.collectives.begin()));
 }
 
 }  // namespace
 
-// Before anything that may still fail: whatever comes, what was trained is known.
-void report_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome,
-                    ProgressLine& line) {
-  line.end();
+void say_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, RunOutput& output) {
+  output.end();
   for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"),
                                    std::pair(&outcome.test_lines, "data.test")})
-    if (const std::string text = skipped_rows_text(*lines, key); !text.empty())
-      std::printf("%s\n", text.c_str());
+    if (const std::string text = skipped_rows_text(*lines, key); !text.empty()) output.say(text);
   const EngineStats& stats = outcome.stats;
   if (stats.lost_updates > 0 || stats.retried > 0)
-    std::printf("recovered: %llu closures ran again, %llu updates were lost with a ps\n",
-                static_cast<unsigned long long>(stats.retried),
-                static_cast<unsigned long long>(stats.lost_updates));
-  tell_collectives(outcome);
+    output.say(str("recovered: ", stats.retried, " closures ran again, ", stats.lost_updates,
+                   " updates were lost with a ps"));
+  say_collectives(outcome, output);
   if (stats.checkpoints_failed > 0)
-    std::printf("automatic checkpoints that failed: %llu, the last one so: %s\n",
-                static_cast<unsigned long long>(stats.checkpoints_failed),
-                stats.checkpoint_error.c_str());
+    output.say(str("automatic checkpoints that failed: ", stats.checkpoints_failed,
+                   ", the last one so: ", stats.checkpoint_error));
   std::string saved = "checkpoint " + outcome.checkpoint;
   if (outcome.checkpoint.empty())
     saved = stats.last_checkpoint.empty() ? "there is no checkpoint"
                                           : str("the newest checkpoint is ", stats.last_checkpoint);
   const char* how = outcome.stopped ? "stopped" : outcome.interrupted != 0 ? "interrupted" : "done";
-  std::printf("%s after %lld steps in %.2f s (%.0f examples/s); %s\n", how,
-              static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s,
-              saved.c_str());
+  output.say(str(how, " after ", outcome.steps, " steps in ", fixed(outcome.seconds, 2), " s (",
+                 fixed(outcome.examples_per_s, 0), " examples/s); ", saved));
   if (!outcome.model.empty())
-    std::printf("predict with: cairn predict %s --data FILE --out FILE\n", outcome.model.c_str());
-  std::fflush(stdout);
-  if (!outcome.failure.empty())
-    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, outcome.failure.c_str());
+    output.say(str("predict with: cairn predict ", outcome.model, " --data FILE --out FILE"));
+  if (!outcome.failure.empty()) output.fail(outcome.failure);
 }
 
-// Writes the report. The exit status.
-int finish(const PreparedJob& prepared, const TrainRequest& request, const TrainingOutcome& outcome,
-           const std::map<std::string, int>& restarts) {
-  if (!request.report.empty())
-    write_report(request.report,
-                 report_json(prepared.job, outcome, restarts, prepared.features.lines));
-  if (outcome.interrupted != 0 && !outcome.stopped) return 128 + outcome.interrupted;
-  return outcome.failure.empty() ? 0 : 1;
-}
-
-// Runs `work`, whose exit status it returns; of an interrupted start, that of the signal.
-int in_order(const std::function<int()>& work) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away; the run goes on
-  try {
-    return work();
-  } catch (const CancelledError& error) {
-    if (Interrupts::signal() == 0) throw;
-    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, error.what());
-    return 128 + Interrupts::signal();
-  }
+TrainedJob finish(const PreparedJob& prepared, const TrainRequest& request,
+                  const TrainingOutcome& outcome, const std::map<std::string, int>& restarts,
+                  TrainedJob trained) {
+  trained.report = report_json(prepared.job, outcome, restarts, prepared.features.lines);
+  trained.model = outcome.model;
+  trained.failure = outcome.failure;
+  trained.interrupted = outcome.interrupted;
+  trained.stopped = outcome.stopped;
+  if (!request.report.empty()) write_report(request.report, trained.report);
+  return trained;
 }
 
 }  // namespace cairn::tools

@@ -2,13 +2,13 @@
 // reporting once it has ended. In the order in which a run calls them.
 //   Thread  one.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "storage/folder_lock.h"
 #include "tools/job/run/trainer.h"
+#include "tools/job/train/train_job.h"
 #include "tools/job/train/train_request.h"
 
 namespace cairn::tools {
@@ -25,9 +25,12 @@ struct PreparedJob {
 // The job with the flags' changes.
 //   Errors  those of the job file and the flags.
 Job job_of(const TrainRequest& request);
-// Reads the job and its data once, and prints its findings.
+// The same for a run of this machine: finds what needs no data to be refused.
+//   Errors  also InvalidArgument: --data-workers where there are no servers. NotFound: a device.
+Job job_to_train(const TrainRequest& request);
+// Reads the job and its data once, and says its findings.
 //   Errors  those of the job file, the flags, the data; the report's path holds another file.
-PreparedJob prepare(const TrainRequest& request);
+PreparedJob prepare(const TrainRequest& request, RunOutput& output);
 
 // Where the run saves, as an absolute path.
 std::string checkpoint_folder(const TrainRequest& request, const Job& job,
@@ -45,7 +48,7 @@ std::string own_checkpoints(const std::string& run_dir);
 enum class Trial : std::uint8_t { kYes, kNo };
 //   Errors  the disk's. NotFound: there is no such checkpoint.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
-                               const std::string& folder, ProgressLine& line,
+                               const std::string& folder, RunOutput& output,
                                Trial trial = Trial::kYes);
 // The reporter of the process that reports how the run is doing. It writes the files of
 // [callbacks], and the history in the run's folder; if that cannot be written to, it warns and
@@ -63,12 +66,11 @@ std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  Duration patience = kLockPatience);
 
 // Before anything that may still fail: whatever comes, what was trained is known.
-void report_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome,
-                    ProgressLine& line);
-// Writes the report, if one is wanted. The exit status.
-int finish(const PreparedJob& prepared, const TrainRequest& request, const TrainingOutcome& outcome,
-           const std::map<std::string, int>& restarts);
-// Runs `work`, whose exit status it returns; of an interrupted start, that of the signal.
-int in_order(const std::function<int()>& work);
+void say_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, RunOutput& output);
+// The run's result; writes the report, if one is wanted. `trained` has the run's folders already.
+// `restarts`: by role.
+TrainedJob finish(const PreparedJob& prepared, const TrainRequest& request,
+                  const TrainingOutcome& outcome, const std::map<std::string, int>& restarts,
+                  TrainedJob trained);
 
 }  // namespace cairn::tools

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
 #include "tests/tools/temp_folder.h"
+#include "tools/job/run/progress_line.h"
 
 namespace cairn::tools {
 namespace {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 class CheckpointClaim : public testing::Test {
  protected:
   void claim(const std::string& resume, Overwrite overwrite = Overwrite::kNo) const {
-    claim_checkpoint_folder(system_disk(), checkpoints(), resume, overwrite, Duration(0));
+    claim_checkpoint_folder(system_disk(), checkpoints(), resume, overwrite, Duration(0), output_);
   }
   std::string checkpoints() const { return folder_.path() + "/checkpoints"; }
   std::string checkpoint(std::uint64_t id) const {
@@ -28,6 +29,7 @@ class CheckpointClaim : public testing::Test {
     storage::commit(system_disk(), checkpoint(id), {.checkpoint = id});
   }
   TempFolder folder_;
+  mutable ProgressLine output_;
 };
 
 TEST_F(CheckpointClaim, AFolderOfAnotherRunIsRefusedWithTheCure) {

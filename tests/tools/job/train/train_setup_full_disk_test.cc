@@ -6,6 +6,7 @@
 #include "storage/checkpoint_folder.h"
 #include "strategy/base/one_device_strategy.h"
 #include "tests/tools/temp_folder.h"
+#include "tools/job/run/progress_line.h"
 #include "tools/job/run/report.h"
 #include "tools/job/run/trainer.h"
 
@@ -94,7 +95,7 @@ class FullDiskAtTheEnd : public ::testing::Test {
     TrainerOptions options;
     options.checkpoint_folder = full();
     options.spare_folder = spare;
-    options.line = &line;
+    options.output = &line;
     options.reporter = std::make_shared<RunReporter>([](const std::string&) {});
     OneDeviceStrategy strategy;
     FullDisk disk(strategy, full(), room);

@@ -1,7 +1,6 @@
 // `cairn train JOB.toml` on a cluster of its own, and `cairn-coordinator JOB.toml` on one that was
-// started before.
+// started before: jobs on the terminal, until a signal ends them.
 #pragma once
-#include <string>
 
 namespace CLI {
 class App;
@@ -15,6 +14,6 @@ struct TrainRequest;
 // status in `status`.
 void add_train_command(CLI::App& app, int& status);
 // Runs the job on the cluster that TF_CONFIG names. The exit status.
-int train_on_given_cluster(const TrainRequest& request);
+int run_coordinator(const TrainRequest& request);
 
 }  // namespace cairn::tools

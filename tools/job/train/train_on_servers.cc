@@ -1,8 +1,5 @@
-#include "tools/job/train/train_command.h"
+#include "tools/job/train/train_on_servers.h"
 
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <future>
@@ -18,14 +15,10 @@
 #include "model/steps/cluster_steps.h"
 #include "rpc/server/token.h"
 #include "strategy/servers/hybrid_strategy.h"
-#include "tools/job/run/interrupt.h"
-#include "tools/job/run/progress_line.h"
 #include "tools/job/spec/job_service.h"
 #include "tools/job/spec/job_strategy.h"
 #include "tools/job/spec/job_threads.h"
 #include "tools/job/train/given_cluster.h"
-#include "tools/job/train/train_in_process.h"
-#include "tools/job/train/train_setup.h"
 #include "tools/launch/local_cluster.h"
 
 namespace cairn::tools {
@@ -78,12 +71,12 @@ std::unique_ptr<ParameterServerStrategy> strategy_on_servers(const Job& job,
 }
 
 // Says which tasks are missing at the start, and lets the wait be interrupted.
-std::function<void(const std::vector<MissingTask>&)> watch_the_start(ProgressLine& line,
+std::function<void(const std::vector<MissingTask>&)> watch_the_start(const RunHost& host,
                                                                      std::function<void()> look) {
   auto told = std::make_shared<std::set<std::string>>();
-  return [&line, look = std::move(look), told,
+  return [host, look = std::move(look), told,
           began = system_clock().now()](const std::vector<MissingTask>& missing) {
-    if (Interrupts::signal() != 0)
+    if (host.interrupted != 0)
       throw CancelledError("interrupted while it waited for tasks to appear: nothing was trained");
     if (look) look();
     if (system_clock().now() - began < kSilentWait) return;
@@ -91,25 +84,9 @@ std::function<void(const std::vector<MissingTask>&)> watch_the_start(ProgressLin
     for (const MissingTask& task : missing) names.insert(task.name);
     if (names == *told) return;
     *told = names;
-    for (const MissingTask& task : missing) line.say("waiting for " + task.text());
+    for (const MissingTask& task : missing) host.output.say("waiting for " + task.text());
   };
 }
-
-// On a terminal the log's lines stand above the live one.
-class LogAbove {
- public:
-  explicit LogAbove(ProgressLine& line) : on_(::isatty(STDOUT_FILENO) == 1) {
-    if (on_) log_to([&line](LogLevel, const std::string& text) { line.say(text); });
-  }
-  ~LogAbove() {
-    if (on_) log_to(LogSink{});
-  }
-  LogAbove(const LogAbove&) = delete;
-  LogAbove& operator=(const LogAbove&) = delete;
-
- private:
-  bool on_;
-};
 
 // When and how closures without progress are reported.
 void set_waits(const TrainRequest& request, EngineOptions& options) {
@@ -120,8 +97,9 @@ void set_waits(const TrainRequest& request, EngineOptions& options) {
 }
 
 TrainingOutcome train(const PreparedJob& prepared, const FittedFeatures& features,
-                      ParameterServerStrategy& strategy, TrainerOptions options) {
-  ClusterSteps steps(strategy, &Interrupts::signal());
+                      ParameterServerStrategy& strategy, const RunHost& host,
+                      TrainerOptions options) {
+  ClusterSteps steps(strategy, &host.interrupted);
   const ClusterCoordinator coordinator(strategy);
   options.gpus = [&coordinator] {
     const std::string status = coordinator.status_json();
@@ -174,9 +152,12 @@ void note_threads(ParameterServerStrategy& strategy, UpToShards& partitioner, Jo
   cluster.threads_why = "as the servers were started";
 }
 
-int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
-  const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
-  ProgressLine line;
+}  // namespace
+
+TrainedJob train_on_local_cluster(const TrainRequest& request, const RunHost& host) {
+  RunOutput& output = host.output;
+  PreparedJob prepared = prepare(request, output);
+  host.tell_prepared();
   JobCluster& wanted = prepared.job.cluster;
   LocalClusterOptions options;
   options.data_workers = request.overrides.data_workers.value_or(0);
@@ -188,7 +169,8 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   options.dir = request.dir;
   join_service(prepared.job.data.service, options);
   for (const auto& kill : request.kills) options.supervisor.kills.push_back(parse_kill(kill));
-  options.warn = [&line](const std::string& text) { line.say("warning: " + text); };
+  options.programs = host.programs;
+  options.warn = [&output](const std::string& text) { output.say("warning: " + text); };
   std::promise<std::string> given_up;
   auto role_given_up = given_up.get_future();
   std::once_flag first;
@@ -202,22 +184,21 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
     if (role_given_up.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
       throw UnavailableError(role_given_up.get());
   };
-  // beside the roles' logs: the terminal belongs to the progress
-  log_to(cluster.dir() + "/logs/chief-0.log", "cairn");
+  output.send_log_to(cluster.dir() + "/logs/chief-0.log");  // beside the roles' logs
   const std::string data =
       options.data_workers > 0 ? str(", ", options.data_workers, " data workers") : "";
-  std::printf("cluster: %d ps and %d workers%s, logs in %s/logs\n", wanted.ps, wanted.workers,
-              data.c_str(), cluster.dir().c_str());
-  std::printf("threads: %s\n", threads_text(wanted).c_str());
-  std::fflush(stdout);
+  output.say(str("cluster: ", wanted.ps, " ps and ", wanted.workers, " workers", data, ", logs in ",
+                 cluster.dir(), "/logs"));
+  output.say("threads: " + threads_text(wanted));
   if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
   TrainerOptions trainer = trainer_options(
-      request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
+      request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), output);
   trainer.model_folder = model_folder(cluster.dir());
   trainer.spare_folder = own_checkpoints(cluster.dir());
   trainer.reporter = reporter_in(cluster.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
   const auto lock = claim(request, trainer);
+  const TrainedJob place{.folder = cluster.dir(), .checkpoints = trainer.checkpoint_folder};
   trainer.on_progress = [&](double done) {
     cluster.supervisor().progress(done);
     raise_if_given_up();
@@ -229,14 +210,14 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   strategy.engine.cluster_id = cluster.cluster_id();
   strategy.engine.token = cluster.token();
   strategy.engine.folder_lock = lock;
-  strategy.engine.start.on_wait = watch_the_start(line, raise_if_given_up);
+  strategy.engine.start.on_wait = watch_the_start(host, raise_if_given_up);
   TrainingOutcome outcome;
   {
     const auto on_servers = strategy_on_servers(
         prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
     note_threads(*on_servers, *partitioner, prepared.job);
-    outcome = train(prepared, features, *on_servers, std::move(trainer));
-    report_outcome(prepared, outcome, line);
+    outcome = train(prepared, features, *on_servers, host, std::move(trainer));
+    say_outcome(prepared, outcome, output);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")},
                                       {"worker", cluster.supervisor().restarts("worker")}};
@@ -244,18 +225,18 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
     for (const char* role : {"dispatcher", "data_worker"})
       restarts[role] = cluster.supervisor().restarts(role);
   cluster.stop();
-  return finish(prepared, request, outcome, restarts);
+  return finish(prepared, request, outcome, restarts, place);
 }
 
-int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
+TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& host) {
+  RunOutput& output = host.output;
+  PreparedJob prepared = prepare(request, output);
+  host.tell_prepared();
   if (request.overrides.computing.device)
     throw InvalidArgumentError(
         str("--device ", *request.overrides.computing.device,
             ": the workers of this cluster run already, and "
             "each computes on what it was started with: give --device to cairn-worker"));
-  const Interrupts interrupts;
-  ProgressLine line;
-  const LogAbove log(line);
   TFConfigClusterResolver resolver;
   verify_parameter_server_cluster(resolver);
   verify_distinct_addresses(resolver.cluster_spec());
@@ -263,9 +244,9 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
   const GivenClusterRun run(request.dir,
                             {resolver.cluster_spec(), request.cluster_id, request.token_file});
-  line.say("the run's folder is " + run.dir());
+  output.say("the run's folder is " + run.dir());
   TrainerOptions trainer = trainer_options(
-      request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
+      request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), output);
   trainer.model_folder = model_folder(run.dir());
   trainer.reporter = reporter_in(run.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
@@ -277,80 +258,16 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   options.engine.take_over = request.take_over;
   // The coordinator that is to be ended may have the folder until it is.
   if (!request.take_over) options.engine.folder_lock = claim(request, trainer);
-  options.engine.start.on_wait = watch_the_start(line, {});
+  options.engine.start.on_wait = watch_the_start(host, {});
   const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
   if (request.take_over)
     ClusterCoordinator(*strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
   note_threads(*strategy, *partitioner, prepared.job);
-  line.say("threads: " + threads_text(prepared.job.cluster));
-  const TrainingOutcome outcome = train(prepared, features, *strategy, std::move(trainer));
-  report_outcome(prepared, outcome, line);
-  return finish(prepared, request, outcome, {});
-}
-
-// SIGUSR1 is ignored until the coordinator is there to answer.
-int train_here(const TrainRequest& request) {
-  return in_order([&] {
-    std::signal(SIGUSR1, SIG_IGN);
-    const Job job = job_of(request);
-    if (request.overrides.data_workers.value_or(0) > 0 && !job.strategy.on_servers())
-      throw InvalidArgumentError(
-          str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
-              job.strategy.kind, "\": name a service that runs in data.service.address"));
-    if (job.strategy.kind == "multi_worker_mirrored") return train_on_workers(request, job);
-    if (!job.strategy.on_workers()) replica_devices(job);  // before data is read for them
-    PreparedJob prepared = prepare(request);
-    if (!job.strategy.on_workers()) return train_in_process(request, prepared);
-    return run_on_local_cluster(request, std::move(prepared));
-  });
-}
-
-}  // namespace
-
-int train_on_given_cluster(const TrainRequest& request) {
-  return in_order([&] {
-    std::signal(SIGUSR1, SIG_IGN);
-    const Job job = job_of(request);
-    if (!job.strategy.on_workers())
-      throw InvalidArgumentError(str("strategy.kind is \"", job.strategy.kind,
-                                     "\", which needs no cluster: run the job by `cairn train`"));
-    if (job.strategy.kind == "multi_worker_mirrored") return train_as_worker(request);
-    return run_on_given_cluster(request, prepare(request));
-  });
-}
-
-void add_train_command(CLI::App& app, int& status) {
-  auto request = std::make_shared<TrainRequest>();
-  CLI::App* train = app.add_subcommand("train", "Run a job file on this machine");
-  add_job_flags(*train, *request);
-  train->add_option("--ps", request->overrides.ps, "Parameter servers");
-  train->add_option("--workers", request->overrides.workers, "Workers");
-  train
-      ->add_option("--shards", request->overrides.shards,
-                   "Threads of a ps; auto (default): its share of the processors")
-      ->transform(auto_as_number);
-  train
-      ->add_option("--lanes", request->overrides.lanes,
-                   "Closures that a worker computes at once; auto (default): the same")
-      ->transform(auto_as_number);
-  train->add_option("--memory-limit", request->overrides.ps_memory.limit,
-                    "Memory of each ps, as \"8 GB\" or 50%: rows of hashed variables that do not "
-                    "fit lie on a disk (none)");
-  train->add_option("--row-log", request->overrides.ps_memory.row_log,
-                    "The folder for them, on a local disk (row-log in the run's)");
-  train
-      ->add_option("--data-workers", request->overrides.data_workers,
-                   "Workers of a data service, beside a dispatcher, through which the training "
-                   "data is read ([data.service])")
-      ->check(CLI::Range(0, 512));
-  train
-      ->add_option("--kill", request->kills,
-                   "SIGKILL a role on the way: worker:1@40%, ps:0@12s, data_worker:0@20%")
-      ->allow_extra_args(false);
-  train->callback([request, train, &status] {
-    request->arguments = job_arguments(*train);
-    status = train_here(*request);
-  });
+  output.say("threads: " + threads_text(prepared.job.cluster));
+  const TrainedJob place{.folder = run.dir(), .checkpoints = trainer.checkpoint_folder};
+  const TrainingOutcome outcome = train(prepared, features, *strategy, host, std::move(trainer));
+  say_outcome(prepared, outcome, output);
+  return finish(prepared, request, outcome, {}, place);
 }
 
 }  // namespace cairn::tools
