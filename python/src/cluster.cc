@@ -55,14 +55,23 @@ class Coordinator {
     return coordinator_;
   }
   const SharedOwner& owner() const { return owner_; }
+  // Whether the queue takes one more closure at once. It is asked for its length only when all the
+  // room that it had then is used. With the GIL.
+  bool has_room() {
+    if (room_ == 0) {
+      const std::uint64_t queued = coordinator_.counts().queued;
+      room_ = kRoom - std::min(kRoom, queued);
+    }
+    return room_ > 0 && --room_ > 0;
+  }
 
  private:
+  static constexpr std::uint64_t kRoom = 200'000;  // the queue holds 262,144
+
   SharedOwner owner_;
   ClusterCoordinator coordinator_;
+  std::uint64_t room_ = 0;
 };
-
-// The queue holds 262,144 closures.
-constexpr std::uint64_t kRoom = 200'000;
 
 ScheduleArgument schedule_argument(const nb::object& leaf) {
   if (nb::isinstance<PerWorker>(leaf)) return nb::cast<const PerWorker&>(leaf).dataset;
@@ -74,16 +83,23 @@ ScheduleArgument schedule_argument(const nb::object& leaf) {
   return tensor_of(leaf);
 }
 
+TracedFunction::Call call_of(TracedFunction& function, nb::handle args, nb::handle kwargs) {
+  static const nb::handle none_positional = nb::tuple().release(),
+                          none_named = nb::dict().release();
+  if (args.is_none() && kwargs.is_none())
+    return function.call(nb::borrow<nb::args>(none_positional), nb::borrow<nb::kwargs>(none_named));
+  const nb::object given = args.is_none() ? nb::object(nb::tuple()) : nb::object(nb::tuple(args));
+  nb::object named = nb::dict();
+  if (!kwargs.is_none()) named.attr("update")(kwargs);
+  return function.call(nb::borrow<nb::args>(given), nb::borrow<nb::kwargs>(named));
+}
+
 Remote schedule(Coordinator& coordinator, nb::handle function, nb::handle args, nb::handle kwargs) {
   TracedFunction* traced = nullptr;
   if (!nb::try_cast(function, traced) || traced == nullptr)
     throw nb::type_error("what is scheduled is a function that was made by @strategy.function");
   drop_references();
-  const nb::object given = args.is_none() ? nb::object(nb::tuple()) : nb::object(nb::tuple(args));
-  nb::object named = nb::dict();
-  if (!kwargs.is_none()) named.attr("update")(kwargs);
-  TracedFunction::Call call =
-      traced->call(nb::borrow<nb::args>(given), nb::borrow<nb::kwargs>(named));
+  TracedFunction::Call call = call_of(*traced, args, kwargs);
   std::vector<ScheduleArgument> arguments;
   arguments.reserve(call.leaves.size());
   for (const nb::object& leaf : call.leaves) arguments.push_back(schedule_argument(leaf));
@@ -91,8 +107,7 @@ Remote schedule(Coordinator& coordinator, nb::handle function, nb::handle args, 
   const auto act = [&] { return to.schedule(*call.function, arguments); };
   // schedule() waits only if the queue is full. If the GIL were released for each call, another
   // thread that computes in Python would take it, and keep it for 5 ms.
-  const bool has_room = to.counts().queued < kRoom;
-  return {has_room ? act() : recorded_or_run(act), call.results};
+  return {coordinator.has_room() ? act() : recorded_or_run(act), call.results};
 }
 
 void bind_coordinator(nb::module_& m) {

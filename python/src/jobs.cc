@@ -118,15 +118,17 @@ class Told {
   std::deque<std::pair<std::string, std::string>> lines_;
 };
 
-// The first Ctrl-C after training has begun ends it in order; any other gives it up.
+// The first Ctrl-C after training has begun ends it in order; any other gives it up. It may come
+// while the listener runs, which is Python.
 void look_for_interrupt(Told& told, const std::atomic<bool>& began, std::atomic<int>& interrupted) {
   const Acquired here;
-  told.pass_on();
-  if (PyErr_CheckSignals() == 0) return;
-  if (!began || interrupted != 0 || !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-    nb::raise_python_error();
-  PyErr_Clear();
-  interrupted = SIGINT;
+  try {
+    told.pass_on();
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  } catch (const nb::python_error& error) {
+    if (!began || interrupted != 0 || !error.matches(PyExc_KeyboardInterrupt)) throw;
+    interrupted = SIGINT;
+  }
 }
 
 nb::dict train(const std::string& job_file, const std::string& job_values, nb::dict keywords,

@@ -87,6 +87,14 @@ nb::object predict(LoadedModel& model, nb::handle x, std::optional<std::int64_t>
   return outputs_around(model.about(), parts, as_table);
 }
 
+Dataset prepare(const LoadedModel& model, nb::handle raw) {
+  if (const std::optional<Dataset> data = dataset_of(raw)) return model.prepare(*data);
+  const std::optional<Columns> columns = columns_by_name(raw);
+  if (!columns)
+    throw nb::type_error("prepare: raw columns are a table, a dict of arrays by name or a Dataset");
+  return model.prepare(dataset_of_columns(*columns, ""));
+}
+
 void bind_about(nb::class_<LoadedModel>& model) {
   model
       .def_prop_ro(
@@ -149,8 +157,10 @@ void bind_saved_models(nb::module_& m) {
             return of.read(std::move(files));
           },
           "files"_a, "Files of the form that it was trained on, as a Dataset.")
-      .def("prepare", &LoadedModel::prepare, "raw"_a,
-           "What the model's features make of such columns.")
+      .def("prepare", &prepare, "raw"_a,
+           nb::sig("def prepare(self, raw: cairn.typing.DataLike) -> Dataset"),
+           "Examples as the model takes them, from columns of the form that it was trained on: a "
+           "table, a dict or a Dataset.")
       .def("examples", &LoadedModel::examples, "files"_a,
            "Examples as the model takes them, from files of the form that it was trained on.")
       .def("__repr__", [](const LoadedModel& of) {

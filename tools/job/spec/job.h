@@ -190,7 +190,8 @@ struct Job {
 Job read_job(const std::string& path);
 Job parse_job(const std::string& text, const std::string& path);
 // The job of a program, as a JSON object with a file's sections and keys. Relative paths in it are
-// in the folder `beside`; empty: in the working folder. Messages call it "job", and name no lines.
+// in the folder `beside`; empty: in the working folder. Messages call it "job", in that folder, and
+// name no lines.
 Job job_of_values(const std::string& values, const std::string& beside = "");
 
 }  // namespace cairn::tools
