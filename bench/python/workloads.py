@@ -83,7 +83,13 @@ def wide_deep_logits():
 
 
 def wide_deep(data):
-    columns = [("label", "float32"), ("numeric", "float32", 8), ("deep_id", "int32", 8), ("wide_id", "int32", 10)]
+    field = cairn.RecordField
+    fields = [
+        field("label", "float32"),
+        field("numeric", "float32", 8),
+        field("deep_id", "int32", 8),
+        field("wide_id", "int32", 10),
+    ]
     with cairn.LocalCluster(ps=1, workers=1) as cluster:
         strategy = cluster.strategy(seed=1)
         coordinator = cairn.ClusterCoordinator(strategy)
@@ -94,12 +100,12 @@ def wide_deep(data):
         @strategy.function
         def train(batches):
             features, label = batches.get_next()
-            loss = cairn.mean(cairn.losses.sigmoid_cross_entropy(logits(features), label))
+            loss = cairn.mean(cairn.nn.sigmoid_cross_entropy(logits(features), label))
             optimizer.minimize(loss)
             return loss
 
         batches = coordinator.create_per_worker_dataset(
-            lambda context: cairn.Dataset.records(data, columns, label="label").repeat().batch(256).prefetch(2)
+            lambda context: cairn.Dataset.records(data, fields, label="label").repeat().batch(256).prefetch(2)
         )
 
         def run(steps):
@@ -122,6 +128,7 @@ def calls():
             x + x
 
     tell("an operation recorded", 1e6 * seconds(record) / 20_000, "us")
+    cairn.Array(np.zeros(2, "float32"))
     large = np.zeros(25_000_000, "float32")
     large.flags.writeable = False
     tell("100 MB in from NumPy", 1e3 * seconds(lambda: cairn.Array(large)), "ms")
@@ -129,6 +136,7 @@ def calls():
     tell("100 MB out to NumPy", 1e3 * seconds(array.numpy), "ms")
     import pyarrow as pa
 
+    cairn.Dataset.from_table(pa.table({"x": pa.array([1.0], "float32")}))
     table = pa.table({"x": pa.array(large)})
     tell("100 MB in from Arrow", 1e3 * seconds(lambda: cairn.Dataset.from_table(table)), "ms")
 
@@ -159,9 +167,10 @@ def table(rows):
     made = []
     tell("a table ready in one process", seconds(lambda: made.append(cairn.Dataset.from_table(frame))), "s")
     with tempfile.TemporaryDirectory() as folder, cairn.LocalCluster(ps=1, workers=1) as cluster:
-        coordinator = cairn.ClusterCoordinator(cluster.strategy())
+        strategy = cluster.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
 
-        @coordinator.strategy.function
+        @strategy.function
         def total(batches):
             batch = batches.get_next()
             ids = cairn.mean(cairn.cast(batch["id0"], "float32"))
@@ -176,7 +185,8 @@ def table(rows):
             all_rows[name] = frame[name].to_numpy()
         all_rows.tofile(records)
         del all_rows
-        columns = [(f"x{i}", "float32") for i in range(8)] + [(f"id{i}", "int32") for i in range(2)]
+        columns = [cairn.RecordField(f"x{i}", "float32") for i in range(8)]
+        columns += [cairn.RecordField(f"id{i}", "int32") for i in range(2)]
         datasets = {"a table": spilled[0], "a records file": cairn.Dataset.records(records, columns)}
         for name, dataset in datasets.items():
             batches = coordinator.create_per_worker_dataset(lambda _, of=dataset: of.repeat().batch(256).prefetch(2))
@@ -198,10 +208,10 @@ def attention():
         return logits(second(x + narrow(wide(x))))
 
     def loss(prediction, label):
-        each = cairn.losses.sparse_softmax_cross_entropy(
+        each = cairn.nn.sparse_softmax_cross_entropy(
             cairn.reshape(prediction, (None, size)), cairn.reshape(label, (None,))
         )
-        return cairn.mean(cairn.reshape(each, (None, time_steps)), axis=1)
+        return cairn.reduce_mean(cairn.reshape(each, (None, time_steps)), 1)
 
     return network, loss
 

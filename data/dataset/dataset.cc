@@ -29,7 +29,6 @@ Dataset source(StageKind kind, ElementSpec element) {
   return Dataset(std::move(spec));
 }
 
-// TensorsSpec::digests: the type, the shape, and a checksum of the elements.
 Tensor digest_of(const Tensor& values) {
   std::vector<std::int64_t> digest = values.shape().dims();
   digest.push_back(static_cast<std::int64_t>(values.dtype()));
@@ -48,6 +47,14 @@ Tensor digest_of(const Tensor& values) {
 }
 
 }  // namespace
+
+const std::vector<Tensor>& digests_of(const TensorsSpec& spec) {
+  TensorsSpec::Digests& digests = *spec.digests;
+  std::call_once(digests.made, [&] {
+    for (const auto& [name, values] : spec.columns) digests.values.push_back(digest_of(values));
+  });
+  return digests.values;
+}
 
 const StageSpec& input_of(const Dataset& input, const char* call) {
   if (!input.defined())
@@ -110,7 +117,6 @@ Dataset Dataset::from_tensor_slices(std::vector<std::pair<std::string, Tensor>> 
                                     std::string label) {
   TensorsSpec spec{std::move(columns), std::move(label)};
   ElementSpec element = tensors_element(spec);
-  for (const auto& [name, values] : spec.columns) spec.digests.push_back(digest_of(values));
   return source(std::move(spec), std::move(element));
 }
 

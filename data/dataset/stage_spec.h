@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,13 +38,20 @@ struct RangeSpec {
   std::int64_t n = 0;
 };
 // The tensors travel within the description. `digests`: an int64 tensor for each column, which
-// stands for its values in fingerprints, so that large data is hashed once and not whenever the
-// dataset is opened.
+// stands for its values in fingerprints. They are made when the first is asked for, and shared by
+// copies, so that large data is hashed once and not whenever the dataset is opened.
 struct TensorsSpec {
   std::vector<std::pair<std::string, Tensor>> columns;
   std::string label;
-  std::vector<Tensor> digests = {};
+  struct Digests {
+    std::once_flag made;
+    std::vector<Tensor> values;
+  };
+  std::shared_ptr<Digests> digests = std::make_shared<Digests>();
 };
+// The digests of its columns: type, shape, and a checksum of the elements.
+//   Thread  any.
+const std::vector<Tensor>& digests_of(const TensorsSpec& spec);
 // Code of this program. `columns` is the element as text, by which fingerprints tell two apart.
 struct GeneratorSpec {
   std::string columns;

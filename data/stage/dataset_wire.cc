@@ -72,9 +72,10 @@ void refuse_code(const StageSpec& last) {
 // A copy of the description for the fingerprint, with digests in place of tensors.
 std::shared_ptr<const StageSpec> what_counts(const std::shared_ptr<const StageSpec>& last) {
   auto made = std::make_shared<StageSpec>(*last);
-  if (auto* tensors = std::get_if<TensorsSpec>(&made->kind))
-    for (std::size_t i = 0; i < tensors->columns.size(); ++i)
-      tensors->columns[i].second = tensors->digests[i];
+  if (auto* tensors = std::get_if<TensorsSpec>(&made->kind)) {
+    const std::vector<Tensor>& digests = digests_of(*tensors);
+    for (std::size_t i = 0; i < digests.size(); ++i) tensors->columns[i].second = digests[i];
+  }
   if (auto* service = std::get_if<ServiceSpec>(&made->kind))
     service->dataset = what_counts(service->dataset);
   if (made->input) made->input = what_counts(made->input);
