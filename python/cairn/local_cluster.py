@@ -46,9 +46,10 @@ class LocalCluster:
     """
 
     def __init__(self, ps: int = 2, workers: int = 2, *, folder: str | None = None) -> None:
-        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="cairn-")
-        self.folder = folder or os.path.join(self._temporary.name, "run")  # type: ignore[union-attr]
-        self._cluster = _cairn._LocalCluster(ps, workers, self.folder, _programs())
+        # Not a TemporaryDirectory, which would go before the processes do where a program does not close the cluster.
+        temporary = "" if folder else tempfile.mkdtemp(prefix="cairn-")
+        self.folder = folder or os.path.join(temporary, "run")
+        self._cluster = _cairn._LocalCluster(ps, workers, self.folder, _programs(), temporary)
         self._strategies: list[_cairn.Strategy] = []
         self._cluster.start()
         _running.add(self)
@@ -73,9 +74,6 @@ class LocalCluster:
         self._strategies.clear()
         self._cluster.stop()
         _running.discard(self)
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
 
     def __enter__(self) -> LocalCluster:
         return self

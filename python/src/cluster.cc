@@ -5,7 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
+#include <utility>
+
+#include "core/base/json.h"
 #include "functions.h"
+#include "html.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/strategies.h"
 #include "tools/launch/local_cluster.h"
@@ -93,6 +98,39 @@ Remote schedule(Coordinator& coordinator, nb::handle function, nb::handle args, 
   // thread that computes in Python would take it, and keep it for 5 ms.
   const bool has_room = to.counts().queued < kRoom;
   return {has_room ? act() : recorded_or_run(act), call.results};
+}
+
+// ---- what notebooks show: the figures of `cairn status` ----
+
+// "2 shards", "4 lanes"; empty if the task has not yet said so.
+std::string threads_text(const Json& task) {
+  const Json details = task.value("details", Json::object());
+  for (const auto& [list, one] : {std::pair{"shards", "shard"}, std::pair{"lanes", "lane"}})
+    if (details.is_object() && details.contains(list))
+      return str(details[list].size(), " ", details[list].size() == 1 ? one : list);
+  return "";
+}
+
+std::string coordinator_html(Coordinator& of) {
+  ClusterCoordinator& coordinator = of.get();
+  const Json status = parse_json(coordinator.status_json(), "the status");
+  HtmlRows rows;
+  for (const char* kind : {"ps", "workers"})
+    for (const Json& task : status.value(kind, Json::array()))
+      rows.push_back({task.value("task", ""), task.value("address", ""),
+                      task.value("ready", false) ? "up" : task.value("trouble", "away"),
+                      threads_text(task)});
+  // The status is up to 0.2 s old; these are of now.
+  const auto stats = coordinator.stats();
+  const auto counts = coordinator.counts();
+  std::string text = html_table({"task", "address", "state", "threads"}, rows,
+                                str("cairn.ClusterCoordinator, step ", stats.global_step));
+  text += str("<p>Closures: ", counts.queued, " queued, ", counts.inflight, " running, ",
+              counts.finished, " finished, ", counts.retried,
+              " run again. Updates lost: ", stats.lost_updates, ".</p>");
+  if (!stats.last_checkpoint.empty())
+    text += str("<p>Newest checkpoint: ", html_text(stats.last_checkpoint), "</p>");
+  return text;
 }
 
 void bind_coordinator(nb::module_& m) {
@@ -204,31 +242,48 @@ void bind_coordinator(nb::module_& m) {
             return nb::module_::import_("json").attr("loads")(coordinator.get().status_json());
           },
           nb::sig("def status(self) -> dict[str, typing.Any]"), "What `cairn status` shows.")
-      .def("__repr__", [](Coordinator& coordinator) {
-        const auto stats = coordinator.get().stats();
-        return str("<cairn.ClusterCoordinator: ", stats.ps_ready, " of ", stats.ps, " ps, ",
-                   stats.workers_ready, " of ", stats.workers, " workers, step ", stats.global_step,
-                   ">");
-      });
+      .def("__repr__",
+           [](Coordinator& coordinator) {
+             const auto stats = coordinator.get().stats();
+             return str("<cairn.ClusterCoordinator: ", stats.ps_ready, " of ", stats.ps, " ps, ",
+                        stats.workers_ready, " of ", stats.workers, " workers, step ",
+                        stats.global_step, ">");
+           })
+      .def("_repr_html_", &coordinator_html);
 }
 
 // ---- a cluster of this machine's own ----
 
 class Local {
  public:
-  Local(int ps, int workers, const std::string& folder, const std::string& programs)
-      : cluster_(std::make_unique<tools::LocalCluster>(tools::LocalClusterOptions{
+  // `temporary`: a folder to remove when the processes have ended; empty: none.
+  Local(int ps, int workers, const std::string& folder, const std::string& programs,
+        std::string temporary)
+      : temporary_(std::move(temporary)),
+        cluster_(std::make_unique<tools::LocalCluster>(tools::LocalClusterOptions{
             .ps = ps, .workers = workers, .dir = folder, .programs = programs})) {}
+  ~Local() {
+    cluster_.reset();
+    remove_folder();
+  }
   void start() {
     require_own_process();
     released([&] { cluster_->start(); });
   }
   void stop() {
-    if (cluster_ != nullptr) released([&] { cluster_->stop(); });
+    released([&] { cluster_->stop(); });
+    remove_folder();
   }
   tools::LocalCluster& get() { return *cluster_; }
 
  private:
+  // Processes write into it as long as they run.
+  void remove_folder() {
+    std::error_code ignored;
+    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  }
+
+  const std::string temporary_;
   std::unique_ptr<tools::LocalCluster> cluster_;
 };
 
@@ -238,8 +293,8 @@ struct Servers : StrategyObject {
 
 void bind_local_cluster(nb::module_& m) {
   nb::class_<Local>(m, "_LocalCluster")
-      .def(nb::init<int, int, const std::string&, const std::string&>(), "ps"_a, "workers"_a,
-           "folder"_a, "programs"_a)
+      .def(nb::init<int, int, const std::string&, const std::string&, std::string>(), "ps"_a,
+           "workers"_a, "folder"_a, "programs"_a, "temporary"_a)
       .def("start", &Local::start)
       .def("stop", &Local::stop)
       .def_prop_ro("folder", [](Local& local) { return local.get().dir(); })

@@ -135,6 +135,18 @@ def test_ctrl_c_gives_a_wait_up_and_leaves_the_coordinator_usable(strategy, coor
         assert value.get() == 2
 
 
+def test_a_notebook_sees_tasks_and_closures_of_a_coordinator(strategy, coordinator):
+    @strategy.function
+    def step():
+        return cairn.Array(1.0)
+
+    coordinator.schedule(step)
+    coordinator.join()
+    html = coordinator._repr_html_()
+    assert "<td>/job:ps/task:0</td>" in html and "<td>/job:worker/task:0</td>" in html and "<td>up</td>" in html
+    assert "0 queued, 0 running" in html and "Updates lost: 0." in html
+
+
 def test_what_is_wrong_to_schedule_is_a_type_error(strategy, coordinator):
     @strategy.function
     def step(x):
@@ -178,6 +190,7 @@ def test_a_program_that_ends_while_closures_run_ends_in_order(end, status):
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM) + end], capture_output=True, text=True, timeout=60)
     assert run.returncode == status, run.stderr
     assert "terminate" not in run.stderr and "leak" not in run.stderr, run.stderr
+    assert "cluster.json" not in run.stderr, run.stderr  # its folder goes after the processes
     for pid in run.stdout.split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)

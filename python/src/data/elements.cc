@@ -13,6 +13,7 @@
 #include "data/dataset/dataset_iterator.h"
 #include "data/dataset/stage_spec.h"
 #include "elements.h"
+#include "html.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -312,16 +313,12 @@ std::string text_of(const ElementSpec& spec) {
 }
 
 std::string html_of(const ElementSpec& spec, const std::string& title) {
-  const nb::object escape = nb::module_::import_("html").attr("escape");
-  const auto safe = [&](const std::string& text) { return nb::cast<std::string>(escape(text)); };
-  std::string html = str("<table><caption>", safe(title),
-                         "</caption><tr><th>column</th><th>type</th><th>shape</th></tr>");
+  HtmlRows rows;
   for (const PythonColumn& column : columns_of_spec(spec))
-    html +=
-        str("<tr><td>", safe(column.spec.name), column.spec.name == spec.label ? " (label)" : "",
-            "</td><td>", dtype_name(column.spec.type.dtype), "</td><td>",
-            column.ragged ? "ragged" : column.spec.type.shape.to_string(), "</td></tr>");
-  return html + "</table>";
+    rows.push_back({str(column.spec.name, column.spec.name == spec.label ? " (label)" : ""),
+                    std::string(dtype_name(column.spec.type.dtype)),
+                    column.ragged ? "ragged" : column.spec.type.shape.to_string()});
+  return html_table({"column", "type", "shape"}, rows, title);
 }
 
 void bind_elements(nb::module_& m) {

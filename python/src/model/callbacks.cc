@@ -132,7 +132,10 @@ class PythonCallback final : public Callback {
 
 class Shown final : public Callback {
  public:
-  Shown(std::int64_t epochs, bool bar) : epochs_(epochs), bar_(bar) {}
+  // `line`: a cairn._notebook.Line, which shows how far an epoch has come; or None.
+  Shown(std::int64_t epochs, bool bar, nb::object line) : epochs_(epochs), bar_(bar) {
+    if (!line.is_none()) line_ = share(std::move(line));
+  }
 
   void on_epoch_begin(TrainingRun&, std::int64_t) override {
     began_ = drawn_at_ = system_clock().now();
@@ -169,6 +172,12 @@ class Shown final : public Callback {
   // In the place of the line before, which blanks cover where it was longer.
   void draw(const std::string& text) {
     if (text.empty() && drawn_ == 0) return;
+    if (line_ != nullptr) {
+      drawn_ = text.size();
+      const Acquired here;
+      line_->get().attr("draw")(text);
+      return;
+    }
     std::string line =
         "\r" + text + std::string(drawn_ > text.size() ? drawn_ - text.size() : 0, ' ');
     if (text.empty()) line += "\r";
@@ -187,12 +196,12 @@ class Shown final : public Callback {
   const bool bar_;
   TimePoint began_{}, drawn_at_{};
   std::size_t drawn_ = 0;
+  SharedReference line_;
 };
 
-bool shows_lines_in_place() {
-  const nb::object sys = nb::module_::import_("sys"), out = sys.attr("stdout");
+bool is_terminal() {
+  const nb::object out = nb::module_::import_("sys").attr("stdout");
   if (out.is_none()) return false;
-  if (nb::cast<bool>(sys.attr("modules").attr("__contains__")("ipykernel"))) return true;
   return nb::hasattr(out, "isatty") && nb::cast<bool>(out.attr("isatty")());
 }
 
@@ -282,7 +291,9 @@ std::vector<std::shared_ptr<Callback>> callbacks_of(nb::handle list, nb::handle 
 }
 
 std::shared_ptr<Callback> shown_in_python(std::int64_t epochs, bool bar) {
-  return std::make_shared<Shown>(epochs, bar && shows_lines_in_place());
+  nb::object line = bar ? nb::module_::import_("cairn._notebook").attr("line")() : nb::none();
+  const bool shown = bar && (!line.is_none() || is_terminal());
+  return std::make_shared<Shown>(epochs, shown, std::move(line));
 }
 
 void bind_callbacks(nb::module_& m) {

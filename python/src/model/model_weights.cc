@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "callbacks.h"
+#include "html.h"
 #include "layer_object.h"
 #include "model.h"
 #include "model/sidecar_evaluator.h"
@@ -16,37 +17,9 @@ namespace {
 
 // ---- what notebooks show ----
 
-std::string escaped(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (c == '<')
-      made += "&lt;";
-    else if (c == '>')
-      made += "&gt;";
-    else if (c == '&')
-      made += "&amp;";
-    else
-      made += c;
-  }
-  return made;
-}
-
-using Rows = std::vector<std::vector<std::string>>;
-std::string html_table(const std::vector<std::string>& head, const Rows& rows) {
-  std::string text = "<table><thead><tr>";
-  for (const std::string& each : head) text += str("<th>", escaped(each), "</th>");
-  text += "</tr></thead><tbody>";
-  for (const auto& row : rows) {
-    text += "<tr>";
-    for (const std::string& cell : row) text += str("<td>", escaped(cell), "</td>");
-    text += "</tr>";
-  }
-  return text + "</tbody></table>";
-}
-
 // A line for each layer, if the network is a list of them.
-Rows layer_rows(nb::handle network) {
-  Rows rows;
+HtmlRows layer_rows(nb::handle network) {
+  HtmlRows rows;
   if (!nb::isinstance<LayerObject>(network) || !nb::hasattr(network, "summary")) return rows;
   for (nb::handle line : network.attr("summary")()) {
     const auto text = [&](const char* name) {
@@ -68,11 +41,11 @@ bool is_built(const Model& model) {
 
 std::string model_html(PythonModel& self) {
   Model& model = self.get();
-  std::string text = str("<p>Model <b>", escaped(model.name()), "</b></p>");
+  std::string text = str("<p>Model <b>", html_text(model.name()), "</b></p>");
   if (!is_built(model)) return text + "<p>Its variables are made when it is built.</p>";
-  const Rows layers = layer_rows(self.network());
+  const HtmlRows layers = layer_rows(self.network());
   if (!layers.empty()) text += html_table({"layer", "kind", "output", "parameters"}, layers);
-  Rows variables;
+  HtmlRows variables;
   std::int64_t trainable = 0, others = 0;
   for (const Variable& each : model.variables()) {
     const std::int64_t count = each.spec().rows() * each.spec().dim();
@@ -87,7 +60,7 @@ std::string model_html(PythonModel& self) {
 std::string history_html(const History& of) {
   std::vector<std::string> head{"epoch"};
   for (const auto& [name, values] : of.history) head.push_back(name);
-  Rows rows;
+  HtmlRows rows;
   for (std::size_t i = 0; i < of.epoch.size(); ++i) {
     rows.push_back({str(of.epoch[i])});
     for (const auto& [name, values] : of.history) {
