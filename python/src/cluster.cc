@@ -134,7 +134,14 @@ std::string coordinator_html(Coordinator& of) {
 }
 
 void bind_coordinator(nb::module_& m) {
-  nb::class_<Remote>(m, "RemoteValue", "What a closure will have returned.")
+  nb::class_<Remote>(m, "RemoteValue", R"(What a closure will have returned.
+
+>>> with cairn.LocalCluster(ps=1, workers=1) as cluster:
+...     strategy = cluster.strategy()
+...     double = strategy.function(lambda x: 2.0 * x)
+...     value = cairn.ClusterCoordinator(strategy).schedule(double, (3.0,))
+...     print(value.get())
+6.0)")
       .def("get", &Remote::get, "timeout"_a = nb::none(),
            nb::sig("def get(self, timeout: float | None = None) -> typing.Any"),
            "Waits for the closure, and gives what the function returned, as NumPy arrays.")
@@ -144,18 +151,39 @@ void bind_coordinator(nb::module_& m) {
           "ready", [](const Remote& remote) { return remote.value.ready(); },
           "Whether get() returns at once.");
   nb::class_<PerWorker>(m, "PerWorkerDataset",
-                        "A dataset that each worker reads, as an argument of schedule().");
+                        R"(A dataset that each worker reads, as an argument of schedule().
+
+>>> with cairn.LocalCluster(ps=1, workers=1) as cluster:
+...     strategy = cluster.strategy()
+...     coordinator = cairn.ClusterCoordinator(strategy)
+...     count = strategy.function(lambda batches: cairn.sum(batches.get_next()["value"]))
+...     data = coordinator.create_per_worker_dataset(cairn.Dataset.range(4).batch(4))
+...     print(coordinator.schedule(count, (data,)).get())
+6)");
   nb::class_<PerWorkerValues>(m, "PerWorkerValues",
                               "A value for each worker, as an argument of schedule().");
   nb::class_<InputContext>(m, "InputContext",
-                           "For which input pipeline a dataset function makes a dataset.")
+                           R"(For which input pipeline a dataset function makes a dataset.
+
+>>> def make(context):
+...     data = cairn.Dataset.range(1000)
+...     return data.shard(context.num_input_pipelines, context.input_pipeline_id).batch(64))")
       .def_ro("num_input_pipelines", &InputContext::num_input_pipelines)
       .def_ro("input_pipeline_id", &InputContext::input_pipeline_id)
       .def_ro("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
       .def("get_per_replica_batch_size", &InputContext::get_per_replica_batch_size,
            "global_batch_size"_a);
   nb::class_<Coordinator>(m, "ClusterCoordinator",
-                          "Schedules functions on the workers of a cluster.")
+                          R"(Schedules functions on the workers of a cluster.
+
+>>> with cairn.LocalCluster(ps=1, workers=2) as cluster:
+...     strategy = cluster.strategy()
+...     coordinator = cairn.ClusterCoordinator(strategy)
+...     square = strategy.function(lambda x: x * x)
+...     values = [coordinator.schedule(square, (float(i),)) for i in range(4)]
+...     coordinator.join()
+...     print([float(value) for value in coordinator.fetch(values)])
+[0.0, 1.0, 4.0, 9.0])")
       .def(nb::init<const StrategyObject&>(), "strategy"_a)
       .def(
           "schedule", &schedule, "fn"_a, "args"_a = nb::none(), "kwargs"_a = nb::none(),
@@ -315,7 +343,15 @@ void bind_cluster(nb::module_& m) {
   bind_coordinator(m);
   bind_local_cluster(m);
   nb::class_<Servers, StrategyObject>(m, "ParameterServerStrategy",
-                                      "Variables on parameter servers, steps on workers.")
+                                      R"(Variables on parameter servers, steps on workers.
+
+Without arguments it is the cluster that TF_CONFIG names.
+
+>>> with cairn.LocalCluster(ps=2, workers=1) as cluster:
+...     strategy = cluster.strategy()
+...     with strategy.scope():
+...         print(cairn.Variable(np.zeros((4, 2), "float32")).shape)
+(4, 2))")
       .def(
           "__init__",
           [](Servers* self, std::optional<std::string> tf_config,

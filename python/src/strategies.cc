@@ -255,7 +255,14 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
 }  // namespace
 
 void bind_strategies(nb::module_& m) {
-  nb::class_<PerReplica>(m, "PerReplica", "One value for each replica.")
+  nb::class_<PerReplica>(m, "PerReplica", R"(One value for each replica.
+
+>>> strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
+>>> @strategy.function
+... def double(x):
+...     return 2.0 * x
+>>> [value.item() for value in strategy.run(double, 3.0).values]
+[6.0, 6.0])")
       .def_prop_ro(
           "values",
           [](const PerReplica& value) {
@@ -266,7 +273,12 @@ void bind_strategies(nb::module_& m) {
           },
           nb::sig("def values(self) -> tuple[Array, ...]"))
       .def("__len__", &PerReplica::size);
-  nb::class_<PythonScope>(m, "Scope")
+  nb::class_<PythonScope>(m, "Scope", R"(Variables that are made in it are the strategy's.
+
+>>> with cairn.OneDeviceStrategy().scope():
+...     v = cairn.Variable([1.0], name="v")
+>>> v.numpy()
+array([1.], dtype=float32))")
       .def(
           "__enter__",
           [](nb::handle_t<PythonScope> self) {
@@ -277,10 +289,31 @@ void bind_strategies(nb::module_& m) {
       .def(
           "__exit__", [](PythonScope& scope, nb::args) { scope.leave(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
-  nb::class_<Distributed>(m, "DistributedDataset");
-  nb::class_<Elements>(m, "DistributedIterator");
+  nb::class_<Distributed>(m, "DistributedDataset",
+                          R"(A dataset whose batches are dealt out to replicas.
 
-  nb::class_<StrategyObject> strategy(m, "Strategy", "Where variables live and how a step runs.");
+>>> strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
+>>> @strategy.function
+... def count(batches):
+...     return cairn.sum(batches.get_next()["value"])
+>>> data = strategy.experimental_distribute_dataset(cairn.Dataset.range(4).batch(4))
+>>> [value.item() for value in strategy.run(count, strategy.iterate(data)).values]
+[1, 5])");
+  nb::class_<Elements>(m, "DistributedIterator",
+                       R"(One pass over a dataset, as an argument of run().
+
+>>> strategy = cairn.OneDeviceStrategy()
+>>> @strategy.function
+... def first(batches):
+...     return batches.get_next()["value"]
+>>> batches = strategy.iterate(cairn.Dataset.range(4).batch(2))
+>>> [strategy.run(first, batches).numpy().tolist() for _ in range(2)]
+[[0, 1], [2, 3]])");
+
+  nb::class_<StrategyObject> strategy(m, "Strategy", R"(Where variables live and how a step runs.
+
+>>> isinstance(cairn.OneDeviceStrategy(), cairn.Strategy)
+True)");
   bind_base(strategy);
   nb::class_<OneDevice, StrategyObject>(m, "OneDeviceStrategy", R"(One replica in this process.
 
@@ -308,7 +341,11 @@ void bind_strategies(nb::module_& m) {
           "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
   nb::class_<Central, StrategyObject>(
       m, "CentralStorageStrategy",
-      "Several replicas in this process, with the variables in one place.")
+      R"(Several replicas in this process, with the variables in one place.
+
+>>> strategy = cairn.CentralStorageStrategy(["cpu:0", "cpu:1"])
+>>> strategy.num_replicas_in_sync
+2)")
       .def(
           "__init__",
           [](Central* self, const std::vector<std::string>& compute_devices,
@@ -320,7 +357,15 @@ void bind_strategies(nb::module_& m) {
           "seed"_a = 0);
   nb::class_<MultiWorker, StrategyObject>(
       m, "MultiWorkerMirroredStrategy",
-      "Replicas in each of several processes, which TF_CONFIG names.")
+      R"(Replicas in each of several processes, which TF_CONFIG names.
+
+>>> import os
+>>> os.environ["TF_CONFIG"] = '''{"cluster": {"worker": ["127.0.0.1:0"]},
+...                               "task": {"type": "worker", "index": 0}}'''
+>>> strategy = cairn.MultiWorkerMirroredStrategy()
+>>> strategy.num_workers
+1
+>>> strategy.close())")
       .def(
           "__init__",
           [](MultiWorker* self, const std::vector<std::string>& devices, std::uint64_t seed) {

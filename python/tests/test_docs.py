@@ -60,6 +60,15 @@ def documented():
 DOCUMENTED = list(documented())
 
 
+def test_each_public_name_has_an_example():
+    named = {name: value for module in MODULES for name, value in vars(module).items() if not name.startswith("_")}
+    own = {name: value for name, value in named.items() if callable(value) and (value.__module__ or "").startswith("cairn")}
+    # The classes of single codes are said by their base.
+    without = {name for name, value in own.items() if ">>>" not in (inspect.getdoc(value) or "")}
+    without -= {name for name in without if inspect.isclass(own[name]) and issubclass(own[name], cairn.Error)}
+    assert len(own) > 300 and without <= {"PerWorkerValues"}, without
+
+
 @pytest.mark.parametrize("text", DOCUMENTED)
 def test_an_example_gives_what_it_says(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

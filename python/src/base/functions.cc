@@ -155,7 +155,11 @@ nb::list columns_of(const Features& features) {
 }  // namespace
 
 void bind_functions(nb::module_& m) {
-  nb::class_<Features>(m, "Features", "The columns of an element apart from its label, by name.")
+  nb::class_<Features>(m, "Features", R"(The columns of an element apart from its label, by name.
+
+>>> network = lambda features: features["a"] + features["b"]
+>>> cairn.Model(network).predict({"a": [1.0], "b": [2.0]})
+array([3.], dtype=float32))")
       .def(
           "__getitem__", [](const Features& of, const std::string& name) { return of[name]; },
           "name"_a)
@@ -176,7 +180,16 @@ void bind_functions(nb::module_& m) {
         return std::any_of(columns.begin(), columns.end(),
                            [&](const ColumnSpec& column) { return column.name == name; });
       });
-  nb::class_<Batch>(m, "Batch", "One element of a dataset: `features, label = batch`.")
+  nb::class_<Batch>(m, "Batch", R"(One element of a dataset: `features, label = batch`.
+
+>>> strategy = cairn.OneDeviceStrategy()
+>>> @strategy.function
+... def total(batches):
+...     features, label = batches.get_next()
+...     return cairn.sum(features["x"] * label)
+>>> data = cairn.Dataset.from_tensor_slices({"x": [1.0, 2.0], "y": [3.0, 4.0]}, label="y")
+>>> strategy.run(total, strategy.iterate(data.batch(2))).item()
+11.0)")
       .def_ro("features", &Batch::features)
       .def_prop_ro(
           "label",
@@ -196,7 +209,14 @@ void bind_functions(nb::module_& m) {
             return nb::make_tuple(nb::cast(batch.features), label).attr("__iter__")();
           },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"));
-  nb::class_<Iterator>(m, "Iterator", "An iterator argument of a function that is being recorded.")
+  nb::class_<Iterator>(m, "Iterator", R"(An iterator argument of a function that is being recorded.
+
+>>> strategy = cairn.OneDeviceStrategy()
+>>> @strategy.function
+... def first(batches):
+...     return batches.get_next()["value"]
+>>> strategy.run(first, strategy.iterate(cairn.Dataset.range(4).batch(2))).numpy()
+array([0, 1]))")
       .def("get_next", &Iterator::get_next, "Takes the next element.")
       .def("__next__", &Iterator::get_next)
       .def(
@@ -209,8 +229,15 @@ void bind_functions(nb::module_& m) {
           nb::sig("def __iter__(self) -> typing.NoReturn"));
   nb::class_<TracedFunction>(
       m, "Function", nb::type_slots(function_slots),
-      "A Python function that is recorded once for each kind of arguments, and run\n"
-      "wherever the strategy runs it: made by `@strategy.function`.")
+      R"(A Python function that is recorded once for each kind of arguments, and run
+wherever the strategy runs it: made by `@strategy.function`.
+
+>>> strategy = cairn.OneDeviceStrategy()
+>>> @strategy.function
+... def double(x):
+...     return 2.0 * x
+>>> strategy.run(double, 3.0).item()
+6.0)")
       .def_prop_ro("name", &TracedFunction::name)
       .def_prop_ro("__wrapped__", &TracedFunction::callable,
                    nb::sig("def __wrapped__(self) -> collections.abc.Callable[..., typing.Any]"))

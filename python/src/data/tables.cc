@@ -208,7 +208,8 @@ Columns columns_of_table(nb::handle table, const TableOptions& options) {
 }
 
 void bind_tables(nb::module_& m) {
-  m.def("_refuse_null", &refuse_null, "column"_a, "row"_a);
+  m.def("_refuse_null", &refuse_null, "column"_a, "row"_a,
+        nb::sig("def _refuse_null(column: str, row: int) -> typing.NoReturn"));
   m.def(
       "_null_value",
       [](const std::string& column, const std::string& dtype, nb::handle value) {
