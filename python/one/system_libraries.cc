@@ -29,11 +29,14 @@ class Library {
   //   Errors  FailedPrecondition: the machine has no such library, or the library no such function.
   template <typename F>
   F* function(const char* function) const {
-    void* const found = handle_ == nullptr ? nullptr : dlsym(handle_, function);
+    if (handle_ == nullptr)
+      throw FailedPreconditionError(
+          str("a bucket of S3 needs ", name_,
+              ", which is not installed here: Debian and Ubuntu have it by the package libcurl4"));
+    void* const found = dlsym(handle_, function);
     if (found == nullptr)
-      throw FailedPreconditionError(str("a bucket of S3 needs ", name_,
-                                        ", which is not installed here, or lacks ", function,
-                                        "; Debian and Ubuntu have it in the package libcurl4"));
+      throw FailedPreconditionError(
+          str("this machine's ", name_, " is too old for buckets of S3: it lacks ", function));
     return reinterpret_cast<F*>(found);
   }
 

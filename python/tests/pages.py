@@ -21,7 +21,8 @@ def cells(notebook):
 
 
 def programs():
-    """Each page's blocks and each notebook's cells as one program, by a name for it."""
-    made = {page.stem.lower(): "\n".join(blocks(page)) for page in WITH_BLOCKS}
+    """Each page's blocks, each notebook's cells and each example as one program, by a name for it."""
+    made = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").rglob("*.py"))}
+    made |= {page.stem.lower(): "\n".join(blocks(page)) for page in WITH_BLOCKS}
     made |= {notebook.stem: "\n".join("".join(cell["source"]) for cell in cells(notebook)) for notebook in NOTEBOOKS}
     return {re.sub(r"\W", "_", name): text for name, text in made.items()}
