@@ -94,7 +94,7 @@ def python_pages():
     errors = [name for name in classes if name == "Error" or name.endswith("Error")]
     classes = [name for name in classes if name not in errors]
     made = {
-        "python-api/classes.md": reference("cairn: classes", "cairn", classes, "Strategies, data, models, estimators."),
+        "python-api/classes.md": reference("cairn: classes", "cairn", classes, "Strategies, data, models, and what they give."),
         "python-api/operations.md": reference("cairn: operations", "cairn", functions, "Functions of arrays, and of the package."),
     }
     for name in MODULES:
