@@ -36,9 +36,12 @@ def page_of(path):
 
 
 def own_pages():
-    found = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.rglob("README.md"))]
-    hidden = re.compile(r"(build|shared|node_modules)/|\.|.*/\.|tests/vectors/.")
-    return ["CHANGELOG.md", "CONTRIBUTING.md", *(path for path in found if not hidden.match(path))]
+    found = ["CHANGELOG.md", "CONTRIBUTING.md"]
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name not in ("build", "shared") and not name.startswith("."))
+        if "README.md" in files:
+            found.append((pathlib.Path(folder) / "README.md").relative_to(ROOT).as_posix())
+    return found
 
 
 def public_headers():
