@@ -27,6 +27,13 @@ def test_the_pages_that_show_python_have_blocks():
     assert sum(len(pages.blocks(page)) for page in pages.WITH_BLOCKS) >= 8
 
 
+def test_tensorflow_s_programs_are_python_at_least():
+    programs = pages.blocks(pages.ROOT / "docs" / "python.md", "py")
+    assert len(programs) >= 2
+    for number, program in enumerate(programs):
+        compile(program, f"python.md, ```py {number}", "exec")
+
+
 MODULES = [cairn, cairn.nn, cairn.optimizers, cairn.losses, cairn.metrics, cairn.callbacks, cairn.data, cairn.errors]
 
 
