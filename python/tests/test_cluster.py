@@ -181,7 +181,7 @@ coordinator = cairn.ClusterCoordinator(strategy)
 def step(x):
     return x + 1.0
 values = [coordinator.schedule(step, (np.ones(256, "float32"),)) for _ in range(2000)]
-print("\\n".join(str(pid) for pid in cluster.pids.values()), flush=True)
+print(cluster.folder, *cluster.pids.values(), flush=True)
 """
 
 
@@ -190,8 +190,10 @@ def test_a_program_that_ends_while_closures_run_ends_in_order(end, status):
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM) + end], capture_output=True, text=True, timeout=60)
     assert run.returncode == status, run.stderr
     assert "terminate" not in run.stderr and "leak" not in run.stderr, run.stderr
-    assert "cluster.json" not in run.stderr, run.stderr  # its folder goes after the processes
-    for pid in run.stdout.split():
+    folder, *pids = run.stdout.split()
+    assert not os.path.exists(folder) and "cluster.json" not in run.stderr, run.stderr  # it goes after the processes
+    assert len(pids) == 2
+    for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
 
