@@ -10,6 +10,8 @@
 #include "arrow_columns.h"
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "data/dataset/stage_spec.h"
+#include "table_object.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -28,13 +30,14 @@ std::string name_of_type(nb::handle object) {
   return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
 
-Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name) {
+Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name,
+                          std::vector<std::string>* categories) {
   auto* batches = read_arrow_stream(object).release();
   // Batches go with the GIL held, whatever thread drops them: their producer may run Python.
   const nb::capsule capsule(batches,
                             [](void* held) noexcept { delete static_cast<ArrowBatches*>(held); });
   const SharedReference owner = share(capsule);
-  return released([&] { return columns_of_arrow(*batches, owner, options, name); });
+  return released([&] { return columns_of_arrow(*batches, owner, options, name, categories); });
 }
 
 nb::dict dict_of(const NullValues& values) {
@@ -55,18 +58,23 @@ nb::dict dict_of(const NullValues& values) {
 }
 
 // Column by column: cairn/_tables.py makes NumPy's arrays of them, or has them read from Arrow.
-Columns columns_of_pandas(nb::handle frame, const TableOptions& options) {
+Columns columns_of_pandas(nb::handle frame, const TableOptions& options,
+                          std::vector<std::string>* categories) {
   const nb::object module = nb::module_::import_("cairn._tables");
   const auto names = nb::cast<std::vector<std::string>>(module.attr("names")(frame));
   const std::vector<std::string> wanted = chosen_columns(names, options);
-  const nb::dict defaults = dict_of(options.defaults);
+  const nb::object defaults =
+      options.nulls_are_missing ? nb::none() : nb::object(dict_of(options.defaults));
   Columns made;
   for (const std::string& name : wanted) {
     const auto place = std::ranges::find(names, name) - names.begin();
     const nb::object parts = module.attr("column")(frame, place, name, defaults);
     const nb::object values = parts[0], splits = parts[1];
+    if (categories != nullptr && nb::cast<bool>(module.attr("is_category")(frame, place)))
+      categories->push_back(name);
     if (nb::cast<bool>(parts[2])) {
-      for (auto& each : columns_of_stream(values, options, name)) made.push_back(std::move(each));
+      for (auto& each : columns_of_stream(values, options, name, categories))
+        made.push_back(std::move(each));
       continue;
     }
     // Frames may change in place, whatever their arrays say.
@@ -74,6 +82,19 @@ Columns columns_of_pandas(nb::handle frame, const TableOptions& options) {
     made.emplace_back(name, tensor_of(own ? values : nb::object(values.attr("copy")()), true));
     if (!splits.is_none()) made.emplace_back(name + "/row_splits", tensor_of(splits, true));
   }
+  return made;
+}
+
+// Those of a cairn.Table, which has no nulls.
+Columns columns_of_own(const Table& table, const TableOptions& options) {
+  const Columns& all = table.shared->columns;
+  std::vector<std::string> names;
+  for (const auto& [name, values] : all)
+    if (!name.ends_with(kRowSplits)) names.push_back(name);
+  Columns made;
+  for (const std::string& each : chosen_columns(names, options))
+    for (const auto& column : all)
+      if (column.first == each || column.first == each + kRowSplits) made.push_back(column);
   return made;
 }
 
@@ -186,15 +207,18 @@ bool is_table(nb::handle object) {
          has(object, "schema");
 }
 
-Columns columns_of_table(nb::handle table, const TableOptions& options) {
+Columns columns_of_table(nb::handle table, const TableOptions& options,
+                         std::vector<std::string>* categories) {
   const struct LetsGo {
     ~LetsGo() { drop_references(); }  // batches that no tensor needs go at once
   } at_the_end;
   Columns made;
-  if (is_frame_of_pandas(table)) {
-    made = columns_of_pandas(table, options);
+  if (nb::isinstance<Table>(table)) {
+    made = columns_of_own(nb::cast<const Table&>(table), options);
+  } else if (is_frame_of_pandas(table)) {
+    made = columns_of_pandas(table, options, categories);
   } else if (has(table, "__arrow_c_stream__")) {
-    made = columns_of_stream(table, options, "");
+    made = columns_of_stream(table, options, "", categories);
   } else {
     const bool lazy = has(table, "collect");
     throw nb::type_error(

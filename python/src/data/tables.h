@@ -29,6 +29,8 @@ struct TableOptions {
   NullValues defaults = {};
   // Memory that its owner may write to is copied: pandas' numbers. Arrow's is never written to.
   bool copy = true;
+  // Nulls without a default become NaN, and whole numbers float64 then; texts "", lists empty.
+  bool nulls_are_missing = false;
 };
 
 // Whether an object is a table: it has __arrow_c_stream__, or is a DataFrame of pandas.
@@ -37,7 +39,9 @@ bool is_table(nb::handle object);
 //   Errors  TypeError: no table. InvalidArgument: a column of a type that Cairn has not, a null
 //           without a default, two columns of one name, a name in `options` that is none; the
 //           message names column, row and cure.
-Columns columns_of_table(nb::handle table, const TableOptions& options = {});
+// `categories`: takes the names of the columns whose type is one of categories.
+Columns columns_of_table(nb::handle table, const TableOptions& options = {},
+                         std::vector<std::string>* categories = nullptr);
 // {"age": 0.0} of Python.
 NullValues null_values_of(nb::handle defaults);
 
