@@ -50,6 +50,49 @@ Oov oov_of(const std::string& word) {
   return chosen<Oov>("oov", word, {{"first", Oov::kFirst}, {"last", Oov::kLast}});
 }
 
+const char* part_name(DatePart part) {
+  switch (part) {
+    case DatePart::kDayOfWeek: return "day_of_week";
+    case DatePart::kHour: return "hour";
+    case DatePart::kMonth: return "month";
+  }
+  return "";
+}
+
+// For pickle and copy.deepcopy(): cairn.data makes it again by the function of its kind.
+nb::object reduced(const FeatureColumn& of) {
+  using Kind = FeatureColumn::Kind;
+  nb::dict by;
+  by["name"] = of.name;
+  if (of.kind == Kind::kNumeric) {
+    by["inputs"] = of.numerics;
+  } else if (of.kind == Kind::kCrossed) {
+    by["columns"] = of.inputs;
+  } else {
+    by["column"] = of.inputs.at(0);
+  }
+  if (of.kind == Kind::kHashed || of.kind == Kind::kCrossed || of.kind == Kind::kWords)
+    by["buckets"] = of.buckets;
+  if (of.kind == Kind::kBucketised) by["boundaries"] = of.boundaries;
+  if (of.kind == Kind::kDatePart) by["part"] = part_name(of.part);
+  if (of.kind == Kind::kVocabulary) {
+    by["values"] = of.values;
+    by["oov"] = of.oov == Oov::kFirst ? "first" : "last";
+  }
+  if (of.kind == Kind::kAsIs) {
+    by["ids"] = of.buckets;
+    by["padding"] = of.padding;
+  }
+  if (of.kind == Kind::kWords) {
+    by["words_max"] = of.ngrams.words_max;
+    by["characters_min"] = of.ngrams.characters_min;
+    by["characters_max"] = of.ngrams.characters_max;
+    by["keep_case"] = of.ngrams.keep_case;
+  }
+  return nb::make_tuple(nb::module_::import_("cairn.data").attr("_feature_column"),
+                        nb::make_tuple(kind_name(of.kind), by));
+}
+
 void bind_numeric_input(nb::module_& m) {
   nb::class_<NumericInput>(m, "NumericInput",
                            R"(One input of a numeric feature: (x - mean) / stddev.
@@ -71,6 +114,15 @@ void bind_numeric_input(nb::module_& m) {
       .def_rw("stddev", &NumericInput::stddev)
       .def_rw("log1p", &NumericInput::log1p)
       .def_rw("days_until", &NumericInput::days_until)
+      .def(
+          "__reduce__",
+          [](nb::handle_t<NumericInput> self) {
+            const auto& of = nb::cast<const NumericInput&>(self);
+            return nb::make_tuple(
+                nb::handle(self.type()),
+                nb::make_tuple(of.column, of.mean, of.stddev, of.log1p, of.days_until));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "__eq__", [](const NumericInput& a, const NumericInput& b) { return a == b; },
           nb::is_operator(), "other"_a, nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -185,6 +237,7 @@ void bind_feature_column(nb::module_& m) {
       .def_ro("buckets", &FeatureColumn::buckets)
       .def_prop_ro("ids", &FeatureColumn::ids,
                    "How many ids there are: the rows of its embedding; 0: it is of numbers.")
+      .def("__reduce__", &reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro("width", &FeatureColumn::width, "How many numbers wide it is.")
       .def(
           "__eq__", [](const FeatureColumn& a, const FeatureColumn& b) { return a == b; },
