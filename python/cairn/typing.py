@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from cairn import Array, Dataset, Loss, Variable
+    from cairn import Array, Dataset, Loss, Strategy, Variable
     from cairn import nn
 
     class _HasArray(Protocol):
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     MetricLike = Union[str, nn.Metric, Callable[[Array, Array], Array]]
     #: Several of them, or of several outputs such lists by name.
     MetricsLike = Union[Sequence[MetricLike], Mapping[str, Sequence[MetricLike]], None]
+    #: A Strategy, its name, or None: that of the scope.
+    StrategyLike = Union[str, Strategy, None]
     #: Features: an array, arrays by name, or a Dataset.
     DataLike = Union[Dataset, ArrayLike, Mapping[str, ArrayLike]]
     #: Labels: an array, or arrays by the names of outputs.
@@ -51,7 +53,7 @@ else:
     UFunc = Any
     ActivationLike = InitializerLike = RegularizerLike = Any
     LayerLike = IdsLike = LearningRateLike = LossLike = MetricLike = MetricsLike = Any
-    DataLike = LabelsLike = Any
+    DataLike = LabelsLike = StrategyLike = Any
 
 #: Sizes of axes; None: not known.
 ShapeLike = Union[int, Sequence[Union[int, None]]]

@@ -5,9 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
+
 #include "functions.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/strategies.h"
+#include "tables_folder.h"
 #include "tools/launch/local_cluster.h"
 #include "values.h"
 
@@ -60,6 +63,18 @@ class Coordinator {
   SharedOwner owner_;
   ClusterCoordinator coordinator_;
 };
+
+Dataset dataset_made_by(const SharedReference& function, const InputContext& context) {
+  const Acquired here;
+  const nb::object made = nb::borrow(function->get())(context);
+  return nb::cast<Dataset>(made);
+}
+
+// In the folder of a run of `cairn up`, else among the temporary files.
+std::string tables_folder_of_run() {
+  const char* run = std::getenv("CAIRN_RUN_DIR");
+  return run == nullptr || *run == '\0' ? "" : str(run, "/tables");
+}
 
 // The queue holds 262,144 closures.
 constexpr std::uint64_t kRoom = 200'000;
@@ -155,14 +170,14 @@ void bind_coordinator(nb::module_& m) {
           [](Coordinator& coordinator, nb::object dataset, const std::string& name) {
             ClusterCoordinator& to = coordinator.get();
             if (nb::isinstance<Dataset>(dataset)) {
-              const Dataset& data = nb::cast<const Dataset&>(dataset);
+              const Dataset data =
+                  travelling(nb::cast<const Dataset&>(dataset), coordinator.owner());
               return PerWorker{released([&] { return to.create_per_worker_dataset(data, name); }),
                                coordinator.owner()};
             }
-            const auto make = [function = share(dataset)](const InputContext& context) {
-              const Acquired here;
-              const nb::object made = nb::borrow(function->get())(context);
-              return nb::cast<Dataset>(made);
+            const auto make = [function = share(dataset),
+                               owner = coordinator.owner()](const InputContext& context) {
+              return travelling(dataset_made_by(function, context), owner);
             };
             return PerWorker{released([&] { return to.create_per_worker_dataset(make, name); }),
                              coordinator.owner()};
@@ -176,7 +191,8 @@ void bind_coordinator(nb::module_& m) {
           "create_shared_dataset",
           [](Coordinator& coordinator, const Dataset& dataset, const std::string& name) {
             ClusterCoordinator& to = coordinator.get();
-            return PerWorker{released([&] { return to.create_shared_dataset(dataset, name); }),
+            const Dataset data = travelling(dataset, coordinator.owner());
+            return PerWorker{released([&] { return to.create_shared_dataset(data, name); }),
                              coordinator.owner()};
           },
           "dataset"_a, "name"_a = "shared", "One stream of which each element goes to one closure.")
@@ -265,7 +281,8 @@ void bind_cluster(nb::module_& m) {
           "__init__",
           [](Servers* self, std::optional<std::string> tf_config,
              std::optional<std::string> cluster_id, std::optional<std::string> token,
-             std::uint64_t seed, double timeout, nb::object beside) {
+             std::uint64_t seed, double timeout, std::optional<std::string> tables_folder,
+             nb::object beside) {
             ParameterServerOptions options;
             options.seed = seed;
             if (cluster_id) options.engine.cluster_id = *cluster_id;
@@ -279,14 +296,22 @@ void bind_cluster(nb::module_& m) {
             });
             auto owner = std::make_shared<Owner>(std::move(strategy),
                                                  beside.is_none() ? nb::object() : beside);
+            owner->set_tables(std::make_shared<TablesFolder>(
+                tables_folder ? *tables_folder : tables_folder_of_run()));
             remember(owner);
             new (self) Servers(std::move(owner));
           },
           "tf_config"_a = nb::none(), "cluster_id"_a = nb::none(), "token"_a = nb::none(),
-          "seed"_a = 0, "timeout"_a = 60.0, "_beside"_a = nb::none(),
+          "seed"_a = 0, "timeout"_a = 60.0, "tables_folder"_a = nb::none(),
+          "_beside"_a = nb::none(),
           nb::sig("def __init__(self, tf_config: str | None = None, cluster_id: str | None = None, "
                   "token: str | None "
-                  "= None, seed: int = 0, timeout: float = 60.0, _beside: object = None) -> None"));
+                  "= None, seed: int = 0, timeout: float = 60.0, tables_folder: str | None = None, "
+                  "_beside: object = None) -> None"),
+          "The cluster that `tf_config` describes, by default the environment's TF_CONFIG.\n\n"
+          "`tables_folder` is seen by the workers as by this process: tables that are too large to "
+          "travel to them are written there, and the folder is removed at the end if it was not "
+          "there before. By default it lies in the run's folder.");
 }
 
 }  // namespace cairn::python

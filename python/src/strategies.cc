@@ -243,6 +243,10 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
           "Ends it; what it made can be used no more.")
       .def_prop_ro("closed", [](const StrategyObject& of) { return of->closed(); })
       .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, "memo"_a,
+          nb::sig("def __deepcopy__(self, memo: typing.Any) -> Strategy"),
+          "Itself: what is copied with it goes on to use it.")
+      .def(
           "__reduce__",
           [](nb::handle) -> nb::object {
             throw nb::type_error(

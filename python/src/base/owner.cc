@@ -55,7 +55,10 @@ void Owner::close() {
     ending.reset();
   }
   ending.reset();
+  tables_.reset();
   beside_.reset();
+  // Servers that this strategy alone holds end now, and not at the next call.
+  if (has_gil()) drop_references();
 }
 
 void remember(const SharedOwner& owner) {

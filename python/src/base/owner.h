@@ -3,12 +3,15 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/graph/variable.h"
 #include "interpreter.h"
 #include "strategy/base/strategy.h"
 
 namespace cairn::python {
+
+class TablesFolder;  // data/tables_folder.h
 
 class Owner {
  public:
@@ -26,12 +29,16 @@ class Owner {
     return *found;
   }
   bool closed() const { return strategy_ == nullptr; }
+  // Where tables are written that are too large to travel to workers; null: data does not travel.
+  const std::shared_ptr<TablesFolder>& tables() const { return tables_; }
+  void set_tables(std::shared_ptr<TablesFolder> tables) { tables_ = std::move(tables); }
   // Ends it, and what it is connected to. Again: nothing.
   void close();
 
  private:
   std::unique_ptr<Strategy> strategy_;
   SharedReference beside_;  // a cluster that must live as long
+  std::shared_ptr<TablesFolder> tables_;
 };
 using SharedOwner = std::shared_ptr<Owner>;
 

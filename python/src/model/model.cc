@@ -11,6 +11,7 @@
 #include "metrics.h"
 #include "model_data.h"
 #include "optimizers.h"
+#include "tables_folder.h"
 
 namespace cairn::python {
 namespace {
@@ -46,19 +47,45 @@ Features without(const Features& features, const std::set<std::string>& hidden) 
 
 }  // namespace
 
-PythonModel::PythonModel(nb::handle network, const std::string& name)
-    : name_(name), owner_(owner_of(current_variable_creator())) {
+PythonModel::PythonModel(nb::handle network, const std::string& name, const nb::object& strategy,
+                         bool own)
+    : name_(name),
+      own_strategy_(own),
+      owner_(strategy.is_none() ? owner_of(current_variable_creator())
+                                : SharedOwner(nb::cast<const StrategyObject&>(strategy))) {
   if (PyCallable_Check(network.ptr()) == 0)
     throw nb::type_error("a network is a layer, or a function of the features that returns arrays");
   callable_ = network_.keep(network);
   seen_->takes_features = asks_for_features(network);
-  model_ = std::make_unique<Model>(
-      [network = callable_, seen = seen_, name](const Features& features) {
-        const Acquired here;
-        const Tracing tracing;
-        return call(network, *seen, name, features);
-      },
-      name);
+  const auto make = [&] {
+    model_ = std::make_unique<Model>(
+        [network = callable_, seen = seen_, name](const Features& features) {
+          const Acquired here;
+          const Tracing tracing;
+          return call(network, *seen, name, features);
+        },
+        name);
+  };
+  if (strategy.is_none()) {
+    make();
+    return;
+  }
+  strategy_object_ = strategy_.keep(strategy);
+  const Scope scope = owner_->strategy().scope();
+  make();
+}
+
+nb::object PythonModel::strategy() const {
+  if (strategy_object_ != nullptr) return nb::borrow(strategy_object_->get());
+  return owner_ == nullptr ? nb::none() : nb::cast(StrategyObject(owner_));
+}
+
+void PythonModel::close() {
+  if (own_strategy_) owner_->close();
+}
+
+Dataset PythonModel::travelling(const Dataset& dataset) const {
+  return python::travelling(dataset, owner_);
 }
 
 Outputs PythonModel::call(const SharedReference& network, Seen& seen, const std::string& name,
@@ -152,6 +179,7 @@ void PythonModel::choose_labels(const ElementSpec& batches, const std::string& w
 
 int PythonModel::traverse(visitproc visit, void* argument) const {
   if (const int stopped = network_.traverse(visit, argument)) return stopped;
+  if (const int stopped = strategy_.traverse(visit, argument)) return stopped;
   return compiled_.traverse(visit, argument);
 }
 
@@ -159,8 +187,10 @@ void PythonModel::clear() {
   model_.reset();
   wanted_.reset();
   callable_.reset();
+  strategy_object_.reset();
   network_.clear();
   compiled_.clear();
+  strategy_.clear();
   drop_references();
 }
 

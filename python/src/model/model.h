@@ -16,7 +16,8 @@ namespace cairn::python {
 
 class PythonModel {
  public:
-  PythonModel(nb::handle network, const std::string& name);
+  // `strategy`: a Strategy; None: the one whose scope is open. `own`: close() ends it.
+  PythonModel(nb::handle network, const std::string& name, const nb::object& strategy, bool own);
 
   //   Errors  FailedPrecondition: its strategy has been closed, or the collector of cycles took it.
   Model& get();
@@ -24,6 +25,9 @@ class PythonModel {
   //   Errors  FailedPrecondition: it was not compiled.
   std::shared_ptr<nn::Optimizer> optimizer();
   const SharedOwner& owner() const { return owner_; }
+  // cairn.Strategy; None: the process's own, of a program without one.
+  nb::object strategy() const;
+  void close();
 
   // Takes options, and answers for the Python objects in them.
   void compile(CompileOptions options, Kept kept);
@@ -33,6 +37,8 @@ class PythonModel {
   void prepare(const Dataset& batches, const std::string& weights = "");
   // The same without data: the columns are all features.
   void build(const ElementSpec& batches);
+  // Data as the strategy's workers can read it (tables_folder.h).
+  Dataset travelling(const Dataset& dataset) const;
   // The results of a prediction, in the nest that the network returned.
   nb::object around(const std::vector<nb::object>& leaves) const {
     return seen_->results.around(output_names(), leaves);
@@ -56,12 +62,13 @@ class PythonModel {
                       const Features& features);
 
   std::string name_;
-  Kept network_, compiled_;
-  SharedReference callable_;
+  Kept network_, compiled_, strategy_;
+  SharedReference callable_, strategy_object_;
   std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
   std::optional<CompileOptions> wanted_;
   std::string applied_;  // a text of what prepare() chose
-  SharedOwner owner_;    // goes after the model
+  bool own_strategy_;
+  SharedOwner owner_;  // goes after the model
   std::unique_ptr<Model> model_;
 };
 

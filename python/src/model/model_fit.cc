@@ -11,6 +11,7 @@
 #include "callbacks.h"
 #include "model.h"
 #include "model_data.h"
+#include "tables_folder.h"
 
 namespace cairn::python {
 namespace {
@@ -141,13 +142,16 @@ FitOptions fit_options(const FitArguments& given, nb::handle callbacks, nb::hand
   return options;
 }
 
-DatasetFunction dataset_function(nb::handle function) {
-  return [function = share(nb::borrow(function))](const InputContext& context) {
-    const Acquired here;
-    const nb::object made = nb::borrow(function->get())(context);
-    if (!nb::isinstance<Dataset>(made))
-      throw nb::type_error("fit: the function that makes the data returns a cairn.Dataset");
-    return nb::cast<Dataset>(made);
+Dataset made_by(const SharedReference& function, const InputContext& context) {
+  const Acquired here;
+  const nb::object made = nb::borrow(function->get())(context);
+  if (!nb::isinstance<Dataset>(made))
+    throw nb::type_error("fit: the function that makes the data returns a cairn.Dataset");
+  return nb::cast<Dataset>(made);
+}
+DatasetFunction dataset_function(nb::handle function, const SharedOwner& owner) {
+  return [function = share(nb::borrow(function)), owner](const InputContext& context) {
+    return travelling(made_by(function, context), owner);
   };
 }
 
@@ -162,7 +166,8 @@ History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& giv
   const bool function = !data && PyCallable_Check(x.ptr()) != 0 && y.is_none();
   if (!data && !function) {
     ArrayData arrays = array_data(x, y, sample_weight, "fit");
-    const Dataset batches = batches_of(arrays, validation, options);
+    const Dataset batches = model.travelling(batches_of(arrays, validation, options));
+    options.validation_data = model.travelling(options.validation_data);
     model.prepare(batches, arrays.weights);
     return fitted(options, [&](const FitOptions& own) { return to.fit(batches, own); });
   }
@@ -172,11 +177,13 @@ History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& giv
   if (validation.arrays)
     options.validation_data =
         validation.arrays->dataset().batch(given.batch_size.value_or(kBatchSize));
+  options.validation_data = model.travelling(options.validation_data);
   if (function) {
-    const DatasetFunction make = dataset_function(x);
+    const DatasetFunction make = dataset_function(x, model.owner());
     return fitted(options, [&](const FitOptions& own) { return to.fit(make, own); });
   }
   model.prepare(*data);
+  data = model.travelling(*data);
   return fitted(options, [&](const FitOptions& own) { return to.fit(*data, own); });
 }
 
@@ -205,6 +212,7 @@ nb::dict evaluate(nb::handle self, nb::handle x, nb::handle y,
     data = arrays.dataset().batch(batch_size.value_or(kBatchSize));
   }
   model.prepare(*data, weights);
+  data = model.travelling(*data);
   return dict_of(released([&] { return of.evaluate(*data, options); }));
 }
 
@@ -231,6 +239,7 @@ nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size, bo
   const Dataset data = to_predict(x, batch_size);
   Model& of = model.get();
   model.prepare(data);
+  const Dataset travelled = model.travelling(data);
   std::vector<std::vector<Tensor>> parts;
   const auto take = [&](const std::vector<Tensor>& outputs) {
     parts.resize(outputs.size());
@@ -238,7 +247,7 @@ nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size, bo
   };
   std::vector<Tensor> all;
   released([&] {
-    of.predict(data, take);
+    of.predict(travelled, take);
     for (const auto& each : parts) all.push_back(joined(each));
   });
   if (all.empty()) throw InvalidArgumentError("predict: the dataset holds no examples");
@@ -252,7 +261,8 @@ std::int64_t predict_to(PythonModel& model, nb::handle x, const std::string& fil
   const Dataset data = to_predict(x, batch_size);
   Model& of = model.get();
   model.prepare(data);
-  return released([&] { return of.predict_to(data, file); });
+  const Dataset travelled = model.travelling(data);
+  return released([&] { return of.predict_to(travelled, file); });
 }
 
 constexpr const char* kFitSignature =

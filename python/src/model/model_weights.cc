@@ -183,7 +183,8 @@ std::int64_t run_sidecar(PythonModel& model, const Dataset& batches, const std::
     };
   Model& of = model.get();
   model.prepare(batches);
-  return released([&] { return SidecarEvaluator(of, batches, std::move(options)).run(); });
+  const Dataset data = model.travelling(batches);
+  return released([&] { return SidecarEvaluator(of, data, std::move(options)).run(); });
 }
 
 }  // namespace
@@ -251,6 +252,12 @@ void bind_weights(ModelClass& model) {
           "network", [](PythonModel& self) { return nb::borrow(self.network()); },
           nb::sig("def network(self) -> collections.abc.Callable[..., typing.Any]"),
           "What it was made of.")
+      .def_prop_ro("strategy", &PythonModel::strategy,
+                   nb::sig("def strategy(self) -> Strategy | None"),
+                   "Where it trains; None: in this process, as a program without strategies does.")
+      .def(
+          "close", &PythonModel::close,
+          "Ends a strategy that the model was given by its name, with the servers that run for it.")
       .def_prop_ro(
           "name", [](PythonModel& self) { return self.get().name(); }, "As it was given.")
       .def("run_sidecar", &run_sidecar, "batches"_a, "checkpoints"_a, nb::kw_only(),
@@ -273,6 +280,11 @@ void bind_model(nb::module_& m) {
 The network is a layer, or a function of the features: of the only column, or of a mapping where
 there are several or its parameter is called `features`. It returns an array, or a dict of them.
 
+`strategy` is a Strategy or the name of one: "one_device", "mirrored", "central_storage" or
+"parameter_server", by default that of the open scope. "parameter_server" starts `ps` parameter
+servers and `workers` workers on this machine, two of each by default, which end with the model; a
+program under `cairn up`, or another TF_CONFIG, uses that cluster instead.
+
 >>> model = cairn.Model(cairn.nn.Dense(1))
 >>> model.compile(optimizer="sgd", loss="mse")
 >>> history = model.fit(np.ones((8, 2), "float32"), np.ones(8, "float32"), verbose=0)
@@ -280,12 +292,17 @@ there are several or its parameter is called `features`. It returns an array, or
 (1, 1))");
   model.def(
       "__init__",
-      [](PythonModel* self, nb::handle network, const std::string& name) {
-        new (self) PythonModel(network, name);
+      [](PythonModel* self, nb::handle network, const std::string& name, nb::handle strategy,
+         nb::handle ps, nb::handle workers) {
+        const nb::object module = nb::module_::import_("cairn._strategies");
+        const bool own = nb::isinstance<nb::str>(strategy);
+        new (self) PythonModel(network, name, module.attr("chosen")(strategy, ps, workers), own);
       },
-      "network"_a, "name"_a = "model",
+      "network"_a, "name"_a = "model", nb::kw_only(), "strategy"_a = nb::none(),
+      "ps"_a = nb::none(), "workers"_a = nb::none(),
       nb::sig("def __init__(self, network: collections.abc.Callable[[typing.Any], typing.Any], "
-              "name: str = 'model') -> None"));
+              "name: str = 'model', *, strategy: cairn.typing.StrategyLike = None, ps: int | None "
+              "= None, workers: int | None = None) -> None"));
   bind_compile(model);
   bind_fit(model);
   bind_weights(model);
