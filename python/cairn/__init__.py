@@ -30,6 +30,8 @@ from cairn import losses as losses
 from cairn import metrics as metrics
 from cairn import optimizers as optimizers
 from cairn.layers import Layer as Layer
+from cairn.estimators import Classifier as Classifier
+from cairn.estimators import Regressor as Regressor
 
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 __version__: str = _cairn._version
