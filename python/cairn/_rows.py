@@ -61,6 +61,11 @@ def read(x: Any, apart: bool = False) -> Rows:
     return Rows(table, len(names), None if plain else names, categories)
 
 
+def split_target(rows: Rows, target: Any) -> tuple[Rows, Any]:
+    """Features and target, where that is the name of a column among them."""
+    return (rows.without(target), rows.table[target]) if isinstance(target, str) else (rows, target)
+
+
 def _check_size(rows: int, columns: int) -> None:
     if rows == 0:
         raise InvalidArgumentError(f"Found array with 0 sample(s) (shape=(0, {columns})) while a minimum of 1 is required.")
@@ -120,9 +125,12 @@ class Layout(NamedTuple):
     def of(cls, rows: Rows) -> Layout:
         return cls(rows.table.columns, rows.width, rows.names, rows.is_matrix)
 
-    def take(self, x: Any, who: str) -> Table:
+    def read(self, x: Any, target: Any) -> tuple[Rows, Any]:
+        """Other data, and the target, where that is a column of it."""
+        return split_target(read(x, apart=not self.is_matrix), target)
+
+    def take(self, rows: Rows, who: str) -> Table:
         """The columns in other data: by name where both have names, else by place."""
-        rows = read(x, apart=not self.is_matrix)
         if self.names is not None and rows.names is not None:
             return self._by_name(rows, who)
         if rows.width != self.width:

@@ -153,18 +153,25 @@ class _Maker:
         if kind == "numeric":
             if "string" in self.dtypes[name]:
                 raise InvalidArgumentError(f'features: the column "{name}" is of texts, and "numeric" wants numbers')
+            self._refuse_both(name)
             self._add_numbers(name)
         elif kind == "category":
+            self._refuse_both(name)
             self.plan.roles[name] = "category"
             self._use(name)
             other = _converted(self.rows.table, name, self.dtypes[name], "category")
             one = self.rows.table._chosen([name], {}) if other is None else Table({name: other})
-            self._add_column(FeatureColumn.vocabulary(name, _cairn.fit_vocabulary(Dataset.from_table(one), name)))
+            values = _cairn.fit_vocabulary(Dataset.from_table(one), name)
+            self._add_column(FeatureColumn.vocabulary(name, values, name=_feature_name(name)))
         elif kind == "words":
             self._add_column(FeatureColumn.words(name, _WORD_BUCKETS, words_max=2))
         else:
             known = ", ".join(f'"{each}"' for each in KINDS)
             raise InvalidArgumentError(f'features: the kind of the column "{name}" is one of {known} or None, not {kind!r}')
+
+    def _refuse_both(self, name: str) -> None:
+        if name in self.plan.roles and self.dtypes[name].startswith(("float", "bool")):
+            raise InvalidArgumentError(f'features: the column "{name}" is both numeric and a category: bucketise it')
 
     def _use(self, name: str) -> None:
         if name in self.dtypes and name not in self.plan.used:
@@ -179,8 +186,8 @@ class _Maker:
             if values.ndim != 2:
                 raise InvalidArgumentError(f'the column "{name}" has {values.ndim - 1} axes: an estimator takes one')
             mean, stddev = _scale(values)
-            self.plan.columns.append(FeatureColumn.as_is(name))
-            self.plan.numbers.append(Numbers(name, values.shape[1], (as_numbers(mean), as_numbers(stddev))))
+            self.plan.columns.append(FeatureColumn.as_is(name, name=_feature_name(name)))
+            self.plan.numbers.append(Numbers(_feature_name(name), values.shape[1], (as_numbers(mean), as_numbers(stddev))))
         else:
             self.plan.roles[name] = "numeric"
             self.numeric.append(name)
@@ -235,6 +242,11 @@ class _Maker:
             edges = np.unique(np.quantile(present, np.linspace(0, 1, bins + 1)))
             low[i, : len(edges) - 1], size[i, : len(edges) - 1] = edges[:-1], np.diff(edges)
         return low, size
+
+
+def _feature_name(name: str) -> str:
+    """A model takes a column of this name for weights of examples."""
+    return name + "_" if name == "sample_weight" else name
 
 
 def _scale(values: NDArray) -> tuple[NDArray, NDArray]:

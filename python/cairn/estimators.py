@@ -14,11 +14,11 @@ from cairn._cairn import Array
 from cairn._conventions import Estimator
 from cairn._fitting import Examples, Learned, Options, Task, learn
 from cairn._parameters import CHECKED
-from cairn._rows import Rows, read
+from cairn._rows import Rows, read, split_target
 from cairn._tabular import Plan, plan_of
 from cairn.errors import InvalidArgumentError
 from cairn.losses import BinaryCrossentropy, SparseCategoricalCrossentropy
-from cairn.typing import NDArray, StrategyLike
+from cairn.typing import ArrayLike, NDArray, StrategyLike, TableLike
 
 if TYPE_CHECKING:
     from cairn import Optimizer
@@ -57,7 +57,14 @@ class _Tabular(Estimator):
         random_state: Any
         verbose: int
 
-    def fit(self: T, X: Any, y: Any = None, sample_weight: Any = None, *, eval_set: Any = None) -> T:
+    def fit(
+        self: T,
+        X: TableLike,
+        y: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: tuple[Any, ...] | list[tuple[Any, ...]] | None = None,
+    ) -> T:
         """Learns from a table or an array.
 
         X: a DataFrame, whatever has ``__arrow_c_stream__``, a dict of columns, or an array [examples, features].
@@ -65,7 +72,7 @@ class _Tabular(Estimator):
         eval_set: (X, y) or (X, y, sample_weight) to judge by after each epoch, or a list of one such tuple.
         """
         options = self._options()
-        rows, y = self._apart(read(X, apart=self.features is not None), y)
+        rows, y = split_target(read(X, apart=self.features is not None), y)
         target = conventions.target_of(y, len(rows.table), type(self).__name__)
         task, examples = self._task(target, rows, conventions.weights_of(sample_weight, len(rows.table)))
         plan = plan_of(rows, self.features, options["bins"])
@@ -85,14 +92,6 @@ class _Tabular(Estimator):
             given[name] = CHECKED[name](name, value)
         return {**given, "optimizer": self.optimizer, "strategy": self.strategy, "seed": conventions.seed_of(self.random_state)}
 
-    @staticmethod
-    def _apart(rows: Rows, y: Any) -> tuple[Rows, Any]:
-        """Features and target, where that is a column of the same table."""
-        if not isinstance(y, str):
-            return rows, y
-        target = rows.table[y]
-        return rows.without(y), target
-
     def _judged(self, plan: Plan, eval_set: Any) -> Examples | None:
         if eval_set is None:
             return None
@@ -102,10 +101,8 @@ class _Tabular(Estimator):
             eval_set = eval_set[0]
         if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
             raise TypeError("eval_set is (X, y) or (X, y, sample_weight), or a list of one such tuple")
-        x, y = eval_set[:2]
-        table = plan.layout.take(x, type(self).__name__)
-        if isinstance(y, str):
-            y = read(x).table[y]
+        rows, y = plan.layout.read(*eval_set[:2])
+        table = plan.layout.take(rows, type(self).__name__)
         target = self._coded(conventions.target_of(y, len(table), type(self).__name__))
         return Examples(table, target, conventions.weights_of(eval_set[2] if len(eval_set) == 3 else None, len(table)))
 
@@ -115,14 +112,17 @@ class _Tabular(Estimator):
     def _coded(self, target: NDArray) -> NDArray:
         raise NotImplementedError
 
-    def _outputs(self, X: Any, output: str) -> NDArray:
+    def _read(self, X: Any, y: Any = None) -> tuple[Rows, Any]:
         self._require_fit()
-        table = self._plan.layout.take(X, type(self).__name__)
+        return self._plan.layout.read(X, y)
+
+    def _outputs(self, rows: Rows, output: str) -> NDArray:
+        table = self._plan.layout.take(rows, type(self).__name__)
         return self._learned.saved.predict(self._plan.dataset(table), len(table), output)
 
-    def _true(self, X: Any, y: Any, count: int) -> NDArray:
+    def _true(self, y: Any, count: int) -> NDArray:
         """What score() compares with."""
-        return conventions.target_of(read(X).table[y] if isinstance(y, str) else y, count, type(self).__name__)
+        return conventions.target_of(y, count, type(self).__name__)
 
     def save(self, folder: str) -> str:
         """Writes the model into a folder that ``cairn.load_model()``, ``cairn predict`` and ``cairn serve`` take."""
@@ -257,22 +257,29 @@ class Classifier(_Tabular):
             raise InvalidArgumentError(f"class_weight names the class {unknown[0]!r}, which y has not")
         return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
 
-    def predict_proba(self, X: Any) -> NDArray:
+    def predict_proba(self, X: TableLike) -> NDArray:
         """The probability of each class, [examples, classes], in the order of ``classes_``."""
-        made = self._outputs(X, "probability").astype("float64")
+        return self._probabilities(self._read(X)[0])
+
+    def _probabilities(self, rows: Rows) -> NDArray:
+        made = self._outputs(rows, "probability").astype("float64")
         if len(self.classes_) == 2:
             return np.hstack([1 - made, made])
         return np.asarray(made / made.sum(1, keepdims=True))
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: TableLike) -> NDArray:
         """The likeliest class of each example."""
-        best = self.predict_proba(X).argmax(1)
+        return self._likeliest(self._read(X)[0])
+
+    def _likeliest(self, rows: Rows) -> NDArray:
+        best = self._probabilities(rows).argmax(1)
         return np.asarray(self.classes_[best])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: ArrayLike | str, sample_weight: ArrayLike | None = None) -> float:
         """The share of examples whose class is predicted."""
-        made = self.predict(X)
-        return float(np.average(made == self._true(X, y, len(made)), weights=sample_weight))
+        rows, y = self._read(X, y)
+        made = self._likeliest(rows)
+        return float(np.average(made == self._true(y, len(made)), weights=conventions.weights_of(sample_weight, len(made))))
 
 
 class Regressor(_Tabular):
@@ -349,14 +356,19 @@ class Regressor(_Tabular):
     def _coded(self, target: NDArray) -> NDArray:
         return ((conventions.numbers_of(target) - self._scale[0]) / self._scale[1]).astype("float32")
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: TableLike) -> NDArray:
         """A number for each example."""
-        return self._outputs(X, "prediction")[:, 0].astype("float64")
+        return self._predicted(self._read(X)[0])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def _predicted(self, rows: Rows) -> NDArray:
+        return self._outputs(rows, "prediction")[:, 0].astype("float64")
+
+    def score(self, X: TableLike, y: ArrayLike | str, sample_weight: ArrayLike | None = None) -> float:
         """R squared: 1 is perfect, and 0 what the mean of y would have."""
-        made = self.predict(X)
-        true = conventions.numbers_of(self._true(X, y, len(made)))
-        total = np.average((true - np.average(true, weights=sample_weight)) ** 2, weights=sample_weight)
-        missed = np.average((true - made) ** 2, weights=sample_weight)
+        rows, y = self._read(X, y)
+        made = self._predicted(rows)
+        true = conventions.numbers_of(self._true(y, len(made)))
+        weights = conventions.weights_of(sample_weight, len(made))
+        total = np.average((true - np.average(true, weights=weights)) ** 2, weights=weights)
+        missed = np.average((true - made) ** 2, weights=weights)
         return float(1 - missed / total) if total > 0 else float(missed == 0)

@@ -160,6 +160,8 @@ def test_features_say_what_becomes_of_columns():
     assert model.score(table, y) > 0.99
     years = cairn.Classifier(random_state=0, features={"age": ["numeric", "category"]}).fit(table, y)
     assert years.score(table, y) > 0.95
+    called = {"sample_weight": table["city"], "numeric": table["age"], "label": table["city"]}
+    assert cairn.Classifier(random_state=0).fit(called, y, np.ones(len(y))).score(called, y) > 0.95
     titles = {"title": np.array(["a red car", "blue bike", "red bike", "the blue car"] * 50, object)}
     red = np.array([1, 0, 1, 0] * 50)
     words = cairn.Classifier(random_state=0, features={"title": "words"}).fit(titles, red)
@@ -171,7 +173,7 @@ def test_features_that_do_not_fit_are_refused():
     for features, message in [
         ({"ages": "numeric"}, 'no column "ages"; did you mean "age"'),
         ({"age": "number"}, 'one of "numeric", "category", "words" or None, not \'number\''),
-        ({"city": "numeric"}, '"city" is of texts'),
+        ({"city": "numeric"}, '"city" is of texts'), ({"height": ["category", "numeric"]}, '"height" is both numeric and a category'),
         (dict.fromkeys(table), "no column to learn from"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -254,6 +256,8 @@ def test_weights_of_examples_and_classes_count():
 def test_optimizers_layers_and_strategies_are_parameters():
     table, score = people(100)
     strategy = cairn.OneDeviceStrategy()
+    with strategy.scope():
+        cairn.Regressor(random_state=0, epochs=1).fit(table, score)
     for options in [
         {"layers": ()}, {"layers": [8], "activation": "tanh", "dropout": 0.2, "bins": 0, "embedding_dim": 2},
         {"optimizer": "adagrad", "learning_rate": 0.1}, {"optimizer": cairn.optimizers.RMSprop}, {"strategy": "mirrored"},
