@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cairn import _cairn, _strategies, callbacks
-from cairn._cairn import Array, Dataset, Features, LoadedModel, Model, Table
+from cairn._cairn import Array, CsvColumn, Dataset, Features, LoadedModel, Model, Table
 from cairn._tabular import Network, Plan
 from cairn.errors import InvalidArgumentError
 from cairn.typing import LossLike, NDArray, StrategyLike
@@ -236,10 +236,26 @@ def _save(plan: Plan, task: Task, network: Network, table: Table, folder: str) -
     def predict(features: Features) -> dict[str, Array]:
         return {task.output: task.finish(network(features))}
 
-    examples = plan.dataset(table)
     model = Model(predict, name=task.metadata["estimator"])
-    model.build(examples.batch(1))
-    # A model that is saved with its examples makes features of raw columns by itself; not of lists.
-    ragged = any(table.dtypes[name].startswith("list") for name in plan.used)
-    model.save(folder, examples=None if ragged else examples, metadata=task.metadata)
+    model.build(plan.dataset(table).batch(1))
+    model.save(folder, examples=_raw_examples(plan, table), metadata=task.metadata)
     return Saved(folder)
+
+
+def _raw_examples(plan: Plan, table: Table) -> Dataset | None:
+    """How a saved model reads examples by itself, and makes its features of them: from CSV files with a header."""
+    means = {each.column: each.mean for feature in plan.columns for each in feature.numerics}
+    columns = []
+    for name in plan.used:
+        dtype, role = table.dtypes[name], plan.roles.get(name, "")
+        if dtype.startswith("list"):
+            return None  # no tensor can stand for it
+        if dtype.endswith("]"):
+            return plan.dataset(table)
+        if role == "numeric":
+            columns.append(CsvColumn(name, "float32", default_value=repr(means[name])))
+        elif dtype == "string" or (role == "category" and name not in means):
+            columns.append(CsvColumn(name, "string", default_value=""))
+        else:
+            columns.append(CsvColumn(name, "float32" if dtype.startswith("float") else "int64"))
+    return Dataset.csv("examples.csv", columns, header=True).features(plan.columns)

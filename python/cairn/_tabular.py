@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
@@ -83,7 +84,9 @@ class Plan:
 
 
 def _check_finite(name: str, values: NDArray) -> None:
-    if values.dtype.kind == "f" and (np.abs(values) > _FLOAT32_MAX).any():
+    if values.dtype.kind != "f":
+        return
+    if np.isinf(values).any() if values.dtype.itemsize <= 4 else (np.abs(values) > _FLOAT32_MAX).any():
         raise InvalidArgumentError(f"Input X contains infinity or a value too large for dtype('float32'), in the feature \"{name}\"")
 
 
@@ -251,12 +254,12 @@ def _feature_name(name: str) -> str:
 
 def _scale(values: NDArray) -> tuple[NDArray, NDArray]:
     """Means and deviations along axis 0, 0 and 1 where there are none."""
-    values = values.astype("float64", copy=False)
-    present = ~np.isnan(values)
-    count = np.maximum(present.sum(0), 1)
-    filled = np.where(present, values, 0)
-    mean = filled.sum(0) / count
-    stddev = np.sqrt((np.where(present, filled - mean, 0) ** 2).sum(0) / count)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a column may lack all of its values
+            mean, stddev = np.nanmean(values, 0, dtype="float64"), np.nanstd(values, 0, dtype="float64")
+    else:
+        mean, stddev = values.mean(0, dtype="float64"), values.std(0, dtype="float64")
     usual = np.isfinite(stddev) & (stddev > 1e-12 * np.maximum(np.abs(mean), 1e-30))
     return np.where(np.isfinite(mean), mean, 0), np.where(usual, stddev, 1)
 

@@ -125,7 +125,7 @@ class _Tabular(Estimator):
         return conventions.target_of(y, count, type(self).__name__)
 
     def save(self, folder: str) -> str:
-        """Writes the model into a folder that ``cairn.load_model()``, ``cairn predict`` and ``cairn serve`` take."""
+        """Writes the model into a folder, which ``cairn.load_model()`` and ``cairn predict`` take."""
         self._require_fit()
         os.makedirs(folder, exist_ok=False)
         self._learned.saved.write(folder)

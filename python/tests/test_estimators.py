@@ -50,6 +50,7 @@ def frames():
     yield "categories", pandas.DataFrame(table).astype({"city": "category"})
     yield "polars", polars.DataFrame(table)
     yield "pyarrow", pyarrow.table(table)
+    yield "duckdb", pytest.importorskip("duckdb").from_arrow(pyarrow.table(table))
     yield "cairn", cairn.Table(table)
 
 
@@ -320,8 +321,11 @@ def test_a_saved_estimator_is_a_model_that_reads_columns(tmp_path):
     loaded = cairn.load_model(model.save(str(tmp_path / "model")))
     assert loaded.metadata == {"estimator": "Classifier", "classes": ["no", "yes"]}
     raw = cairn.Dataset.from_tensor_slices(table)
-    made = loaded.predict(loaded.prepare(raw).batch(64))["probability"]
-    np.testing.assert_allclose(made[:, 0], model.predict_proba(table)[:, 1], rtol=1e-6)
+    lines = ["note,city,height,age", *(f'x,"{city}",{height},{age}' for city, height, age in zip(*(table[name] for name in ("city", "height", "age"))))]
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    for data in (loaded.prepare(raw), loaded.examples([str(tmp_path / "people.csv")])):
+        made = loaded.predict(data.batch(64))["probability"]
+        np.testing.assert_allclose(made[:, 0], model.predict_proba(table)[:, 1], rtol=1e-5)
     with pytest.raises(FileExistsError):
         model.save(str(tmp_path / "model"))
 
