@@ -39,8 +39,10 @@ class Rows(NamedTuple):
         return Rows(self.table._chosen(names, {}), len(names), names, self.categories)
 
 
-def read(x: Any, apart: bool = False) -> Rows:
-    """X as columns. `apart`: an array becomes a column for each feature, x0, x1 and so on.
+def read(x: Any, target: Any = None, apart: bool = False) -> tuple[Rows, Any]:
+    """X as columns, and the target, where that is the name of a column among them, in which no value may be missing.
+
+    `apart`: an array becomes a column for each feature, x0, x1 and so on.
 
     Errors: ValueError for what is no table of examples, TypeError for what is none of these kinds.
     """
@@ -49,20 +51,19 @@ def read(x: Any, apart: bool = False) -> Rows:
     if isinstance(x, _cairn.Dataset):
         raise TypeError("X is a Dataset, which cairn.Model.fit() takes: an estimator wants a table or an array")
     if _cairn._is_table(x):
-        table, categories = _cairn._read_table(x)
+        table, categories = _cairn._read_table(x, target if isinstance(target, str) else "")
     elif isinstance(x, Mapping):
         table, categories = Table(x), []
     else:
-        return _of_array(x, apart)
+        return _split(_of_array(x, apart), target)
     names = table.columns
     _check_size(len(table), len(names))
     # A frame of pandas that was made of an array has numbers as names.
     plain = hasattr(x, "iloc") and any(not isinstance(each, str) for each in x.columns)
-    return Rows(table, len(names), None if plain else names, categories)
+    return _split(Rows(table, len(names), None if plain else names, categories), target)
 
 
-def split_target(rows: Rows, target: Any) -> tuple[Rows, Any]:
-    """Features and target, where that is the name of a column among them."""
+def _split(rows: Rows, target: Any) -> tuple[Rows, Any]:
     return (rows.without(target), rows.table[target]) if isinstance(target, str) else (rows, target)
 
 
@@ -127,7 +128,7 @@ class Layout(NamedTuple):
 
     def read(self, x: Any, target: Any) -> tuple[Rows, Any]:
         """Other data, and the target, where that is a column of it."""
-        return split_target(read(x, apart=not self.is_matrix), target)
+        return read(x, target, apart=not self.is_matrix)
 
     def take(self, rows: Rows, who: str) -> Table:
         """The columns in other data: by name where both have names, else by place."""

@@ -14,7 +14,7 @@ from cairn._cairn import Array
 from cairn._conventions import Estimator
 from cairn._fitting import Examples, Learned, Options, Task, learn
 from cairn._parameters import CHECKED
-from cairn._rows import Rows, read, split_target
+from cairn._rows import Rows, read
 from cairn._tabular import Plan, plan_of
 from cairn.errors import InvalidArgumentError
 from cairn.losses import BinaryCrossentropy, SparseCategoricalCrossentropy
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     OptimizerLike = Union[str, Callable[[float], Optimizer]]
 
 T = TypeVar("T", bound="_Tabular")
+
 
 class _Tabular(Estimator):
     """What both have in common."""
@@ -72,7 +73,8 @@ class _Tabular(Estimator):
         eval_set: (X, y) or (X, y, sample_weight) to judge by after each epoch, or a list of one such tuple.
         """
         options = self._options()
-        rows, y = split_target(read(X, apart=self.features is not None), y)
+        vars(self).pop("_learned", None)  # a fit() that fails leaves nothing that could predict
+        rows, y = read(X, y, apart=self.features is not None)
         target = conventions.target_of(y, len(rows.table), type(self).__name__)
         task, examples = self._task(target, rows, conventions.weights_of(sample_weight, len(rows.table)))
         plan = plan_of(rows, self.features, options["bins"])

@@ -83,6 +83,11 @@ def test_the_target_may_be_a_column_and_a_series():
         np.testing.assert_array_equal(again.predict_proba(features), expected)
     with pytest.raises(ValueError, match='no column "labl"; did you mean "label"'):
         model.fit(frame, "labl")
+    gaps = frame.astype({"label": object})
+    gaps.loc[3, "label"] = None
+    for each in (gaps, polars.from_pandas(gaps)):
+        with pytest.raises(ValueError, match='column "label", row 3: the value is missing'):
+            model.fit(each, "label")
 
 
 def test_arrays_are_features_by_place():

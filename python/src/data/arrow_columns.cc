@@ -305,7 +305,7 @@ Columns columns_of_arrow(const ArrowBatches& batches, const SharedReference& own
     column.type = arrow_type_of(table ? *schema.children[child] : schema, each);
     column.null_value = null_value_of(options.defaults, each);
     const NullValue missing = missing_value(column.type);
-    if (options.nulls_are_missing && column.null_value == nullptr) {
+    if (options.nulls_are_missing && column.null_value == nullptr && each != options.complete) {
       column.null_value = &missing;
       column.nulls_are_missing = true;
     }

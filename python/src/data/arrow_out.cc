@@ -382,12 +382,15 @@ array([0.5, 0.1, 0.4]))")
   m.def("_is_table", &is_table, "object"_a, nb::sig("def _is_table(object: typing.Any) -> bool"));
   m.def(
       "_read_table",
-      [](nb::handle object) {
+      [](nb::handle object, const std::string& complete) {
         std::vector<std::string> categories;
-        Columns columns = columns_of_table(object, {.nulls_are_missing = true}, &categories);
+        const TableOptions options{.nulls_are_missing = true, .complete = complete};
+        Columns columns = columns_of_table(object, options, &categories);
         return std::make_pair(Table{side_by_side(std::move(columns))}, categories);
       },
-      "table"_a, nb::sig("def _read_table(table: typing.Any) -> tuple[Table, list[str]]"));
+      "table"_a, "complete"_a = "",
+      nb::sig("def _read_table(table: typing.Any, complete: str = '') -> tuple[Table, "
+              "list[str]]"));
 }
 
 }  // namespace cairn::python

@@ -63,12 +63,13 @@ Columns columns_of_pandas(nb::handle frame, const TableOptions& options,
   const nb::object module = nb::module_::import_("cairn._tables");
   const auto names = nb::cast<std::vector<std::string>>(module.attr("names")(frame));
   const std::vector<std::string> wanted = chosen_columns(names, options);
-  const nb::object defaults =
-      options.nulls_are_missing ? nb::none() : nb::object(dict_of(options.defaults));
+  const nb::object defaults = dict_of(options.defaults);
   Columns made;
   for (const std::string& name : wanted) {
     const auto place = std::ranges::find(names, name) - names.begin();
-    const nb::object parts = module.attr("column")(frame, place, name, defaults);
+    const bool missing = options.nulls_are_missing && name != options.complete;
+    const nb::object parts =
+        module.attr("column")(frame, place, name, missing ? nb::object(nb::none()) : defaults);
     const nb::object values = parts[0], splits = parts[1];
     if (categories != nullptr && nb::cast<bool>(module.attr("is_category")(frame, place)))
       categories->push_back(name);

@@ -29,8 +29,10 @@ struct TableOptions {
   NullValues defaults = {};
   // Memory that its owner may write to is copied: pandas' numbers. Arrow's is never written to.
   bool copy = true;
-  // Nulls without a default become NaN, and whole numbers float64 then; texts "", lists empty.
+  // Nulls without a default become NaN, and whole numbers float64 then; texts "", lists empty. But
+  // not in the column `complete`.
   bool nulls_are_missing = false;
+  std::string complete = {};
 };
 
 // Whether an object is a table: it has __arrow_c_stream__, or is a DataFrame of pandas.
