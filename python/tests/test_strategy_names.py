@@ -25,14 +25,14 @@ def model(**options):
 
 
 def servers():
-    """The processes of clusters that this process has started."""
+    """The ps and workers that this process has started and that still run."""
     own, found = str(os.getpid()), []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
-            words = pathlib.Path(path).read_text().rpartition(")")[2].split()
+            name, _, rest = pathlib.Path(path).read_text().rpartition(")")
         except OSError:
             continue  # it has ended meanwhile
-        if words[1] == own and words[0] != "Z":
+        if rest.split()[1] == own and rest.split()[0] != "Z" and name.endswith(("(cairn-ps", "(cairn-worker")):
             found.append(path)
     return found
 
