@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,27 +22,27 @@ class Rows(NamedTuple):
     """Examples as they were given."""
 
     table: Table
-    #: How many features there are, and their names, where whoever gave them named them.
-    width: int
-    names: list[str] | None
+    #: The features in order, also those that were not read, and whether these are the names that they were given.
+    columns: list[str]
+    named: bool
     #: Columns whose type is one of categories.
     categories: list[str]
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it is one column, of vectors."""
-        return self.table.columns == [MATRIX] and self.names is None
+        """Whether the features are those of one column, of vectors."""
+        return not self.named and self.table.columns == [MATRIX]
 
     def without(self, name: str) -> Rows:
         """The same but for one column."""
-        names = [each for each in self.table.columns if each != name]
-        return Rows(self.table._chosen(names, {}), len(names), names, self.categories)
+        kept = [each for each in self.table.columns if each != name]
+        return Rows(self.table._chosen(kept, {}), [each for each in self.columns if each != name], self.named, self.categories)
 
 
-def read(x: Any, target: Any = None, apart: bool = False) -> tuple[Rows, Any]:
+def read(x: Any, target: Any = None, apart: bool = False, leave: Sequence[str] = ()) -> tuple[Rows, Any]:
     """X as columns, and the target, where that is the name of a column among them, in which no value may be missing.
 
-    `apart`: an array becomes a column for each feature, x0, x1 and so on.
+    `apart`: an array becomes a column for each feature, x0, x1 and so on. `leave`: columns of a table that are not read.
 
     Errors: ValueError for what is no table of examples, TypeError for what is none of these kinds.
     """
@@ -51,16 +51,25 @@ def read(x: Any, target: Any = None, apart: bool = False) -> tuple[Rows, Any]:
     if isinstance(x, _cairn.Dataset):
         raise TypeError("X is a Dataset, which cairn.Model.fit() takes: an estimator wants a table or an array")
     if _cairn._is_table(x):
-        table, categories = _cairn._read_table(x, target if isinstance(target, str) else "")
+        table, names, categories = _read_table(x, target, leave)
     elif isinstance(x, Mapping):
-        table, categories = Table(x), []
+        table, names, categories = Table({name: values for name, values in x.items() if name not in leave}), list(x), []
     else:
         return _split(_of_array(x, apart), target)
-    names = table.columns
+    if names and not table.columns:
+        raise InvalidArgumentError("features leaves no column to learn from")
     _check_size(len(table), len(names))
     # A frame of pandas that was made of an array has numbers as names.
-    plain = hasattr(x, "iloc") and any(not isinstance(each, str) for each in x.columns)
-    return _split(Rows(table, len(names), None if plain else names, categories), target)
+    named = not hasattr(x, "iloc") or all(isinstance(each, str) for each in x.columns)
+    return _split(Rows(table, names, named, categories), target)
+
+
+def _read_table(x: Any, target: Any, leave: Sequence[str]) -> tuple[Table, list[str], list[str]]:
+    try:
+        return _cairn._read_table(x, target if isinstance(target, str) else "", list(leave))
+    except InvalidArgumentError as error:
+        text = str(error).replace("columns=[...]", "features={...: None}")
+        raise InvalidArgumentError(text) from None
 
 
 def _split(rows: Rows, target: Any) -> tuple[Rows, Any]:
@@ -85,12 +94,12 @@ def _of_array(x: Any, apart: bool) -> Rows:
     names = [f"{MATRIX}{i}" for i in range(values.shape[1])]
     if values.dtype.kind in "OUS":
         columns = {name: _column(name, values[:, i]) for i, name in enumerate(names)}
-        return Rows(Table(columns), len(names), None, [])
+        return Rows(Table(columns), names, False, [])
     if values.dtype.kind not in "biuf":
         raise TypeError(f"X is an array of {values.dtype}: numbers, bools or texts are wanted")
     if not apart:
-        return Rows(Table({MATRIX: as_numbers(values)}), len(names), None, [])
-    return Rows(Table({name: as_numbers(values[:, i]) for i, name in enumerate(names)}), len(names), None, [])
+        return Rows(Table({MATRIX: as_numbers(values)}), names, False, [])
+    return Rows(Table({name: as_numbers(values[:, i]) for i, name in enumerate(names)}), names, False, [])
 
 
 def _column(name: str, values: NDArray) -> NDArray:
@@ -118,39 +127,41 @@ class Layout(NamedTuple):
     """The columns that an estimator was fitted on, to find them in other data."""
 
     columns: list[str]
-    width: int
-    names: list[str] | None
+    named: bool
     is_matrix: bool
+    leave: list[str]
 
     @classmethod
     def of(cls, rows: Rows) -> Layout:
-        return cls(rows.table.columns, rows.width, rows.names, rows.is_matrix)
+        return cls(rows.columns, rows.named, rows.is_matrix, [name for name in rows.columns if name not in rows.table.columns])
 
     def read(self, x: Any, target: Any) -> tuple[Rows, Any]:
         """Other data, and the target, where that is a column of it."""
-        return read(x, target, apart=not self.is_matrix)
+        return read(x, target, not self.is_matrix, self.leave if self.named else [])
 
-    def take(self, rows: Rows, who: str) -> Table:
-        """The columns in other data: by name where both have names, else by place."""
-        if self.names is not None and rows.names is not None:
-            return self._by_name(rows, who)
-        if rows.width != self.width:
-            raise InvalidArgumentError(f"X has {rows.width} features, but {who} is expecting {self.width} features as input")
-        if self.names is not None:
+    def take(self, rows: Rows, used: list[str], who: str) -> Table:
+        """The columns that are used, in other data: by name where both have names, else by place."""
+        if self.named and rows.named:
+            return self._by_name(rows, used, who)
+        if len(rows.columns) != len(self.columns):
+            raise self._other_count(rows, who)
+        if self.named:
             _warn(f"X does not have valid feature names, but {who} was fitted with feature names")
-        elif rows.names is not None:
+        elif rows.named:
             _warn(f"X has feature names, but {who} was fitted without feature names")
         if self.is_matrix:
             return Table({MATRIX: as_numbers(_matrix(rows))})
-        return Table({name: rows.table[given] for name, given in zip(self.columns, rows.table.columns)})
+        return Table({name: rows.table[rows.columns[self.columns.index(name)]] for name in used})
 
-    def _by_name(self, rows: Rows, who: str) -> Table:
-        missing = [name for name in self.columns if name not in rows.table.columns]
+    def _by_name(self, rows: Rows, used: list[str], who: str) -> Table:
+        missing = [name for name in used if name not in rows.table.columns]
         if missing:
             named = ", ".join(f'"{name}"' for name in missing[:5]) + (", ..." if len(missing) > 5 else "")
-            has = f"X has {rows.width} features, but {who} is expecting {self.width} features as input"
-            raise InvalidArgumentError(f"{has}: it lacks {named}")
-        return rows.table._chosen(self.columns, {})
+            raise InvalidArgumentError(f"{self._other_count(rows, who)}: it lacks {named}")
+        return rows.table._chosen(used, {})
+
+    def _other_count(self, rows: Rows, who: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"X has {len(rows.columns)} features, but {who} is expecting {len(self.columns)} features as input")
 
 
 def _matrix(rows: Rows) -> NDArray:

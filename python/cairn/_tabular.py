@@ -130,11 +130,11 @@ class _Maker:
 
     def check_names(self) -> None:
         for name, feature in self.given.items():
-            if name in self.dtypes or isinstance(feature, FeatureColumn):
+            if name in self.rows.columns or isinstance(feature, FeatureColumn):
                 continue
             import difflib
 
-            near = difflib.get_close_matches(name, list(self.dtypes), 1)
+            near = difflib.get_close_matches(name, self.rows.columns, 1)
             hint = f'; did you mean "{near[0]}"?' if near else "; a name of its own goes with a cairn.FeatureColumn"
             raise InvalidArgumentError(f'features: there is no column "{name}"{hint}')
 

@@ -74,17 +74,17 @@ class _Tabular(Estimator):
         """
         options = self._options()
         vars(self).pop("_learned", None)  # a fit() that fails leaves nothing that could predict
-        rows, y = read(X, y, apart=self.features is not None)
+        rows, y = read(X, y, self.features is not None, _left(self.features))
         target = conventions.target_of(y, len(rows.table), type(self).__name__)
         task, examples = self._task(target, rows, conventions.weights_of(sample_weight, len(rows.table)))
         plan = plan_of(rows, self.features, options["bins"])
         judged = self._judged(plan, eval_set)
         learned = learn(plan, task, Options(**{k: v for k, v in options.items() if k != "bins"}), examples, judged)
         self._plan, self._learned, self.history_ = plan, learned, learned.history
-        self.n_features_in_ = rows.width
+        self.n_features_in_ = len(rows.columns)
         vars(self).pop("feature_names_in_", None)
-        if rows.names is not None:
-            self.feature_names_in_ = np.array(rows.names, object)
+        if rows.named:
+            self.feature_names_in_ = np.array(rows.columns, object)
         return self
 
     def _options(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class _Tabular(Estimator):
         if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
             raise TypeError("eval_set is (X, y) or (X, y, sample_weight), or a list of one such tuple")
         rows, y = plan.layout.read(*eval_set[:2])
-        table = plan.layout.take(rows, type(self).__name__)
+        table = plan.layout.take(rows, plan.used, type(self).__name__)
         target = self._coded(conventions.target_of(y, len(table), type(self).__name__))
         return Examples(table, target, conventions.weights_of(eval_set[2] if len(eval_set) == 3 else None, len(table)))
 
@@ -119,7 +119,7 @@ class _Tabular(Estimator):
         return self._plan.layout.read(X, y)
 
     def _outputs(self, rows: Rows, output: str) -> NDArray:
-        table = self._plan.layout.take(rows, type(self).__name__)
+        table = self._plan.layout.take(rows, self._plan.used, type(self).__name__)
         return self._learned.saved.predict(self._plan.dataset(table), len(table), output)
 
     def _true(self, y: Any, count: int) -> NDArray:
@@ -132,6 +132,11 @@ class _Tabular(Estimator):
         os.makedirs(folder, exist_ok=False)
         self._learned.saved.write(folder)
         return folder
+
+
+def _left(features: Any) -> list[str]:
+    """The columns that are not even read."""
+    return [name for name, each in features.items() if each is None] if isinstance(features, Mapping) else []
 
 
 class Classifier(_Tabular):

@@ -160,6 +160,12 @@ def test_features_say_what_becomes_of_columns():
     model = cairn.Classifier(random_state=0, features={"height": None}).fit(table, y)
     other = {**table, "height": table["height"] * 1e3}
     np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(other))
+    pandas = pytest.importorskip("pandas")
+    dated = pandas.DataFrame(table).assign(at=pandas.Timestamp("2026-01-01"))
+    with pytest.raises(ValueError, match=r'column "at" is of pandas\' type datetime64.*leave it out by features=\{...: None\}'):
+        cairn.Classifier().fit(dated, y)
+    left = cairn.Classifier(random_state=0, features={"at": None}).fit(dated, y)
+    assert left.n_features_in_ == 4 and left.score(dated, y) == left.score(dated.drop(columns="at"), y) > 0.95
     ages = cairn.FeatureColumn.bucketised("age", [30, 50.5, 70])
     cross = cairn.FeatureColumn.crossed(["age_bucket", "city"], 50)
     model = cairn.Classifier(random_state=0, features={"age": ages, "height": None, "cross": cross}).fit(table, y)

@@ -24,9 +24,9 @@ def differences(build, without=()):
         columns = {name: column for name, column in tables.made(seed).items() if column.kind not in without}
         if not columns:
             continue
-        table, categories = cairn._cairn._read_table(build(columns, seed))
+        table, names, categories = cairn._cairn._read_table(build(columns, seed), "", [])
         kinds = {name for name, column in columns.items() if column.kind == "dictionary"}
-        if not set(categories) <= kinds or table.columns != list(columns):
+        if not set(categories) <= kinds or table.columns != list(columns) or names != list(columns):
             wrong.append(f"seed {seed}: categories {categories}, columns {table.columns}")
         for name, column in columns.items():
             values, splits = expected(column)
@@ -56,8 +56,10 @@ def test_columns_of_categories_are_named():
         pandas.DataFrame({"c": pandas.Series(words).astype("category"), "t": words}),
         pandas.DataFrame({"c": pandas.Series([1, 2, 1]).astype("category"), "t": words}),
     ]:
-        read, categories = cairn._cairn._read_table(table)
+        read, names, categories = cairn._cairn._read_table(table, "", [])
         assert categories == ["c"] and read.columns == ["c", "t"]
+        read, names, categories = cairn._cairn._read_table(table, "", ["c"])
+        assert categories == [] and read.columns == ["t"] and names == ["c", "t"]
 
 
 def test_a_table_tells_its_types_and_is_read_as_it_is():

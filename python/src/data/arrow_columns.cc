@@ -288,15 +288,14 @@ Column column_of(const ArrowBatches& batches, std::int64_t child) {
 }  // namespace
 
 Columns columns_of_arrow(const ArrowBatches& batches, const SharedReference& owner,
-                         const TableOptions& options, const std::string& name,
-                         std::vector<std::string>* categories) {
+                         const TableOptions& options, const std::string& name, TableFacts* facts) {
   const ArrowSchema& schema = *batches.schema;
   const bool table = name.empty();
   if (table && (schema.format != std::string_view("+s") || schema.dictionary != nullptr))
     throw InvalidArgumentError(
         "an Arrow stream of a single column is no table: pass the frame that it belongs to");
   const std::vector<std::string> names = table ? names_of(schema) : std::vector{name};
-  const std::vector<std::string> wanted = table ? chosen_columns(names, options) : names;
+  const std::vector<std::string> wanted = table ? chosen_columns(names, options, facts) : names;
   Columns made;
   for (const std::string& each : wanted) {
     const std::int64_t child = table ? std::ranges::find(names, each) - names.begin() : -1;
@@ -310,8 +309,8 @@ Columns columns_of_arrow(const ArrowBatches& batches, const SharedReference& own
       column.nulls_are_missing = true;
     }
     column.owner = &owner;
-    if (categories != nullptr && table && schema.children[child]->dictionary != nullptr)
-      categories->push_back(each);
+    if (facts != nullptr && table && schema.children[child]->dictionary != nullptr)
+      facts->categories.push_back(each);
     read_column(column, made);
   }
   return made;

@@ -1,6 +1,5 @@
 // cairn.Table: result arrays as a table that pandas, polars, pyarrow and duckdb read by
 // __arrow_c_stream__, without a copy where the layout is Arrow's.
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -382,15 +381,18 @@ array([0.5, 0.1, 0.4]))")
   m.def("_is_table", &is_table, "object"_a, nb::sig("def _is_table(object: typing.Any) -> bool"));
   m.def(
       "_read_table",
-      [](nb::handle object, const std::string& complete) {
-        std::vector<std::string> categories;
-        const TableOptions options{.nulls_are_missing = true, .complete = complete};
-        Columns columns = columns_of_table(object, options, &categories);
-        return std::make_pair(Table{side_by_side(std::move(columns))}, categories);
+      [](nb::handle object, std::string complete, std::vector<std::string> without) {
+        TableFacts facts;
+        const TableOptions options{.nulls_are_missing = true,
+                                   .complete = std::move(complete),
+                                   .without = std::move(without)};
+        Columns columns = columns_of_table(object, options, &facts);
+        return nb::make_tuple(Table{side_by_side(std::move(columns))}, facts.names,
+                              facts.categories);
       },
-      "table"_a, "complete"_a = "",
-      nb::sig("def _read_table(table: typing.Any, complete: str = '') -> tuple[Table, "
-              "list[str]]"));
+      "table"_a, "complete"_a, "without"_a,
+      nb::sig("def _read_table(table: typing.Any, complete: str, without: "
+              "collections.abc.Sequence[str]) -> tuple[Table, list[str], list[str]]"));
 }
 
 }  // namespace cairn::python

@@ -31,13 +31,13 @@ std::string name_of_type(nb::handle object) {
 }
 
 Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name,
-                          std::vector<std::string>* categories) {
+                          TableFacts* facts) {
   auto* batches = read_arrow_stream(object).release();
   // Batches go with the GIL held, whatever thread drops them: their producer may run Python.
   const nb::capsule capsule(batches,
                             [](void* held) noexcept { delete static_cast<ArrowBatches*>(held); });
   const SharedReference owner = share(capsule);
-  return released([&] { return columns_of_arrow(*batches, owner, options, name, categories); });
+  return released([&] { return columns_of_arrow(*batches, owner, options, name, facts); });
 }
 
 nb::dict dict_of(const NullValues& values) {
@@ -58,11 +58,10 @@ nb::dict dict_of(const NullValues& values) {
 }
 
 // Column by column: cairn/_tables.py makes NumPy's arrays of them, or has them read from Arrow.
-Columns columns_of_pandas(nb::handle frame, const TableOptions& options,
-                          std::vector<std::string>* categories) {
+Columns columns_of_pandas(nb::handle frame, const TableOptions& options, TableFacts* facts) {
   const nb::object module = nb::module_::import_("cairn._tables");
   const auto names = nb::cast<std::vector<std::string>>(module.attr("names")(frame));
-  const std::vector<std::string> wanted = chosen_columns(names, options);
+  const std::vector<std::string> wanted = chosen_columns(names, options, facts);
   const nb::object defaults = dict_of(options.defaults);
   Columns made;
   for (const std::string& name : wanted) {
@@ -71,10 +70,10 @@ Columns columns_of_pandas(nb::handle frame, const TableOptions& options,
     const nb::object parts =
         module.attr("column")(frame, place, name, missing ? nb::object(nb::none()) : defaults);
     const nb::object values = parts[0], splits = parts[1];
-    if (categories != nullptr && nb::cast<bool>(module.attr("is_category")(frame, place)))
-      categories->push_back(name);
+    if (facts != nullptr && nb::cast<bool>(module.attr("is_category")(frame, place)))
+      facts->categories.push_back(name);
     if (nb::cast<bool>(parts[2])) {
-      for (auto& each : columns_of_stream(values, options, name, categories))
+      for (auto& each : columns_of_stream(values, options, name, facts))
         made.push_back(std::move(each));
       continue;
     }
@@ -87,13 +86,13 @@ Columns columns_of_pandas(nb::handle frame, const TableOptions& options,
 }
 
 // Those of a cairn.Table, which has no nulls.
-Columns columns_of_own(const Table& table, const TableOptions& options) {
+Columns columns_of_own(const Table& table, const TableOptions& options, TableFacts* facts) {
   const Columns& all = table.shared->columns;
   std::vector<std::string> names;
   for (const auto& [name, values] : all)
     if (!name.ends_with(kRowSplits)) names.push_back(name);
   Columns made;
-  for (const std::string& each : chosen_columns(names, options))
+  for (const std::string& each : chosen_columns(names, options, facts))
     for (const auto& column : all)
       if (column.first == each || column.first == each + kRowSplits) made.push_back(column);
   return made;
@@ -148,7 +147,8 @@ Tensor null_tensor(const std::string& column, DType dtype, const NullValue& valu
 }
 
 std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
-                                        const TableOptions& options) {
+                                        const TableOptions& options, TableFacts* facts) {
+  if (facts != nullptr) facts->names = names;
   const auto wanted = [&](const std::string& name, const char* where) {
     if (std::ranges::find(names, name) != names.end()) return;
     const std::string near = nearest_name(name, names);
@@ -156,7 +156,10 @@ std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
                                    " names",
                                    near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   };
-  const std::vector<std::string>& chosen = options.columns ? *options.columns : names;
+  std::vector<std::string> chosen = options.columns ? *options.columns : names;
+  std::erase_if(chosen, [&](const std::string& name) {
+    return std::ranges::find(options.without, name) != options.without.end();
+  });
   for (const std::string& name : chosen) {
     wanted(name, "columns");
     if (std::ranges::count(names, name) > 1)
@@ -208,18 +211,17 @@ bool is_table(nb::handle object) {
          has(object, "schema");
 }
 
-Columns columns_of_table(nb::handle table, const TableOptions& options,
-                         std::vector<std::string>* categories) {
+Columns columns_of_table(nb::handle table, const TableOptions& options, TableFacts* facts) {
   const struct LetsGo {
     ~LetsGo() { drop_references(); }  // batches that no tensor needs go at once
   } at_the_end;
   Columns made;
   if (nb::isinstance<Table>(table)) {
-    made = columns_of_own(nb::cast<const Table&>(table), options);
+    made = columns_of_own(nb::cast<const Table&>(table), options, facts);
   } else if (is_frame_of_pandas(table)) {
-    made = columns_of_pandas(table, options, categories);
+    made = columns_of_pandas(table, options, facts);
   } else if (has(table, "__arrow_c_stream__")) {
-    made = columns_of_stream(table, options, "", categories);
+    made = columns_of_stream(table, options, "", facts);
   } else {
     const bool lazy = has(table, "collect");
     throw nb::type_error(
