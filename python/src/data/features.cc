@@ -6,6 +6,7 @@
 #include "data.h"
 #include "data/feature/feature_column.h"
 #include "data/stage/fit.h"
+#include "fields.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -195,11 +196,57 @@ void bind_feature_column(nb::module_& m) {
       });
 }
 
+void bind_fit(nb::module_& m) {
+  FieldsOf<LinesRead>(m, "LinesRead", "What reading met beside the data.")
+      .add("skipped", &LinesRead::skipped, "Lines that were left out (on_error=\"skip\").")
+      .add("first_skipped", &LinesRead::first_skipped, "Why, of the first of them.")
+      .add("empty_files", &LinesRead::empty_files, "Files without a row.")
+      .add("filtered", &LinesRead::filtered, "Rows left out by conditions.")
+      .add("unlabelled", &LinesRead::unlabelled, "Rows left out for their label.")
+      .report();
+  FieldsOf<AgeRequest>(m, "AgeRequest", "The age of a column's dates, in days.")
+      .add("column", &AgeRequest::column, "Seconds since 1970.")
+      .add("until", &AgeRequest::until, "The date that it is counted to; None: the latest.")
+      .options();
+  FieldsOf<Fit>(m, "Fit", "What fit() has found.")
+      .add("vocabularies", &Fit::vocabularies, "The most frequent values first, by column.")
+      .add("examples", &Fit::examples, "How many there are.")
+      .report()
+      .def_ro("numeric", &Fit::numeric, "The inputs with their means and deviations.")
+      .def_ro("ages", &Fit::ages, "The same of the ages.")
+      .def_ro("lines", &Fit::lines, "What reading met.");
+  m.def(
+      "fit",
+      [](const Dataset& dataset, nb::handle numeric, std::vector<std::string> vocabularies,
+         std::vector<AgeRequest> ages, std::int64_t min_count, std::int64_t max_size) {
+        const FitRequest request{.numeric = numeric_inputs_of(numeric),
+                                 .vocabularies = std::move(vocabularies),
+                                 .vocabulary_options = {min_count, max_size},
+                                 .ages = std::move(ages)};
+        return released([&] { return fit(dataset, request); });
+      },
+      "dataset"_a, "numeric"_a = nb::tuple(), "vocabularies"_a = std::vector<std::string>{},
+      nb::kw_only(), "ages"_a = std::vector<AgeRequest>{}, "min_count"_a = 1,
+      "max_size"_a = 1 << 20,
+      nb::sig("def fit(dataset: Dataset, numeric: str | NumericInput | "
+              "collections.abc.Sequence[str | NumericInput] = (), vocabularies: "
+              "collections.abc.Sequence[str] = (), *, ages: "
+              "collections.abc.Sequence[AgeRequest] = (), min_count: int = 1, max_size: int = "
+              "1048576) -> Fit"),
+      "Reads the data once, and gives what feature columns need: means and deviations, "
+      "vocabularies, ages of dates.\n\n"
+      ">>> rows = {\"x\": np.array([1.0, 3.0]), \"city\": np.array([\"Ulm\", \"Ulm\"])}\n"
+      ">>> found = cairn.fit(cairn.Dataset.from_tensor_slices(rows), [\"x\"], [\"city\"])\n"
+      ">>> found.numeric[0].mean, found.vocabularies\n"
+      "(2.0, [['Ulm']])");
+}
+
 }  // namespace
 
 void bind_features(nb::module_& m) {
   bind_numeric_input(m);
   bind_feature_column(m);
+  bind_fit(m);
   m.def(
       "fit_numeric",
       [](const Dataset& data, nb::handle columns) {

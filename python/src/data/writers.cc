@@ -153,6 +153,9 @@ The labels are drawn from a hidden model, whose own figures write_tsv() and writ
           "path"_a, "begin"_a, "end"_a,
           nb::sig("def write_records(self, path: str, begin: int, end: int) -> dict[str, float]"),
           "The same as records for Dataset.criteo_records().");
+  m.def("criteo_table_rows", &criteo_table_rows, "rows_max"_a = 2'000'000,
+        "How many rows the tables of Criteo's 26 ids have, none more than `rows_max`.\n\n>>> "
+        "len(cairn.criteo_table_rows())\n26");
 }
 
 }  // namespace

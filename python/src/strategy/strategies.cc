@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "functions.h"
+#include "kinds.h"
+#include "options.h"
 #include "strategy/base/replica_context.h"
 #include "strategy/strategies.h"
 #include "values.h"
@@ -100,27 +102,6 @@ class PythonScope {
 PerReplica per_replica_of(nb::handle value) {
   if (nb::isinstance<PerReplica>(value)) return nb::cast<const PerReplica&>(value);
   return PerReplica(array_of(value));
-}
-
-struct OneDevice : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct Mirrored : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct Central : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct MultiWorker : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-
-template <typename T, typename... A>
-SharedOwner made(A&&... arguments) {
-  auto strategy = released([&] { return std::make_unique<T>(std::forward<A>(arguments)...); });
-  auto owner = std::make_shared<Owner>(std::move(strategy));
-  remember(owner);
-  return owner;
 }
 
 void bind_base(nb::class_<StrategyObject>& strategy) {
@@ -224,20 +205,10 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
                 Elements{released([&] { return strategy.iterate(dataset.dataset); }), of});
           },
           "dataset"_a)
-      .def(
-          "save",
-          [](const StrategyObject& of, const std::string& folder) {
-            Strategy& strategy = of->strategy();
-            return released([&] { return strategy.save({.folder = folder}); });
-          },
-          "folder"_a, "Saves a checkpoint below the folder; its own folder.")
-      .def(
-          "restore",
-          [](const StrategyObject& of, const std::string& checkpoint) {
-            Strategy& strategy = of->strategy();
-            released([&] { strategy.restore(checkpoint).expect_partial(); });
-          },
-          "checkpoint"_a, "Takes variables, slots and positions from a checkpoint.")
+      .def("save", &save_by, "folder"_a, "metadata"_a = "{}", nb::sig(kSaveSignature),
+           "Saves a checkpoint below the folder, or as a policy asks; its own folder.")
+      .def("restore", &restore_by, "checkpoint"_a, "options"_a = nb::none(),
+           nb::sig(kRestoreSignature), "Takes variables, slots and positions from a checkpoint.")
       .def(
           "close", [](const StrategyObject& of) { of->close(); },
           "Ends it; what it made can be used no more.")
@@ -255,6 +226,10 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
 }  // namespace
 
 void bind_strategies(nb::module_& m) {
+  bind_consistency(m);
+  bind_checkpoint_options(m);
+  bind_cluster_spec(m);
+  bind_engine_options(m);
   nb::class_<PerReplica>(m, "PerReplica", "One value for each replica.")
       .def_prop_ro(
           "values",
@@ -282,55 +257,9 @@ void bind_strategies(nb::module_& m) {
 
   nb::class_<StrategyObject> strategy(m, "Strategy", "Where variables live and how a step runs.");
   bind_base(strategy);
-  nb::class_<OneDevice, StrategyObject>(m, "OneDeviceStrategy", R"(One replica in this process.
-
->>> strategy = cairn.OneDeviceStrategy()
->>> strategy.num_replicas_in_sync
-1)")
-      .def(
-          "__init__",
-          [](OneDevice* self, const std::string& device, std::uint64_t seed) {
-            new (self) OneDevice(made<OneDeviceStrategy>(device, seed));
-          },
-          "device"_a = "cpu:0", "seed"_a = 0);
-  nb::class_<Mirrored, StrategyObject>(
-      m, "MirroredStrategy",
-      R"(Several replicas in this process, each with a copy of every variable.
-
->>> strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
->>> strategy.num_replicas_in_sync
-2)")
-      .def(
-          "__init__",
-          [](Mirrored* self, const std::vector<std::string>& devices, std::uint64_t seed) {
-            new (self) Mirrored(made<MirroredStrategy>(devices, InSyncOptions{.seed = seed}));
-          },
-          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
-  nb::class_<Central, StrategyObject>(
-      m, "CentralStorageStrategy",
-      "Several replicas in this process, with the variables in one place.")
-      .def(
-          "__init__",
-          [](Central* self, const std::vector<std::string>& compute_devices,
-             const std::string& parameter_device, std::uint64_t seed) {
-            new (self) Central(made<CentralStorageStrategy>(compute_devices, parameter_device,
-                                                            InSyncOptions{.seed = seed}));
-          },
-          "compute_devices"_a = std::vector<std::string>{}, "parameter_device"_a = "",
-          "seed"_a = 0);
-  nb::class_<MultiWorker, StrategyObject>(
-      m, "MultiWorkerMirroredStrategy",
-      "Replicas in each of several processes, which TF_CONFIG names.")
-      .def(
-          "__init__",
-          [](MultiWorker* self, const std::vector<std::string>& devices, std::uint64_t seed) {
-            MultiWorkerOptions options;
-            options.devices = devices;
-            options.seed = seed;
-            new (self) MultiWorker(made<MultiWorkerMirroredStrategy>(
-                TFConfigClusterResolver(), CommunicationOptions(), options));
-          },
-          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
+  bind_in_sync(m);
+  bind_servers(m);
+  bind_make_strategy(m);
 }
 
 }  // namespace cairn::python

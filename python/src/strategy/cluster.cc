@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "functions.h"
+#include "options.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/strategies.h"
 #include "tools/launch/local_cluster.h"
@@ -182,18 +183,65 @@ void bind_coordinator(nb::module_& m) {
           "dataset"_a, "name"_a = "shared", "One stream of which each element goes to one closure.")
       .def(
           "save",
-          [](Coordinator& coordinator, const std::string& folder) {
-            ClusterCoordinator& to = coordinator.get();
-            return released([&] { return to.save({.folder = folder}); });
+          [](Coordinator& coordinator, nb::handle policy, const std::string& metadata) {
+            coordinator.get();
+            return save_by(StrategyObject(coordinator.owner()), policy, metadata);
           },
-          "folder"_a, "Saves a checkpoint while training goes on; its own folder.")
+          "folder"_a, "metadata"_a = "{}", nb::sig(kSaveSignature),
+          "Saves a checkpoint while training goes on; its own folder.")
       .def(
           "restore",
-          [](Coordinator& coordinator, const std::string& checkpoint) {
-            ClusterCoordinator& to = coordinator.get();
-            released([&] { to.restore(checkpoint).expect_partial(); });
+          [](Coordinator& coordinator, const std::string& checkpoint, nb::handle options) {
+            coordinator.get();
+            return restore_by(StrategyObject(coordinator.owner()), checkpoint, options);
           },
-          "checkpoint"_a, "Takes variables, slots and positions from a checkpoint.")
+          "checkpoint"_a, "options"_a = nb::none(), nb::sig(kRestoreSignature),
+          "Takes variables, slots and positions from a checkpoint.")
+      .def(
+          "save_automatically",
+          [](Coordinator& coordinator, const CheckpointPolicy& policy,
+             const std::string& metadata) {
+            ClusterCoordinator& to = coordinator.get();
+            released([&] { to.save_automatically(policy, metadata); });
+          },
+          "policy"_a, "metadata"_a = "{}",
+          "Saves by itself from now on; a save that fails is logged and counted.")
+      .def(
+          "set_save_metadata",
+          [](Coordinator& coordinator, const std::string& metadata) {
+            coordinator.get().set_save_metadata(metadata);
+          },
+          "metadata"_a, "Of the automatic checkpoints that begin from now on.")
+      .def(
+          "create_per_worker_values",
+          [](Coordinator& coordinator, nb::object function) {
+            ClusterCoordinator& to = coordinator.get();
+            const auto make = [function = share(function)](const InputContext& context) {
+              const Acquired here;
+              return tensor_of(nb::borrow(function->get())(context));
+            };
+            return released([&] { return to.create_per_worker_values(make); });
+          },
+          "value_fn"_a,
+          nb::sig("def create_per_worker_values(self, value_fn: "
+                  "collections.abc.Callable[[InputContext], cairn.typing.ArrayLike]) -> "
+                  "PerWorkerValues"),
+          "A value for each lane of each worker, as an argument of schedule().")
+      .def(
+          "counts", [](Coordinator& coordinator) { return coordinator.get().counts(); },
+          "How many closures wait, run, and ran.")
+      .def(
+          "stats", [](Coordinator& coordinator) { return coordinator.get().stats(); },
+          "Figures of the run.")
+      .def(
+          "status_json", [](Coordinator& coordinator) { return coordinator.get().status_json(); },
+          "What `cairn status --json` shows.")
+      .def(
+          "set_program_status",
+          [](Coordinator& coordinator, const std::string& json) {
+            coordinator.get().set_program_status(json);
+          },
+          "json"_a, "The `program` of that status, a JSON value.")
       .def(
           "stop_requested",
           [](Coordinator& coordinator) { return coordinator.get().stop_requested(); },
@@ -232,10 +280,6 @@ class Local {
   std::unique_ptr<tools::LocalCluster> cluster_;
 };
 
-struct Servers : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-
 void bind_local_cluster(nb::module_& m) {
   nb::class_<Local>(m, "_LocalCluster")
       .def(nb::init<int, int, const std::string&, const std::string&>(), "ps"_a, "workers"_a,
@@ -259,34 +303,6 @@ void bind_local_cluster(nb::module_& m) {
 void bind_cluster(nb::module_& m) {
   bind_coordinator(m);
   bind_local_cluster(m);
-  nb::class_<Servers, StrategyObject>(m, "ParameterServerStrategy",
-                                      "Variables on parameter servers, steps on workers.")
-      .def(
-          "__init__",
-          [](Servers* self, std::optional<std::string> tf_config,
-             std::optional<std::string> cluster_id, std::optional<std::string> token,
-             std::uint64_t seed, double timeout, nb::object beside) {
-            ParameterServerOptions options;
-            options.seed = seed;
-            if (cluster_id) options.engine.cluster_id = *cluster_id;
-            if (token) options.engine.token = *token;
-            options.engine.start.timeout =
-                std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
-            auto strategy = released([&] {
-              const TFConfigClusterResolver resolver =
-                  tf_config ? TFConfigClusterResolver(*tf_config) : TFConfigClusterResolver();
-              return std::make_unique<ParameterServerStrategy>(resolver, std::move(options));
-            });
-            auto owner = std::make_shared<Owner>(std::move(strategy),
-                                                 beside.is_none() ? nb::object() : beside);
-            remember(owner);
-            new (self) Servers(std::move(owner));
-          },
-          "tf_config"_a = nb::none(), "cluster_id"_a = nb::none(), "token"_a = nb::none(),
-          "seed"_a = 0, "timeout"_a = 60.0, "_beside"_a = nb::none(),
-          nb::sig("def __init__(self, tf_config: str | None = None, cluster_id: str | None = None, "
-                  "token: str | None "
-                  "= None, seed: int = 0, timeout: float = 60.0, _beside: object = None) -> None"));
 }
 
 }  // namespace cairn::python
