@@ -26,3 +26,8 @@ def test_the_page_is_typed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("\n".join(blocks), encoding="utf-8")
     mypy("--disable-error-code=import-untyped", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-untyped-decorators", str(program))
+
+
+def test_the_examples_are_typed():
+    folder = PAGE.parents[1] / "examples"
+    mypy("--explicit-package-bases", *sorted(str(file) for file in folder.glob("*.py")))
