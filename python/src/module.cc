@@ -2,8 +2,11 @@
 #include <nanobind/stl/string.h>
 
 #include "core/base/log.h"
+#include "graphs.h"
 #include "interpreter.h"
+#include "monitor_object.h"
 #include "owner.h"
+#include "parts.h"
 
 namespace cairn::python {
 
@@ -14,7 +17,9 @@ NB_MODULE(_cairn, m) {
   bind_ops(m);
   bind_variables(m);
   bind_functions(m);
+  bind_graphs(m);
   bind_data(m);
+  bind_dataset_parts(m);
   bind_strategies(m);
   bind_cluster(m);
   bind_layers(m);
@@ -22,6 +27,7 @@ NB_MODULE(_cairn, m) {
   bind_metrics(m);
   bind_optimizers(m);
   bind_callbacks(m);
+  bind_monitors(m);
   bind_model(m);
   bind_saved_models(m);
   log_to("", "python");  // on standard error, since programs print their own on the other

@@ -1,10 +1,12 @@
 #include "functions.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "core/graph/variable.h"
+#include "data/dataset/dataset.h"
 #include "strategy/base/distributed_values.h"
 #include "values.h"
 
@@ -117,6 +119,31 @@ TracedFunction::Variant& TracedFunction::variant(Nest shape, std::size_t leaves)
   return made;
 }
 
+namespace {
+
+struct SpecOf final : IteratorSource {
+  explicit SpecOf(ElementSpec made) : spec(std::move(made)) {}
+  const ElementSpec& element_spec() const override { return spec; }
+  ElementSpec spec;
+};
+
+Argument argument_of(const nb::object& leaf) {
+  if (nb::isinstance<Dataset>(leaf))
+    return std::make_shared<const SpecOf>(nb::cast<const Dataset&>(leaf).element_spec());
+  return tensor_of(leaf);
+}
+
+}  // namespace
+
+std::shared_ptr<const ConcreteFunction> TracedFunction::concrete(const nb::args& args,
+                                                                 const nb::kwargs& kwargs) {
+  Strategy& strategy = owner_->strategy();
+  const Call made = call(args, kwargs);
+  std::vector<Argument> arguments;
+  for (const nb::object& leaf : made.leaves) arguments.push_back(argument_of(leaf));
+  return recorded_or_run([&] { return made.function->concrete(arguments, strategy); });
+}
+
 int TracedFunction::traverse(visitproc visit, void* argument) const {
   if (callable_ == nullptr) return 0;
   return visit(callable_->get().ptr(), argument);
@@ -212,6 +239,14 @@ void bind_functions(nb::module_& m) {
       "A Python function that is recorded once for each kind of arguments, and run\n"
       "wherever the strategy runs it: made by `@strategy.function`.")
       .def_prop_ro("name", &TracedFunction::name)
+      .def(
+          "concrete",
+          [](TracedFunction& of, const nb::args& args, const nb::kwargs& kwargs) {
+            return std::const_pointer_cast<ConcreteFunction>(of.concrete(args, kwargs));
+          },
+          nb::sig("def concrete(self, *args: typing.Any, **kwargs: typing.Any) -> "
+                  "ConcreteFunction"),
+          "What is recorded for such arguments; a dataset stands for an iterator over it.")
       .def_prop_ro("__wrapped__", &TracedFunction::callable,
                    nb::sig("def __wrapped__(self) -> collections.abc.Callable[..., typing.Any]"))
       .def("__repr__",

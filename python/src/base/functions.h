@@ -36,6 +36,8 @@ class TracedFunction {
   };
   //   Errors  TypeError: an argument that cannot be recorded.
   Call call(const nb::args& args, const nb::kwargs& kwargs);
+  // The function as it is recorded for these arguments. A dataset stands for an iterator over it.
+  std::shared_ptr<const ConcreteFunction> concrete(const nb::args& args, const nb::kwargs& kwargs);
 
   const std::string& name() const { return name_; }
   nb::object callable() const;

@@ -138,6 +138,9 @@ The labels are drawn from a hidden model, whose own figures write_tsv() and writ
           nb::kw_only(), "seed"_a = 1, "exponent"_a = 1.0, "rows_max"_a = 2'000'000,
           "Ids follow a power law of this exponent; no table of ids has more than `rows_max` rows.")
       .def(
+          "example", [](const CriteoLike& of, std::int64_t row) { return of.example(row); },
+          "row"_a, "One row.")
+      .def(
           "write_tsv",
           [](const CriteoLike& of, const std::string& path, std::int64_t begin, std::int64_t end) {
             return dict_of(released([&] { return write_criteo_tsv(of, begin, end, path); }));

@@ -248,6 +248,9 @@ void bind_weights(ModelClass& model) {
           "x"_a, nb::sig("def __call__(self, x: typing.Any) -> typing.Any"),
           "Calls the network, as in a step of your own.")
       .def_prop_ro(
+          "predict_graph", [](PythonModel& self) { return Graph(self.get().predict_graph()); },
+          "What predict() runs, once the model has been built.")
+      .def_prop_ro(
           "network", [](PythonModel& self) { return nb::borrow(self.network()); },
           nb::sig("def network(self) -> collections.abc.Callable[..., typing.Any]"),
           "What it was made of.")

@@ -351,7 +351,10 @@ array([0.], dtype=float32))")
           "The rate for the next step.")
       .def(
           "make_rate_adjustable", [](OptimizerObject& self) { self.get().make_rate_adjustable(); },
-          "From now on the rate is a variable, which can be set.");
+          "From now on the rate is a variable, which can be set.")
+      .def_prop_ro(
+          "rule", [](const OptimizerObject& self) { return self.get().rule(); },
+          "How it changes a variable's rows.");
 }
 
 }  // namespace

@@ -159,6 +159,48 @@ void bind_restore_status(nb::module_& m) {
           "What comes from where, a line for each variable made so far.");
 }
 
+// A strategy's state, or that of the one in scope.
+struct Saved {
+  StrategyObject strategy;
+};
+
+void bind_checkpoint(nb::module_& m) {
+  nb::class_<Saved>(m, "Checkpoint", R"(Saves and restores what a strategy holds.
+
+>>> import tempfile
+>>> strategy = cairn.OneDeviceStrategy()
+>>> with strategy.scope():
+...     v = cairn.Variable([1.0], name="v")
+>>> path = cairn.Checkpoint(strategy).save(tempfile.mkdtemp())
+>>> v.assign([2.0])
+>>> _ = cairn.Checkpoint(strategy).restore(path).assert_consumed()
+>>> v.numpy()
+array([1.], dtype=float32))")
+      .def(
+          "__init__",
+          [](Saved* self, const StrategyObject* strategy) {
+            SharedOwner owner =
+                strategy != nullptr ? SharedOwner(*strategy) : owner_of(current_variable_creator());
+            if (owner == nullptr)
+              throw FailedPreconditionError(
+                  "Checkpoint(): no strategy's scope is open: pass a strategy");
+            new (self) Saved{StrategyObject(std::move(owner))};
+          },
+          "strategy"_a = nb::none())
+      .def(
+          "save",
+          [](const Saved& of, const std::string& folder) {
+            return save_by(of.strategy, nb::cast(folder), "{}");
+          },
+          "folder"_a, "A new checkpoint below the folder; its own folder.")
+      .def(
+          "restore",
+          [](const Saved& of, const std::string& checkpoint, nb::handle options) {
+            return restore_by(of.strategy, checkpoint, options);
+          },
+          "checkpoint"_a, "options"_a = nb::none(), nb::sig(kRestoreSignature));
+}
+
 }  // namespace
 
 CheckpointPolicy policy_of(nb::handle given) {
@@ -191,6 +233,7 @@ void bind_checkpoint_options(nb::module_& m) {
   bind_checkpoint_policy(m);
   bind_restore_options(m);
   bind_restore_status(m);
+  bind_checkpoint(m);
 }
 
 }  // namespace cairn::python

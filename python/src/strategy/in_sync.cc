@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "collective/base/communication_options.h"
+#include "core/base/arithmetic.h"
 #include "kinds.h"
 #include "options.h"
 #include "strategy/strategies.h"
@@ -20,6 +21,34 @@ InSyncOptions options_of(std::uint64_t seed, bool check_replicas,
   return options;
 }
 
+// What strategies of this process compute in.
+template <typename L, typename Object, typename Base>
+void bind_local(nb::class_<Object, Base>& strategy) {
+  strategy
+      .def_prop_ro(
+          "global_step", [](const Object& of) { return of->template as<L>().global_step(); },
+          "How many steps there were, those before a restored checkpoint included.")
+      .def(
+          "set_deterministic", [](const Object& of) { of->template as<L>().set_deterministic(); },
+          "From the next function on steps repeat bit for bit on a GPU, too.")
+      .def(
+          "set_products",
+          [](const Object& of, const std::string& products) {
+            of->template as<L>().set_products(parse_arithmetic(products));
+          },
+          "products"_a,
+          "What matrix products are computed in: \"float32\", \"tf32\", \"bfloat16\" or "
+          "\"mixed_bfloat16\".")
+      .def(
+          "set_device_cache",
+          [](const Object& of, std::optional<std::size_t> bytes, std::optional<double> share,
+             int lookahead) {
+            of->template as<L>().set_device_cache({bytes, share, lookahead});
+          },
+          nb::kw_only(), "bytes"_a = nb::none(), "share"_a = nb::none(), "lookahead"_a = 4,
+          "How much of a GPU's memory tables may take.");
+}
+
 void bind_base(nb::module_& m) {
   FieldsOf<CollectiveCounts>(m, "CollectiveCounts", "What a replica has exchanged with others.")
       .add("calls", &CollectiveCounts::calls, "How often.")
@@ -27,37 +56,34 @@ void bind_base(nb::module_& m) {
       .add("held_seconds", &CollectiveCounts::held_seconds, "How long it took.")
       .add("waited_seconds", &CollectiveCounts::waited_seconds, "How long it waited for others.")
       .report();
-  nb::class_<InSync, StrategyObject>(m, "InSyncStrategy",
-                                     "Replicas that go in step; its kinds are below.")
+  nb::class_<InSync, StrategyObject> in_sync(m, "InSyncStrategy",
+                                             "Replicas that go in step; its kinds are below.");
+  bind_local<InSyncStrategy>(in_sync);
+  in_sync
       .def(
           "collective_counts",
           [](const InSync& of) { return of->as<InSyncStrategy>().collective_counts(); },
           "What each replica of this process has exchanged.")
       .def_prop_ro(
           "sums_text", [](const InSync& of) { return of->as<InSyncStrategy>().sums_text(); },
-          "Where replicas on GPUs are summed.")
-      .def_prop_ro(
-          "global_step", [](const InSync& of) { return of->as<InSyncStrategy>().global_step(); },
-          "How many steps there were, those before a restored checkpoint included.");
+          "Where replicas on GPUs are summed.");
 }
 
 void bind_one_device(nb::module_& m) {
-  nb::class_<OneDevice, StrategyObject>(m, "OneDeviceStrategy", R"(One replica in this process.
+  nb::class_<OneDevice, StrategyObject> one_device(m, "OneDeviceStrategy",
+                                                   R"(One replica in this process.
 
 >>> strategy = cairn.OneDeviceStrategy()
 >>> strategy.num_replicas_in_sync
-1)")
-      .def(
-          "__init__",
-          [](OneDevice* self, const std::string& device, std::uint64_t seed) {
-            new (self) OneDevice(
-                owner_from([&] { return std::make_unique<OneDeviceStrategy>(device, seed); }));
-          },
-          "device"_a = "cpu:0", "seed"_a = 0)
-      .def_prop_ro(
-          "global_step",
-          [](const OneDevice& of) { return of->as<OneDeviceStrategy>().global_step(); },
-          "How many steps there were, those before a restored checkpoint included.");
+1)");
+  one_device.def(
+      "__init__",
+      [](OneDevice* self, const std::string& device, std::uint64_t seed) {
+        new (self) OneDevice(
+            owner_from([&] { return std::make_unique<OneDeviceStrategy>(device, seed); }));
+      },
+      "device"_a = "cpu:0", "seed"_a = 0);
+  bind_local<OneDeviceStrategy>(one_device);
 }
 
 void bind_mirrored(nb::module_& m) {

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "distributed.h"
 #include "functions.h"
 #include "kinds.h"
 #include "options.h"
@@ -17,26 +18,12 @@ namespace {
 
 // ---- arguments and results of run() ----
 
-struct Distributed {
-  DistributedDataset dataset;
-  SharedOwner owner;
-};
-struct Elements {
-  DistributedIterator iterator;
-  SharedOwner owner;
-};
-
 RunArgument run_argument(const nb::object& leaf) {
   if (nb::isinstance<Elements>(leaf)) return RunArgument(nb::cast<const Elements&>(leaf).iterator);
   if (nb::isinstance<Iterator>(leaf)) return RunArgument(nb::cast<const Iterator&>(leaf));
   if (nb::isinstance<PerReplica>(leaf)) return RunArgument(nb::cast<const PerReplica&>(leaf));
   if (is_tracing() || nb::isinstance<Array>(leaf)) return RunArgument(PerReplica(array_of(leaf)));
   return RunArgument(tensor_of(leaf));
-}
-
-nb::object value_of(const PerReplica& value) {
-  if (value.is_per_replica()) return nb::cast(value);
-  return nb::cast(static_cast<const Array&>(value));
 }
 
 using Run = RunResult (Strategy::*)(Function&, const std::vector<RunArgument>&);
@@ -98,11 +85,6 @@ class PythonScope {
   std::unique_ptr<Scope> scope_;
   std::thread::id thread_;
 };
-
-PerReplica per_replica_of(nb::handle value) {
-  if (nb::isinstance<PerReplica>(value)) return nb::cast<const PerReplica&>(value);
-  return PerReplica(array_of(value));
-}
 
 void bind_base(nb::class_<StrategyObject>& strategy) {
   strategy
@@ -183,28 +165,6 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
           "value"_a,
           nb::sig("def experimental_local_results(self, value: PerReplica | "
                   "cairn.typing.ArrayLike) -> tuple[Array, ...]"))
-      .def(
-          "experimental_distribute_dataset",
-          [](const StrategyObject& of, const Dataset& dataset) {
-            return new Distributed(
-                Distributed{of->strategy().experimental_distribute_dataset(dataset), of});
-          },
-          "dataset"_a, "Deals batches out to the replicas.")
-      .def(
-          "iterate",
-          [](const StrategyObject& of, const Dataset& dataset) {
-            Strategy& strategy = of->strategy();
-            return new Elements(Elements{released([&] { return strategy.iterate(dataset); }), of});
-          },
-          "dataset"_a, "One pass over it, to be passed to run().")
-      .def(
-          "iterate",
-          [](const StrategyObject& of, const Distributed& dataset) {
-            Strategy& strategy = of->strategy();
-            return new Elements(
-                Elements{released([&] { return strategy.iterate(dataset.dataset); }), of});
-          },
-          "dataset"_a)
       .def("save", &save_by, "folder"_a, "metadata"_a = "{}", nb::sig(kSaveSignature),
            "Saves a checkpoint below the folder, or as a policy asks; its own folder.")
       .def("restore", &restore_by, "checkpoint"_a, "options"_a = nb::none(),
@@ -230,17 +190,7 @@ void bind_strategies(nb::module_& m) {
   bind_checkpoint_options(m);
   bind_cluster_spec(m);
   bind_engine_options(m);
-  nb::class_<PerReplica>(m, "PerReplica", "One value for each replica.")
-      .def_prop_ro(
-          "values",
-          [](const PerReplica& value) {
-            nb::list all;
-            for (std::size_t i = 0; i < value.size(); ++i)
-              all.append(nb::cast(value.of_replica(i)));
-            return nb::tuple(all);
-          },
-          nb::sig("def values(self) -> tuple[Array, ...]"))
-      .def("__len__", &PerReplica::size);
+  bind_distributed(m);
   nb::class_<PythonScope>(m, "Scope")
       .def(
           "__enter__",
@@ -252,11 +202,10 @@ void bind_strategies(nb::module_& m) {
       .def(
           "__exit__", [](PythonScope& scope, nb::args) { scope.leave(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
-  nb::class_<Distributed>(m, "DistributedDataset");
-  nb::class_<Elements>(m, "DistributedIterator");
-
   nb::class_<StrategyObject> strategy(m, "Strategy", "Where variables live and how a step runs.");
   bind_base(strategy);
+  bind_distributing(strategy);
+  bind_replicas(m, strategy);
   bind_in_sync(m);
   bind_servers(m);
   bind_make_strategy(m);

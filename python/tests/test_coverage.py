@@ -1,0 +1,141 @@
+"""Each public class, function, field and value of C++ is bound, or python/not-bound.txt says why not.
+
+A name is bound where the package has it as it is: a class with its members, a function, and the
+fields of XOptions as parameters of X. python/bound-as.txt has those that Python knows otherwise."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import pathlib
+import re
+
+import cairn
+from bound_names import Bound, plain
+from public_headers import ROOT, Symbol, headers, symbols
+
+SHARE = 0.15  # that need not be bound
+SUFFIXES = ("Options", "Request", "Schema", "Settings")
+NAMESPACES = ("nn", "rpc", "service", "storage", "testing")
+
+
+@functools.cache
+def bound() -> Bound:
+    return Bound(pathlib.Path(cairn.__file__).parent)
+
+
+@functools.cache
+def sources() -> str:
+    files = [*(ROOT / "python/src").rglob("*.cc"), *(ROOT / "python/src").rglob("*.h")]
+    return "\n".join(file.read_text() for file in [*files, *(ROOT / "python/cairn").glob("*.py")])
+
+
+@functools.cache
+def entries(name: str, separator: str) -> dict[str, str]:
+    """The lines of one of the two files: a name of C++'s, or a header, and what is said of it."""
+    found: dict[str, str] = {}
+    for line in (ROOT / "python" / name).read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        left, between, right = (part.strip() for part in line.partition(separator))
+        assert between and right, f"python/{name}: not NAME{separator}TEXT: {line}"
+        assert left not in found, f"python/{name}: {left} is there twice"
+        found[left] = right
+    return found
+
+
+def aliases() -> dict[str, str]:
+    return entries("bound-as.txt", " = ")
+
+
+def excused() -> dict[str, str]:
+    return entries("not-bound.txt", ": ")
+
+
+@functools.cache
+def alias_of(name: str) -> str | None:
+    """By the name itself, or by a pattern."""
+    found = [target for pattern, target in aliases().items() if "*" in pattern and fnmatch.fnmatchcase(name, pattern)]
+    return aliases().get(name, found[0] if found else None)
+
+
+def targets(name: str) -> list[str]:
+    """What a class of C++ is in the package."""
+    alias = alias_of(name)
+    if alias is not None:
+        return alias.split(", ")
+    own = name.rsplit("::", 1)[-1]
+    shorter = [own[: -len(suffix)] for suffix in SUFFIXES if own.endswith(suffix) and own != suffix]
+    return [each for each in [own, *shorter] if bound().offers(each) is not None]
+
+
+def is_bound(symbol: Symbol) -> bool:
+    scope, _, own = symbol.name.rpartition("::")
+    alias = alias_of(symbol.name)
+    if symbol.kind == "value":
+        among = re.findall(r"\w+", alias_of(scope) or "")
+        return (word(own) in among if among else True) and f'"{word(own)}"' in sources()
+    if alias is not None and symbol.kind != "enum":
+        return all(is_there(target) for target in alias.split(", "))
+    if symbol.kind == "enum":
+        return any(is_bound(each) for each in symbols() if each.kind == "value" and each.name.startswith(symbol.name + "::"))
+    if symbol.kind == "class":
+        return bool(targets(symbol.name))
+    if not scope or scope.split("::")[-1] in NAMESPACES:
+        return bound().offers(own) is not None
+    return any(plain(own) in (bound().offers(target) or ()) for target in targets(scope))
+
+
+def is_there(target: str) -> bool:
+    """A class, a function, or a member or parameter of one."""
+    target = target.removeprefix("cairn.")
+    owner, _, member = target.rpartition(".")
+    return bound().offers(target) is not None or plain(member) in (bound().offers(owner) or ())
+
+
+def word(value: str) -> str:
+    """kSizeAware: "size_aware"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", value[1:]).lower()
+
+
+def is_excused(symbol: Symbol) -> bool:
+    """By its own name, by a class that it is in, or by its header."""
+    parts = symbol.name.split("::")
+    names = {"::".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    return symbol.header in excused() or any(fnmatch.filter(names, name) for name in excused())
+
+
+def test_what_is_public_is_bound_or_says_why_not():
+    missing = [each for each in symbols() if not is_bound(each) and not is_excused(each)]
+    text = "\n".join(f"{each.header}: {each.kind} {each.name}" for each in missing)
+    assert missing == [], f"neither bound nor in python/not-bound.txt:\n{text}"
+
+
+def test_few_need_not_be_bound():
+    left_out = [each for each in symbols() if not is_bound(each) and is_excused(each)]
+    assert len(left_out) <= SHARE * len(symbols()), f"{len(left_out)} of {len(symbols())}"
+
+
+def test_every_line_of_not_bound_names_what_is_not():
+    wrong = []
+    for name in excused():
+        of_it = [each for each in symbols() if each.header == name or fnmatch.fnmatchcase(each.name, name) or each.name.startswith(name + "::")]
+        if not of_it:
+            wrong.append(f"{name}: there is no such name")
+        elif all(is_bound(each) for each in of_it):
+            wrong.append(f"{name}: it is bound")
+    assert wrong == []
+
+
+def test_every_line_of_bound_as_names_both():
+    known = {each.name for each in symbols()}
+    wrong = [name for name in aliases() if not fnmatch.filter(known, name)]
+    assert wrong == []
+
+
+def test_the_parser_finds_what_headers_declare():
+    assert len(headers()) > 100 and len(symbols()) > 2000
+    kinds = {each.name: each.kind for each in symbols()}
+    assert kinds["Dataset::shuffle"] == "function" and kinds["EngineStats::losses"] == "field"
+    assert kinds["nn::ClickModelOptions::Table"] == "class" and kinds["Placement::kSizeAware"] == "value"
+    assert kinds["grad"] == "function" and "Strategy::run_step" not in kinds
