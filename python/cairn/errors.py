@@ -95,7 +95,13 @@ class NotFiniteError(InvalidArgumentError):
 
 
 class ClosureInputError(Error):
-    """A closure's dataset could not give it its elements; ``code`` is the dataset's own."""
+    """A closure's dataset could not give it its elements; ``code`` is the dataset's own.
+
+    Attributes:
+        pipeline: the number of the input pipeline that failed.
+    """
+
+    pipeline: int = 0
 
 
 _cairn._set_error_classes(

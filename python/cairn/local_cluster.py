@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
 
 from cairn import _cairn
@@ -53,11 +54,33 @@ class LocalCluster:
         self._cluster.start()
         _running.add(self)
 
-    def strategy(self, *, seed: int = 0, timeout: float = 60.0) -> _cairn.ParameterServerStrategy:
-        """Connects to the cluster as its coordinator, within `timeout` seconds; `seed` is that of initial values."""
-        made = _cairn.ParameterServerStrategy(
-            self._cluster.tf_config, self._cluster.cluster_id, self._cluster.token, seed, timeout, self._cluster
-        )
+    def strategy(
+        self,
+        *,
+        seed: int = 0,
+        timeout: float = 60.0,
+        hybrid: bool = False,
+        consistency: _cairn.Consistency | str | None = None,
+        partitioner: _cairn.Partitioner | None = None,
+        devices: Sequence[str] = (),
+        engine: _cairn.EngineOptions | None = None,
+    ) -> _cairn.ParameterServerStrategy:
+        """Connects to the cluster as its coordinator, within `timeout` seconds.
+
+        `seed` is that of initial values; `hybrid` makes a HybridStrategy, which has neither
+        `consistency` nor `devices`.
+        """
+        cluster = self._cluster
+        where = (cluster.tf_config, cluster.cluster_id, cluster.token, seed, timeout, cluster)
+        made: _cairn.ParameterServerStrategy
+        if hybrid:
+            if consistency is not None or devices:
+                raise TypeError("strategy(hybrid=True) takes neither consistency nor devices")
+            made = _cairn.HybridStrategy(*where, partitioner=partitioner, engine=engine)
+        else:
+            made = _cairn.ParameterServerStrategy(
+                *where, partitioner=partitioner, engine=engine, consistency=consistency, devices=devices
+            )
         self._strategies.append(made)
         return made
 

@@ -18,6 +18,7 @@ NB_MODULE(_cairn, m) {
   bind_variables(m);
   bind_functions(m);
   bind_graphs(m);
+  bind_gradient_ops(m);
   bind_data(m);
   bind_dataset_parts(m);
   bind_strategies(m);
@@ -46,6 +47,10 @@ NB_MODULE(_cairn, m) {
       },
       "least"_a,
       "Lines of Cairn's log below this are dropped.\n\n>>> cairn.set_log_level(\"warning\")");
+  m.def(
+      "log_to", [](const std::string& file) { log_to(file, "python"); }, "file"_a,
+      "Cairn's log goes into a file, or to standard error if its name is empty.\n\n>>> "
+      "cairn.log_to(\"\")");
   m.attr("_version") = CAIRN_VERSION;
   m.def("_take_origins", &take_origins_from_python, "folder"_a);
   // Before the interpreter ends: threads of the engine call into Python until then.

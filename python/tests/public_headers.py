@@ -14,7 +14,7 @@ OPENING, CLOSING = "([{<", ")]}>"
 
 class Symbol(NamedTuple):
     header: str
-    kind: str  # class, enum, function, field, value
+    kind: str  # class, constructor, enum, function, field, value
     name: str  # "Dataset::shuffle", without the namespace cairn
 
 
@@ -147,6 +147,8 @@ class Parser:
 
     def declare(self, statement: list[str], names: list[str], of_class: str | None, shown: bool) -> None:
         plain = without_templates(statement)
+        if plain[:1] in (["class"], ["struct"]) and "(" in plain:  # of the type that it returns
+            plain = plain[1:]
         if not shown or not plain or plain[0] in ("using", "typedef", "friend", "static_assert", "class", "struct"):
             return
         if plain[0] in ("enum", "namespace", "extern") or "operator" in plain or "override" in plain or "~" in plain:
@@ -159,8 +161,8 @@ class Parser:
         call = flat.index("(") if "(" in flat else len(flat)
         if call < (flat.index("=") if "=" in flat else len(flat)):
             name = flat[call - 1]
-            if name != of_class and "delete" not in flat[call:] and (call < 2 or flat[call - 2] != "::"):
-                self.add("function", names, name)
+            if "delete" not in flat[call:] and (call < 2 or flat[call - 2] != "::"):
+                self.add("constructor" if name == of_class else "function", names, name)
             return
         if of_class is None or "constexpr" in flat:
             return  # a constant

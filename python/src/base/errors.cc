@@ -24,6 +24,7 @@ void raise_current() {
   made.attr("code") = std::string(code_name(parts.code));
   made.attr("task") = parts.task;
   made.attr("origin") = parts.place.origin;
+  if (parts.input_pipeline) made.attr("pipeline") = *parts.input_pipeline;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

@@ -211,6 +211,42 @@ std::vector<std::pair<std::string, float>> slots_of(const UpdateRule& rule) {
   return all;
 }
 
+const Words<RuleKind>& rule_kinds() {
+  static const Words<RuleKind> words = {
+      {"assign", RuleKind::kAssign},
+      {"assign_add", RuleKind::kAssignAdd},
+      {"assign_sub", RuleKind::kAssignSub},
+      {"sgd", RuleKind::kSgd},
+      {"momentum", RuleKind::kMomentum},
+      {"adagrad", RuleKind::kAdagrad},
+      {"adam", RuleKind::kAdam},
+      {"lazy_adam", RuleKind::kLazyAdam},
+      {"ftrl", RuleKind::kFtrl},
+      {"momentum_table", RuleKind::kMomentumTable},
+      {"rowwise_adagrad", RuleKind::kRowwiseAdagrad},
+      {"rms_prop", RuleKind::kRmsProp},
+      {"rms_prop_centered", RuleKind::kRmsPropCentered},
+      {"rms_prop_momentum", RuleKind::kRmsPropMomentum},
+      {"rms_prop_centered_momentum", RuleKind::kRmsPropCenteredMomentum},
+      {"rms_prop_momentum_table", RuleKind::kRmsPropMomentumTable},
+      {"rms_prop_centered_momentum_table", RuleKind::kRmsPropCenteredMomentumTable},
+      {"amsgrad", RuleKind::kAmsgrad},
+      {"adamax", RuleKind::kAdamax},
+      {"adamax_table", RuleKind::kAdamaxTable},
+      {"nadam", RuleKind::kNadam},
+      {"adadelta", RuleKind::kAdadelta},
+      {"adadelta_table", RuleKind::kAdadeltaTable},
+      {"ftrl_table", RuleKind::kFtrlTable},
+      {"assign_mul", RuleKind::kAssignMul},
+      {"assign_div", RuleKind::kAssignDiv},
+      {"assign_min", RuleKind::kAssignMin},
+      {"assign_max", RuleKind::kAssignMax},
+      {"custom", RuleKind::kCustom},
+      {"lion", RuleKind::kLion},
+      {"lion_table", RuleKind::kLionTable}};
+  return words;
+}
+
 void bind_update_rule(nb::module_& m) {
   nb::class_<UpdateRule>(m, "UpdateRule", R"(How a variable's rows are changed by gradients.
 
@@ -220,7 +256,9 @@ void bind_update_rule(nb::module_& m) {
       .def_prop_ro(
           "name", [](const UpdateRule& of) { return std::string(rule_name(of)); },
           "\"adam\"; of a program's own rule its name.")
-      .def_prop_ro("kind", [](const UpdateRule& of) { return std::string(rule_name(of.kind)); })
+      .def_prop_ro(
+          "kind", [](const UpdateRule& of) { return word_of(of.kind, rule_kinds()); },
+          "\"adam\", \"rms_prop_momentum\", ...; \"custom\" of a program's own.")
       .def_prop_ro(
           "constants", [](const UpdateRule& of) { return nb::cast(of.constants); },
           nb::sig("def constants(self) -> list[float]"))
@@ -259,6 +297,19 @@ void bind_update_rule(nb::module_& m) {
       .def_prop_ro(
           "has_operations", [](const UpdateRule& of) { return has_operations(of); },
           "Whether it is a program's own, with its operations.")
+      .def_prop_ro(
+          "graph",
+          [](const UpdateRule& of) -> std::optional<Graph> {
+            if (!has_operations(of)) return std::nullopt;
+            return operations_of(of).graph();
+          },
+          "The operations of a program's own.")
+      .def(
+          "verify_learning_rate",
+          [](const UpdateRule& of, float learning_rate) {
+            verify_learning_rate(of, learning_rate);
+          },
+          "learning_rate"_a, "Raises ValueError where the rule cannot take such a rate.")
       .def(
           "verify", [](const UpdateRule& of) { verify_rule(of); },
           "Raises ValueError where its constants are not possible.")

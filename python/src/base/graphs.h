@@ -5,5 +5,6 @@
 namespace cairn::python {
 
 void bind_graphs(nb::module_& m);
+void bind_gradient_ops(nb::module_& m);
 
 }  // namespace cairn::python

@@ -9,6 +9,7 @@
 #include "data/dataset/hash_split.h"
 #include "elements.h"
 #include "functions.h"
+#include "parts.h"
 #include "tables.h"
 #include "values.h"
 
@@ -300,20 +301,6 @@ void bind_looks(nb::class_<Dataset>& dataset) {
           ">>> cairn.Dataset.range(4).cardinality()\n"
           "4")
       .def(
-          "open",
-          [](const Dataset& data, const nb::bytes& state) {
-            IteratorState at;
-            const auto* bytes = reinterpret_cast<const std::byte*>(state.c_str());
-            at.bytes.assign(bytes, bytes + state.size());
-            return released([&] { return std::make_unique<ElementIterator>(data, at); });
-          },
-          "state"_a = nb::bytes("", 0),
-          "An iterator at the beginning, or where another one's `state` was taken.\n\n"
-          ">>> iterator = iter(cairn.Dataset.range(4))\n"
-          ">>> _ = next(iterator), next(iterator)\n"
-          ">>> [int(each[\"value\"]) for each in cairn.Dataset.range(4).open(iterator.state)]\n"
-          "[2, 3]")
-      .def(
           "__iter__",
           [](const Dataset& data) {
             return released([&] { return std::make_unique<ElementIterator>(data); });
@@ -365,6 +352,7 @@ void bind_data(nb::module_& m) {
   bind_parts_and_files(dataset);
   bind_batches(dataset);
   bind_looks(dataset);
+  bind_opening(dataset);
   m.attr("AUTOTUNE") = kAutotune;
   m.def(
       "list_files", [](const std::string& pattern) { return list_files(pattern); }, "pattern"_a,

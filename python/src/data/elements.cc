@@ -185,8 +185,8 @@ bool reads_ahead(const std::shared_ptr<const StageSpec>& spec) {
 
 }  // namespace
 
-ElementIterator::ElementIterator(const Dataset& dataset, const IteratorState& state) {
-  OpenOptions options;
+ElementIterator::ElementIterator(const Dataset& dataset, const IteratorState& state,
+                                 OpenOptions options) {
   if (reads_ahead(dataset.last())) {
     constexpr std::int64_t kThreadsMax = 16;
     threads_ = make_thread_offload(
@@ -362,6 +362,9 @@ array(4))")
             of.with([&](DatasetIterator& it) { it.skip_to(ordinal); });
           },
           "ordinal"_a, "Stands before this element, or at the end if there are fewer.")
+      .def_prop_ro(
+          "reads_once", [](const ElementIterator& of) { return of.get().reads_once(); },
+          "Whether its elements do not come again.")
       .def_prop_ro(
           "skipped", [](const ElementIterator& of) { return of.get().skipped(); },
           "How many lines or records were left out so far, with on_error=\"skip\".")

@@ -15,7 +15,8 @@ namespace cairn::python {
 //   Thread  any, one after another.
 class ElementIterator {
  public:
-  explicit ElementIterator(const Dataset& dataset, const IteratorState& state = {});
+  explicit ElementIterator(const Dataset& dataset, const IteratorState& state = {},
+                           OpenOptions options = {});
   ~ElementIterator();
   ElementIterator(const ElementIterator&) = delete;
   ElementIterator& operator=(const ElementIterator&) = delete;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "data.h"
@@ -11,6 +12,7 @@
 #include "data/feature/date_format.h"
 #include "data/format/criteo_like.h"
 #include "data/format/zipf.h"
+#include "elements.h"
 #include "fields.h"
 
 namespace cairn::python {
@@ -74,6 +76,17 @@ void bind_shards(nb::module_& m) {
       "global_batch_size"_a, nb::kw_only(), "workers"_a = 1, "worker"_a = 0, "replicas"_a = 1,
       "How many examples of a global batch each of a worker's replicas gets.\n\n>>> "
       "cairn.batch_sizes_for_worker(7, replicas=2)\n[4, 3]");
+  m.def(
+      "deal",
+      [](const Dataset& dataset, std::int64_t replicas, const std::string& how) {
+        return dataset.deal(
+            replicas,
+            value_of_word<Deal>("how", how, {{"cut", Deal::kCut}, {"in_turn", Deal::kInTurn}}));
+      },
+      "dataset"_a, "replicas"_a, "how"_a = "cut",
+      "Batches for replicas that take them in turn: the pieces of each, or whole ones.\n\n>>> data "
+      "= cairn.Dataset.range(4).batch(4)\n>>> [len(each[\"value\"]) for each in cairn.deal(data, "
+      "2)]\n[2, 2]");
   m.def("described_batch_size", &described_batch_size, "dataset"_a,
         "The size of batches that a dataset's description says; 0: it says none.\n\n>>> "
         "cairn.described_batch_size(cairn.Dataset.range(4).batch(2))\n2");
@@ -139,7 +152,55 @@ void bind_dates(nb::module_& m) {
         "Seconds since 1970 as text.\n\n>>> cairn.date_text(0)[:10]\n'1970-01-01'");
 }
 
+// An event of reading, for a function of Python's; none, if it is None.
+template <typename Value>
+std::function<void(Value)> told(const nb::object& function) {
+  if (function.is_none()) return nullptr;
+  return [function = share(function)](Value value) {
+    const Acquired here;
+    nb::borrow(function->get())(value);
+  };
+}
+
 }  // namespace
+
+void bind_opening(nb::class_<Dataset>& dataset) {
+  dataset.def(
+      "open",
+      [](const Dataset& data, const nb::bytes& state, std::optional<std::size_t> buffer_bytes_max,
+         double prefetch_deadline, const std::string& pipes, nb::object on_skipped_row,
+         nb::object on_empty_file, nb::object on_filtered_rows, nb::object on_unlabelled_rows) {
+        IteratorState at;
+        const auto* bytes = reinterpret_cast<const std::byte*>(state.c_str());
+        at.bytes.assign(bytes, bytes + state.size());
+        OpenOptions options;
+        if (buffer_bytes_max) options.buffer_bytes_max = *buffer_bytes_max;
+        options.prefetch_deadline =
+            std::chrono::milliseconds(static_cast<std::int64_t>(prefetch_deadline * 1000));
+        options.pipes = chosen<Pipes>(
+            "pipes", pipes, {{"refuse", Pipes::kRefuse}, {"read_once", Pipes::kReadOnce}});
+        options.line_events = {
+            told<const std::string&>(on_skipped_row), told<const std::string&>(on_empty_file),
+            told<std::int64_t>(on_filtered_rows), told<std::int64_t>(on_unlabelled_rows)};
+        return released(
+            [&] { return std::make_unique<ElementIterator>(data, at, std::move(options)); });
+      },
+      "state"_a = nb::bytes("", 0), nb::kw_only(), "buffer_bytes_max"_a = nb::none(),
+      "prefetch_deadline"_a = 60.0, "pipes"_a = "refuse", "on_skipped_row"_a = nb::none(),
+      "on_empty_file"_a = nb::none(), "on_filtered_rows"_a = nb::none(),
+      "on_unlabelled_rows"_a = nb::none(),
+      nb::sig("def open(self, state: bytes = b'', *, buffer_bytes_max: int | None = None, "
+              "prefetch_deadline: float = 60.0, pipes: str = 'refuse', on_skipped_row: "
+              "collections.abc.Callable[[str], None] | None = None, on_empty_file: "
+              "collections.abc.Callable[[str], None] | None = None, on_filtered_rows: "
+              "collections.abc.Callable[[int], None] | None = None, on_unlabelled_rows: "
+              "collections.abc.Callable[[int], None] | None = None) -> DatasetIterator"),
+      "An iterator at the beginning, or where another one's `state` was taken.\n\n"
+      ">>> iterator = iter(cairn.Dataset.range(4))\n"
+      ">>> _ = next(iterator), next(iterator)\n"
+      ">>> [int(each[\"value\"]) for each in cairn.Dataset.range(4).open(iterator.state)]\n"
+      "[2, 3]");
+}
 
 void bind_dataset_parts(nb::module_& m) {
   bind_shards(m);

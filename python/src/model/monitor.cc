@@ -1,4 +1,4 @@
-// What callbacks and training loops of one's own are made of: monitors, plateaus, event files.
+// The parts of callbacks and training loops of one's own: monitors, plateaus, event files.
 #include "model/monitor.h"
 
 #include <nanobind/stl/map.h>

@@ -108,6 +108,14 @@ array([0.6931], dtype=float32)
            [](const LossObject& loss) { return str("<cairn.Loss \"", loss.get().name(), "\">"); });
   nb::module_ nn = nb::borrow<nb::module_>(m.attr("nn"));
   bind_loss_functions(nn);
+  nn.def(
+      "probabilities_of",
+      [](const std::string& input, ArrayLike prediction) {
+        return nn::probabilities_of(input_of(input), prediction);
+      },
+      "input"_a, "prediction"_a,
+      "The probabilities that a loss's predictions mean.\n\n>>> "
+      "cairn.nn.probabilities_of(\"logits\", [0.0]).numpy()\narray([0.5], dtype=float32)");
   nn.def("loss_names", &nn::loss_names,
          "The names of losses.\n\n>>> \"huber\" in cairn.nn.loss_names()\nTrue");
   nn.def(

@@ -55,6 +55,27 @@ void bind_base(nb::module_& m) {
           "direction",
           [](const MetricObject& self) { return direction_name(self.get().direction()); },
           "\"rises\" or \"falls\" as a model gets better; None: neither, or it is not known.")
+      .def_prop_ro(
+          "needed_labels",
+          [](const MetricObject& self) {
+            const bool any = self.get().needed_labels() == nn::NeededLabels::kAny;
+            return std::string(any ? "any" : "both_classes");
+          },
+          "\"both_classes\": the result is undefined unless there are examples of both.")
+      .def(
+          "input",
+          [](const MetricObject& self, ArrayLike prediction) {
+            switch (self.get().input(prediction)) {
+              case nn::MetricInput::kNumbers: return std::string("numbers");
+              case nn::MetricInput::kProbabilities: return std::string("probabilities");
+            }
+            return std::string();
+          },
+          "prediction"_a, "Whether it takes \"numbers\" or \"probabilities\".")
+      .def(
+          "clone",
+          [](const MetricObject& self) { return new MetricObject(self.get().clone(), Kept()); },
+          "Another one of the same kind, to which nothing was added.")
       .def(
           "summary",
           [](const MetricObject& self, ArrayLike prediction, ArrayLike label, nb::handle weights) {
@@ -191,6 +212,9 @@ void bind_metrics(nb::module_& m) {
       .def(
           "add", [](nn::Mean& self, ArrayLike summary) { self.add(tensor_of(summary.object)); },
           "summary"_a, "Adds the summary of a batch.")
+      .def(
+          "merge", [](nn::Mean& self, const nn::Mean& other) { self.merge(other); }, "other"_a,
+          "As if all that was added to the other had been added here.")
       .def(
           "update",
           [](nn::Mean& self, ArrayLike values, nb::handle weights) {

@@ -107,9 +107,33 @@ void bind_coordinator(nb::module_& m) {
           "ready", [](const Remote& remote) { return remote.value.ready(); },
           "Whether get() returns at once.");
   nb::class_<PerWorker>(m, "PerWorkerDataset",
-                        "A dataset that each worker reads, as an argument of schedule().");
+                        "A dataset that each worker reads, as an argument of schedule().")
+      .def_prop_ro(
+          "element_spec", [](const PerWorker& of) { return of.dataset->element_spec(); },
+          "The columns of an element.")
+      .def_prop_ro(
+          "name", [](const PerWorker& of) { return of.dataset->name(); },
+          "The name that checkpoints have for its positions.")
+      .def_prop_ro(
+          "pipelines", [](const PerWorker& of) { return of.dataset->pipelines(); },
+          "How many input pipelines it has.")
+      .def_prop_ro(
+          "first_pipeline", [](const PerWorker& of) { return of.dataset->first_pipeline(); },
+          "The number of the first, among all datasets.")
+      .def(
+          "pipeline",
+          [](const PerWorker& of, std::size_t lane) { return of.dataset->pipeline(lane); },
+          "lane"_a, "The number of the pipeline that a lane draws from.");
   nb::class_<PerWorkerValues>(m, "PerWorkerValues",
-                              "A value for each worker, as an argument of schedule().");
+                              "A value for each worker, as an argument of schedule().")
+      .def_prop_ro(
+          "values",
+          [](const PerWorkerValues& of) {
+            nb::list all;
+            for (const Tensor& each : *of.values()) all.append(numpy_of(each));
+            return all;
+          },
+          nb::sig("def values(self) -> list[cairn.typing.NDArray]"), "By lane.");
   nb::class_<InputContext>(m, "InputContext",
                            "For which input pipeline a dataset function makes a dataset.")
       .def_ro("num_input_pipelines", &InputContext::num_input_pipelines)

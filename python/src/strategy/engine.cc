@@ -113,6 +113,8 @@ void bind_figures(nb::module_& m) {
       .add("updates", &Histogram::Bucket::updates, "How many there were.")
       .report();
   nb::class_<Histogram>(m, "StalenessHistogram", "How stale the updates of a run were.")
+      .def(nb::init<>())
+      .def("add", &Histogram::add, "staleness"_a, "Counts an update.")
       .def_prop_ro("updates", &Histogram::updates)
       .def_prop_ro("mean", &Histogram::mean)
       .def_prop_ro("max", &Histogram::max)

@@ -21,7 +21,7 @@ InSyncOptions options_of(std::uint64_t seed, bool check_replicas,
   return options;
 }
 
-// What strategies of this process compute in.
+// The arithmetic and memory of strategies of this process.
 template <typename L, typename Object, typename Base>
 void bind_local(nb::class_<Object, Base>& strategy) {
   strategy
@@ -203,14 +203,15 @@ void bind_multi_worker(nb::module_& m) {
              const ClusterResolver* cluster_resolver,
              const std::optional<CommunicationOptions>& communication, bool check_replicas,
              double start_timeout, const std::string& cluster_id, const std::string& token,
-             bool insecure) {
+             bool insecure, const std::string& transport) {
             MultiWorkerOptions options{.seed = seed,
                                        .check_replicas = check_replicas,
                                        .devices = devices,
                                        .start_timeout = duration_of(start_timeout),
                                        .cluster_id = cluster_id,
                                        .token = token,
-                                       .insecure = insecure};
+                                       .insecure = insecure,
+                                       .transport = rpc::parse_transport(transport)};
             new (self) MultiWorker(owner_from([&] {
               const TFConfigClusterResolver environment;
               return std::make_unique<MultiWorkerMirroredStrategy>(
@@ -221,7 +222,7 @@ void bind_multi_worker(nb::module_& m) {
           "devices"_a = std::vector<std::string>{}, "seed"_a = 0, nb::kw_only(),
           "cluster_resolver"_a = nb::none(), "communication"_a = nb::none(),
           "check_replicas"_a = false, "start_timeout"_a = 300.0, "cluster_id"_a = "cairn",
-          "token"_a = "", "insecure"_a = false)
+          "token"_a = "", "insecure"_a = false, "transport"_a = "auto")
       .def_prop_ro(
           "id_in_cluster",
           [](const MultiWorker& of) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/rows/layout.h"
 #include "owner.h"
 #include "strategy/strategies.h"
 
@@ -40,6 +41,9 @@ SharedOwner owner_from(Make&& make, nb::object beside = {}) {
   remember(owner);
   return owner;
 }
+
+// Where the variables of a strategy on parameter servers lie now.
+Layout layout_of(const StrategyObject& servers);
 
 void bind_in_sync(nb::module_& m);
 void bind_servers(nb::module_& m);

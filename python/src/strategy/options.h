@@ -37,5 +37,7 @@ void bind_consistency(nb::module_& m);
 void bind_checkpoint_options(nb::module_& m);
 void bind_engine_options(nb::module_& m);
 void bind_cluster_spec(nb::module_& m);
+void bind_collectives(nb::module_& m);
+void bind_restore_plan(nb::module_& m);
 
 }  // namespace cairn::python

@@ -93,7 +93,10 @@ void bind_parameter_servers(nb::module_& m) {
                   "collections.abc.Sequence[str] = []) -> None"),
           "Connects to the cluster of TF_CONFIG, or of a text or a resolver, within `timeout` "
           "seconds (60). consistency: \"asynchronous\", \"synchronous\", or a "
-          "cairn.Consistency.");
+          "cairn.Consistency.")
+      .def_prop_ro(
+          "layout", [](const Servers& of) { return layout_of(of); },
+          "Where the variables lie now.");
 }
 
 void bind_hybrid(nb::module_& m) {
@@ -106,18 +109,20 @@ void bind_hybrid(nb::module_& m) {
              std::uint64_t seed, std::optional<double> timeout, nb::object beside,
              std::shared_ptr<Partitioner> partitioner, const std::string& placement,
              const std::string& transport, const ClusterResolver* cluster_resolver,
-             const std::optional<EngineOptions>& engine) {
+             const std::optional<EngineOptions>& engine, bool check_replicas) {
             ParameterServerOptions options =
                 options_of(cluster_id, token, seed, timeout, std::move(partitioner), placement,
                            transport, engine);
+            options.engine.variables.check_replicas = check_replicas;
             new (self) Hybrid(connected<HybridStrategy>(
                 {std::move(tf_config), std::move(options), cluster_resolver}, beside));
           },
           "tf_config"_a = nb::none(), "cluster_id"_a = nb::none(), "token"_a = nb::none(),
           "seed"_a = 0, "timeout"_a = nb::none(), "_beside"_a = nb::none(), nb::kw_only(),
           "partitioner"_a = nb::none(), "placement"_a = "size_aware", "transport"_a = "auto",
-          "cluster_resolver"_a = nb::none(), "engine"_a = nb::none(),
-          nb::sig("def __init__(self, " CAIRN_CLUSTER_PARAMETERS ") -> None"));
+          "cluster_resolver"_a = nb::none(), "engine"_a = nb::none(), "check_replicas"_a = false,
+          nb::sig("def __init__(self, " CAIRN_CLUSTER_PARAMETERS
+                  ", check_replicas: bool = False) -> None"));
 }
 #undef CAIRN_CLUSTER_PARAMETERS
 

@@ -207,6 +207,8 @@ void bind_strategies(nb::module_& m) {
   bind_distributing(strategy);
   bind_replicas(m, strategy);
   bind_in_sync(m);
+  bind_collectives(m);
+  bind_restore_plan(m);
   bind_servers(m);
   bind_make_strategy(m);
 }
