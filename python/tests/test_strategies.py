@@ -231,6 +231,21 @@ def test_servers_say_where_rows_lie_and_what_runs(cluster, tmp_path):
     strategy.close()
 
 
+def test_a_start_that_waits_for_tasks_tells_which(tmp_path):
+    config = '{"cluster": {"ps": ["unix:%s/a"], "worker": ["unix:%s/b"]}}' % (tmp_path, tmp_path)
+    told = []
+
+    def give_up(missing):
+        told.extend(task.name for task in missing)
+        raise KeyError("not today")
+
+    wait = cairn.StartWait(on_wait=give_up)
+    assert wait.on_wait is give_up and cairn.StartWait().on_wait is None
+    with pytest.raises(KeyError, match="not today"):
+        cairn.ParameterServerStrategy(config, engine=cairn.EngineOptions(start=wait))
+    assert set(told) <= {"/job:ps/task:0", "/job:worker/task:0"} and told
+
+
 def test_a_hybrid_strategy_trains_tables_on_servers_and_all_else_on_workers(cluster):
     strategy = cluster.strategy(hybrid=True)
     coordinator = cairn.ClusterCoordinator(strategy)

@@ -114,8 +114,14 @@ class FieldsOf {
     names_.push_back(name);
     using Value = std::remove_cvref_t<decltype(get(std::declval<const T&>()))>;
     setters_[name] = [set, get](T& of, nb::handle value) { set(of, nb::cast<Value>(value)); };
-    getters_.push_back([this, name, doc, get] { made_.def_prop_ro(name, get, doc); });
-    properties_.push_back([this, name, doc, get, set] { made_.def_prop_rw(name, get, set, doc); });
+    const std::string got = str("def ", name, "(self) -> ", type);
+    const std::string put = str("def ", name, "(self, value: ", type, ", /) -> None");
+    getters_.push_back(
+        [this, name, doc, get, got] { made_.def_prop_ro(name, get, nb::sig(got.c_str()), doc); });
+    properties_.push_back([this, name, doc, get, set, got, put] {
+      made_.def_prop_rw(name, get, set, nb::for_getter(nb::sig(got.c_str())),
+                        nb::for_setter(nb::sig(put.c_str())), doc);
+    });
     return *this;
   }
 

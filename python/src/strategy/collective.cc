@@ -1,7 +1,6 @@
 // Groups of threads or processes that exchange arrays; and where variables lie on servers.
 #include "collective/base/collective.h"
 
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>

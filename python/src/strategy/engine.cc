@@ -1,5 +1,4 @@
 // Options of the engine behind parameter servers, and the figures of a run.
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -17,6 +16,26 @@ const Words<Arithmetic>& arithmetics() {
                                           {"bfloat16", Arithmetic::kBfloat16},
                                           {"mixed_bfloat16", Arithmetic::kMixedBfloat16}};
   return words;
+}
+
+// A function of Python's. The engine's thread may drop it, so that it is a reference that any
+// thread may drop.
+struct CalledWhileWaiting {
+  SharedReference function;
+  void operator()(const std::vector<MissingTask>& missing) const {
+    const Acquired here;
+    nb::borrow(function->get())(missing);
+  }
+};
+nb::object callable_of(const StartWait& of) {
+  const auto* const called = of.on_wait.target<CalledWhileWaiting>();
+  return called == nullptr ? nb::object(nb::none()) : nb::borrow(called->function->get());
+}
+void call_while_waiting(StartWait& of, nb::object function) {
+  if (function.is_none())
+    of.on_wait = nullptr;
+  else
+    of.on_wait = CalledWhileWaiting{share(std::move(function))};
 }
 
 void bind_parts(nb::module_& m) {
@@ -41,12 +60,9 @@ void bind_parts(nb::module_& m) {
   FieldsOf<StartWait>(m, "StartWait", "How a strategy's start waits for the cluster's tasks.")
       .seconds("timeout", &StartWait::timeout, "Seconds for all of them together.")
       .with(
-          "on_wait", "collections.abc.Callable[[list[MissingTask]], None]",
+          "on_wait", "collections.abc.Callable[[list[MissingTask]], None] | None",
           "Called some ten times a second with those that are missing.",
-          [](const StartWait& of) { return of.on_wait; },
-          [](StartWait& of, std::function<void(const std::vector<MissingTask>&)> call) {
-            of.on_wait = std::move(call);
-          })
+          [](const StartWait& of) { return callable_of(of); }, &call_while_waiting)
       .options();
   FieldsOf<LaneComputing>(m, "LaneComputing", "How workers compute.")
       .word("products", &LaneComputing::products, arithmetics(),
