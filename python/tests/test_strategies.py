@@ -1,5 +1,7 @@
 """Strategies beside their steps: contexts of replicas, values and datasets dealt out, checkpoints by policy, groups."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -269,3 +271,56 @@ def test_a_hybrid_strategy_trains_tables_on_servers_and_all_else_on_workers(clus
     mirrored = {variable.name: variable.mirrored for variable in step.concrete(data.batch(4)).graph.variables}
     assert mirrored["dense/kernel"] and not mirrored["embedding"]
     strategy.close()
+
+
+PROGRAM = """
+import os, tempfile
+import numpy as np
+import cairn
+
+strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
+with strategy.scope():
+    v, w = cairn.Variable([1.0], name="v"), cairn.PerWorkerVariable(0, name="w")
+extended, checkpoint, group = strategy.extended, cairn.Checkpoint(strategy), cairn.make_thread_group(2)
+status = strategy.restore(checkpoint.save(tempfile.mkdtemp()))
+options = cairn.EngineOptions(start=cairn.StartWait(on_wait=lambda missing: print(options)))
+rows = cairn.Dataset.range(4).batch(2)
+iterator = rows.open(on_skipped_row=lambda line: print(iterator))
+dealt = strategy.experimental_distribute_dataset(rows)
+element, beside = iter(dealt).get_next(), extended.colocate_vars_with(v)
+beside.__enter__()
+
+@strategy.function
+def step(x):
+    global context
+    context = cairn.get_replica_context()
+    return x + 1.0
+
+strategy.run(step, 1.0)
+recorded = strategy.function(lambda x: x + x).concrete(1.0)
+with cairn.LocalCluster(ps=1, workers=1) as cluster:
+    servers = cluster.strategy()
+    coordinator, on_servers = cairn.ClusterCoordinator(servers), servers.extended
+if CLOSES:
+    strategy.close()
+    for use in (
+        lambda: servers.layout, lambda: on_servers.worker_devices, lambda: coordinator.counts(),
+        lambda: status.differences(), lambda: extended.worker_devices, lambda: w.read_all(), lambda: w.assign_add(1),
+        lambda: checkpoint.save("x"), lambda: context.num_replicas_in_sync, lambda: next(iter(dealt)),
+        lambda: dealt.element_spec, lambda: v.numpy(),
+    ):
+        try:
+            use()
+            raise SystemExit("it can be used")
+        except cairn.FailedPreconditionError as error:
+            assert "closed" in str(error), error
+    beside.__exit__(None, None, None)
+"""
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_what_a_closed_strategy_made_raises_and_nothing_is_left_at_the_end(closes):
+    ended = subprocess.run(
+        [sys.executable, "-c", f"CLOSES = {closes}\n{PROGRAM}"], capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

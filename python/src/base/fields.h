@@ -79,7 +79,11 @@ std::string word_of(E value, const Words<E>& words) {
 template <typename T>
 class FieldsOf {
  public:
-  FieldsOf(nb::module_& m, const char* name, const char* doc) : name_(name), made_(m, name, doc) {}
+  // `slots`: of the collector of cycles, for structs that hold functions of Python's.
+  FieldsOf(nb::module_& m, const char* name, const char* doc, PyType_Slot* slots = nullptr)
+      : name_(name),
+        made_(slots == nullptr ? nb::class_<T>(m, name, doc)
+                               : nb::class_<T>(m, name, nb::type_slots(slots), doc)) {}
 
   template <typename F>
   FieldsOf& add(const char* name, F T::*field, const char* doc) {

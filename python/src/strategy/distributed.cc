@@ -159,7 +159,11 @@ void bind_distributed(nb::module_& m) {
   bind_iterator(m);
   nb::class_<Distributed>(m, "DistributedDataset", "A dataset that is dealt out to replicas.")
       .def_prop_ro(
-          "element_spec", [](const Distributed& of) { return of.dataset.element_spec(); },
+          "element_spec",
+          [](const Distributed& of) {
+            of.owner->strategy();
+            return of.dataset.element_spec();
+          },
           "The columns that a replica gets.")
       .def_prop_ro(
           "options", [](const Distributed& of) { return of.dataset.options(); },

@@ -38,6 +38,31 @@ void call_while_waiting(StartWait& of, nb::object function) {
     of.on_wait = CalledWhileWaiting{share(std::move(function))};
 }
 
+// For the collector of cycles: a program's function knows its globals, and these the options.
+StartWait& start_of(StartWait& of) { return of; }
+StartWait& start_of(EngineOptions& of) { return of.start; }
+template <typename T>
+int traverse_start(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto* const called =
+      start_of(*nb::inst_ptr<T>(self)).on_wait.template target<CalledWhileWaiting>();
+  return called == nullptr ? 0 : visit(called->function->get().ptr(), arg);
+}
+template <typename T>
+int clear_start(PyObject* self) {
+  if (nb::inst_ready(self)) start_of(*nb::inst_ptr<T>(self)).on_wait = nullptr;
+  drop_references();
+  return 0;
+}
+template <typename T>
+PyType_Slot* start_slots() {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_start<T>)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_start<T>)},
+                                {0, nullptr}};
+  return slots;
+}
+
 void bind_parts(nb::module_& m) {
   FieldsOf<Heartbeats>(m, "Heartbeats", R"(When a task that may be only busy counts as lost.
 
@@ -57,7 +82,8 @@ void bind_parts(nb::module_& m) {
       .add("trouble", &MissingTask::trouble, "Why there is no connection to it.")
       .report()
       .def("text", &MissingTask::text, "All of it in a line.");
-  FieldsOf<StartWait>(m, "StartWait", "How a strategy's start waits for the cluster's tasks.")
+  FieldsOf<StartWait>(m, "StartWait", "How a strategy's start waits for the cluster's tasks.",
+                      start_slots<StartWait>())
       .seconds("timeout", &StartWait::timeout, "Seconds for all of them together.")
       .with(
           "on_wait", "collections.abc.Callable[[list[MissingTask]], None] | None",
@@ -86,7 +112,8 @@ void bind_options(nb::module_& m) {
   FieldsOf<Options> fields(m, "EngineOptions", R"(How parameter servers and workers are used.
 
 >>> cairn.EngineOptions(pipeline_depth=1, ps_wait=60.0).pipeline_depth
-1)");
+1)",
+                           start_slots<Options>());
   const auto part = [&](const char* name, const char* type, auto field, const char* doc) {
     const auto [get, set] = of_part(field);
     fields.with(name, type, doc, get, set);

@@ -44,9 +44,14 @@ nb::object object_of(const Strategy& strategy) {
 
 // ---- replicas ----
 
+// A context lives as long as its strategy, whose owner is null if it is the process's own.
 struct Replica {
   const ReplicaContext* context;
-  nb::object strategy;  // keeps it
+  SharedOwner owner;
+  const ReplicaContext& get() const {
+    if (owner != nullptr) owner->strategy();
+    return *context;
+  }
 };
 
 // Calls act(values...) with up to three of them, as the templates of C++ take them.
@@ -73,7 +78,7 @@ nb::object merge_call(const Replica& self, const nb::object& merge_fn, const nb:
     return per_replica_of(merge_fn(object_of(strategy), value_of(values)...));
   };
   return spread(arrays_of(args), "merge_call", [&](const auto&... values) {
-    return nb::cast(static_cast<const Array&>(self.context->merge_call(merged, values...)));
+    return nb::cast(static_cast<const Array&>(self.get().merge_call(merged, values...)));
   });
 }
 
@@ -81,16 +86,16 @@ void bind_contexts(nb::module_& m) {
   nb::class_<Replica>(m, "ReplicaContext", "One replica's view, while its function is recorded.")
       .def_prop_ro(
           "replica_id_in_sync_group",
-          [](const Replica& of) { return of.context->replica_id_in_sync_group(); }, "Its number.")
+          [](const Replica& of) { return of.get().replica_id_in_sync_group(); }, "Its number.")
       .def_prop_ro("num_replicas_in_sync",
-                   [](const Replica& of) { return of.context->num_replicas_in_sync(); })
+                   [](const Replica& of) { return of.get().num_replicas_in_sync(); })
       .def_prop_ro(
-          "strategy", [](const Replica& of) { return of.strategy; },
+          "strategy", [](const Replica& of) { return object_of(of.get().strategy()); },
           nb::sig("def strategy(self) -> Strategy | None"), "None: the process's own.")
       .def(
           "all_reduce",
           [](const Replica& of, const std::string& reduce_op, ArrayLike value) {
-            return of.context->all_reduce(reduce_op_of(reduce_op), value);
+            return of.get().all_reduce(reduce_op_of(reduce_op), value);
           },
           "reduce_op"_a, "value"_a, "The \"sum\" or \"mean\" of what all replicas pass, on each.")
       .def("merge_call", &merge_call, "merge_fn"_a, "args"_a,
@@ -102,7 +107,7 @@ void bind_contexts(nb::module_& m) {
       "get_replica_context",
       [] {
         const ReplicaContext& context = get_replica_context();
-        return new Replica{&context, object_of(context.strategy())};
+        return new Replica{&context, owner_of(context.strategy())};
       },
       "The context of the replica that is recorded.");
   m.def(
@@ -153,6 +158,11 @@ struct Cached {
 struct WorkerVariable {
   PerWorkerVariable variable;
   SharedOwner owner;
+  // Errors  FailedPrecondition: its strategy has been closed.
+  const PerWorkerVariable& get() const {
+    if (owner != nullptr) owner->strategy();
+    return variable;
+  }
 };
 
 void bind_worker_variables(nb::module_& m) {
@@ -193,41 +203,39 @@ void bind_worker_variables(nb::module_& m) {
           "initial_value"_a, "name"_a = "PerWorkerVariable")
       .def(
           "read",
-          [](const WorkerVariable& of) {
-            return recorded_or_run([&] { return of.variable.read(); });
-          },
+          [](const WorkerVariable& of) { return recorded_or_run([&] { return of.get().read(); }); },
           "This worker's.")
       .def(
           "assign",
           [](const WorkerVariable& of, ArrayLike value) {
             const Array array = value;
-            recorded_or_run([&] { of.variable.assign(array); });
+            recorded_or_run([&] { of.get().assign(array); });
           },
           "value"_a)
       .def(
           "assign_add",
           [](const WorkerVariable& of, ArrayLike value) {
             const Array array = value;
-            recorded_or_run([&] { of.variable.assign_add(array); });
+            recorded_or_run([&] { of.get().assign_add(array); });
           },
           "value"_a)
       .def(
           "assign_sub",
           [](const WorkerVariable& of, ArrayLike value) {
             const Array array = value;
-            recorded_or_run([&] { of.variable.assign_sub(array); });
+            recorded_or_run([&] { of.get().assign_sub(array); });
           },
           "value"_a)
       .def(
           "read_all",
           [](const WorkerVariable& of) {
-            return recorded_or_run([&] { return of.variable.read_all(); });
+            return recorded_or_run([&] { return of.get().read_all(); });
           },
           "Every worker's, by its number.")
       .def_prop_ro(
           "rows",
           [](const WorkerVariable& of) {
-            return OwnedVariable{of.variable.rows(), of.owner};
+            return OwnedVariable{of.get().rows(), of.owner};
           },
           "All of them, as one variable.");
 }
@@ -242,6 +250,18 @@ struct Beside {
   SharedOwner owner;
   Variable variable;
   std::unique_ptr<Colocation> open;
+
+  Beside(SharedOwner of, Variable beside) : owner(std::move(of)), variable(std::move(beside)) {}
+  ~Beside() { leave(); }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+  // Ends before its strategy, or not at all.
+  void leave() {
+    if (owner->closed())
+      open.release();  // NOLINT: on purpose
+    else
+      open.reset();
+  }
 };
 
 Destinations destinations_of(nb::handle given) {
@@ -315,7 +335,7 @@ void bind_extended(nb::module_& m, nb::class_<StrategyObject>& strategy) {
           },
           nb::sig("def __enter__(self) -> Colocation"))
       .def(
-          "__exit__", [](Beside& of, nb::args) { of.open.reset(); },
+          "__exit__", [](Beside& of, nb::args) { of.leave(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
   nb::class_<Extended> extended(m, "StrategyExtended",
                                 "For code that must know how it is distributed.");
@@ -337,7 +357,7 @@ void bind_extended(nb::module_& m, nb::class_<StrategyObject>& strategy) {
       .def(
           "colocate_vars_with",
           [](const Extended& of, const OwnedVariable& variable) {
-            return new Beside{of.owner, variable.get(), nullptr};
+            return new Beside(of.owner, variable.get());
           },
           "variable"_a, "`with strategy.extended.colocate_vars_with(table):`.");
   bind_reducing(extended);
