@@ -105,3 +105,19 @@ def test_errors_are_python_s_own_too():
     assert isinstance(caught.value, cairn.InvalidArgumentError)
     assert caught.value.code == "InvalidArgument"
     assert "matmul(float32[2, 3], float32[2, 3])" in str(caught.value)
+
+
+def test_arrays_pass_by_dlpack_both_ways():
+    array = cairn.Array(np.arange(4.0))
+    assert array.__dlpack_device__() == (1, 0)
+    theirs = np.from_dlpack(array)
+    assert theirs.tolist() == [0, 1, 2, 3]
+    assert theirs.__array_interface__["data"][0] == array.numpy().__array_interface__["data"][0]
+    capsule = array.__dlpack__()  # a version before 1.0: memory of its own
+    assert "dltensor" in repr(capsule)
+    mine = np.arange(3)
+    copied, shared = cairn.from_dlpack(mine), cairn.from_dlpack(mine, copy=False)
+    mine[:] = 5
+    assert copied.numpy().tolist() == [0, 1, 2] and shared.numpy().tolist() == [5, 5, 5]
+    with pytest.raises(TypeError):
+        cairn.from_dlpack(3)
