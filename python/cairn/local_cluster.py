@@ -9,6 +9,7 @@ import weakref
 from types import TracebackType
 
 from cairn import _cairn
+from cairn.errors import FailedPreconditionError
 
 
 def _programs() -> str:
@@ -32,6 +33,11 @@ def _close_all() -> None:
         cluster.close()
 
 
+def _remove(folder: str, process: int) -> None:
+    if folder and os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class LocalCluster:
     """``ps`` parameter servers and ``workers`` workers, as processes of this machine.
 
@@ -46,15 +52,21 @@ class LocalCluster:
     """
 
     def __init__(self, ps: int = 2, workers: int = 2, *, folder: str | None = None) -> None:
-        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="cairn-")
-        self.folder = folder or os.path.join(self._temporary.name, "run")  # type: ignore[union-attr]
+        self._process = os.getpid()
+        temporary = "" if folder else tempfile.mkdtemp(prefix="cairn-")
+        self.folder = folder or os.path.join(temporary, "run")
+        self._remove = weakref.finalize(self, _remove, temporary, self._process)
+        self._remove.atexit = False  # close() comes first, since servers write into the folder
         self._cluster = _cairn._LocalCluster(ps, workers, self.folder, _programs())
         self._strategies: list[_cairn.Strategy] = []
+        self._closed = False
         self._cluster.start()
         _running.add(self)
 
     def strategy(self, *, seed: int = 0, timeout: float = 60.0) -> _cairn.ParameterServerStrategy:
         """Connects to the cluster as its coordinator, within `timeout` seconds; `seed` is that of initial values."""
+        if self._closed:
+            raise FailedPreconditionError("the cluster has been closed: its servers run no more")
         made = _cairn.ParameterServerStrategy(
             self._cluster.tf_config, self._cluster.cluster_id, self._cluster.token, seed, timeout, self._cluster
         )
@@ -68,14 +80,15 @@ class LocalCluster:
 
     def close(self) -> None:
         """Ends strategies that were made of it, then the processes."""
+        if os.getpid() != self._process:
+            return  # the servers are the parent's
+        self._closed = True
         for strategy in self._strategies:
             strategy.close()
         self._strategies.clear()
         self._cluster.stop()
         _running.discard(self)
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        self._remove()
 
     def __enter__(self) -> LocalCluster:
         return self

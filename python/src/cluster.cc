@@ -5,7 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "forks.h"
 #include "functions.h"
+#include "lazily_released.h"
+#include "own_datasets.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/strategies.h"
 #include "tools/launch/local_cluster.h"
@@ -49,7 +52,7 @@ nb::object fetched(nb::handle nest, std::optional<double> timeout) {
 class Coordinator {
  public:
   explicit Coordinator(const StrategyObject& strategy)
-      : owner_(strategy), coordinator_(strategy->as<ParameterServerStrategy>()) {}
+      : owner_(strategy), coordinator_(servers(*strategy)) {}
   ClusterCoordinator& get() {
     owner_->strategy();
     return coordinator_;
@@ -57,6 +60,14 @@ class Coordinator {
   const SharedOwner& owner() const { return owner_; }
 
  private:
+  static ParameterServerStrategy& servers(const Owner& owner) {
+    auto* found = dynamic_cast<ParameterServerStrategy*>(&owner.strategy());
+    if (found == nullptr)
+      type_error(
+          "ClusterCoordinator() is of a ParameterServerStrategy: other strategies run a function "
+          "by strategy.run()");
+    return *found;
+  }
   SharedOwner owner_;
   ClusterCoordinator coordinator_;
 };
@@ -71,28 +82,52 @@ ScheduleArgument schedule_argument(const nb::object& leaf) {
     throw nb::type_error(
         "a RemoteValue is no argument of schedule(), since its closure may not have run "
         "yet: pass value.get(), or do both steps in one function");
+  if (nb::isinstance<Dataset>(leaf))
+    type_error(
+        "a dataset is read by workers: pass what coordinator.create_shared_dataset() or "
+        "create_per_worker_dataset() makes of it");
   return tensor_of(leaf);
+}
+
+// The arguments as schedule() takes them: a tuple and a dict.
+nb::object tuple_of_arguments(nb::handle args) {
+  if (args.is_none()) return nb::tuple();
+  if (!nb::isinstance<nb::tuple>(args) && !nb::isinstance<nb::list>(args))
+    type_error(
+        str("schedule(): args is a tuple of the arguments, such as (x,), not ", described(args)));
+  return nb::tuple(args);
+}
+nb::object dict_of_arguments(nb::handle kwargs) {
+  nb::dict named;
+  if (kwargs.is_none()) return named;
+  if (!nb::isinstance<nb::dict>(kwargs))
+    type_error(str("schedule(): kwargs is a dict of arguments by name, not ", described(kwargs)));
+  for (auto [name, value] : nb::borrow<nb::dict>(kwargs)) {
+    if (!nb::isinstance<nb::str>(name))
+      type_error(str("schedule(): kwargs is keyed by names, not by ", described(name)));
+    named[name] = value;
+  }
+  return named;
 }
 
 Remote schedule(Coordinator& coordinator, nb::handle function, nb::handle args, nb::handle kwargs) {
   TracedFunction* traced = nullptr;
   if (!nb::try_cast(function, traced) || traced == nullptr)
-    throw nb::type_error("what is scheduled is a function that was made by @strategy.function");
+    type_error(str("what is scheduled is a function that was made by @strategy.function, not ",
+                   described(function)));
   drop_references();
-  const nb::object given = args.is_none() ? nb::object(nb::tuple()) : nb::object(nb::tuple(args));
-  nb::object named = nb::dict();
-  if (!kwargs.is_none()) named.attr("update")(kwargs);
-  TracedFunction::Call call =
-      traced->call(nb::borrow<nb::args>(given), nb::borrow<nb::kwargs>(named));
-  std::vector<ScheduleArgument> arguments;
-  arguments.reserve(call.leaves.size());
-  for (const nb::object& leaf : call.leaves) arguments.push_back(schedule_argument(leaf));
+  const auto given = nb::borrow<nb::args>(tuple_of_arguments(args));
+  const auto named = nb::borrow<nb::kwargs>(dict_of_arguments(kwargs));
+  TracedFunction::Call call = traced->call(given, named);
+  const auto arguments = traced->arguments<ScheduleArgument>(call, given, named, schedule_argument);
   ClusterCoordinator& to = coordinator.get();
   const auto act = [&] { return to.schedule(*call.function, arguments); };
-  // schedule() waits only if the queue is full. If the GIL were released for each call, another
-  // thread that computes in Python would take it, and keep it for 5 ms.
-  const bool has_room = to.counts().queued < kRoom;
-  return {has_room ? act() : recorded_or_run(act), call.results};
+  // schedule() waits only if the queue is full, or for what still runs once a closure has failed.
+  // If the GIL were released for each call, another thread that computes in Python would take it,
+  // and keep it for 5 ms.
+  if (to.counts().queued >= kRoom) return {recorded_or_run(act), call.results};
+  const LazilyReleased seldom;
+  return {act(), call.results};
 }
 
 void bind_coordinator(nb::module_& m) {
@@ -137,7 +172,12 @@ void bind_coordinator(nb::module_& m) {
           },
           "timeout"_a = nb::none(), "Until every closure is done; raises the first error of one.")
       .def(
-          "done", [](Coordinator& coordinator) { return coordinator.get().done(); },
+          "done",
+          [](Coordinator& coordinator) {
+            ClusterCoordinator& to = coordinator.get();
+            const LazilyReleased seldom;  // waits for what still runs once a closure has failed
+            return to.done();
+          },
           "Whether join() returns at once.")
       .def(
           "cancel", [](Coordinator& coordinator) { coordinator.get().cancel(); },
@@ -159,12 +199,12 @@ void bind_coordinator(nb::module_& m) {
               return PerWorker{released([&] { return to.create_per_worker_dataset(data, name); }),
                                coordinator.owner()};
             }
-            const auto make = [function = share(dataset)](const InputContext& context) {
-              const Acquired here;
-              const nb::object made = nb::borrow(function->get())(context);
-              return nb::cast<Dataset>(made);
-            };
-            return PerWorker{released([&] { return to.create_per_worker_dataset(make, name); }),
+            const OwnDatasets make(dataset, "create_per_worker_dataset(): the function");
+            return PerWorker{make.run([&] {
+                               return released([&] {
+                                 return to.create_per_worker_dataset(make.function(), name);
+                               });
+                             }),
                              coordinator.owner()};
           },
           "dataset"_a, "name"_a = "dataset",
@@ -204,7 +244,8 @@ void bind_coordinator(nb::module_& m) {
             return nb::module_::import_("json").attr("loads")(coordinator.get().status_json());
           },
           nb::sig("def status(self) -> dict[str, typing.Any]"), "What `cairn status` shows.")
-      .def("__repr__", [](Coordinator& coordinator) {
+      .def("__repr__", [](Coordinator& coordinator) -> std::string {
+        if (coordinator.owner()->closed()) return "<cairn.ClusterCoordinator, closed>";
         const auto stats = coordinator.get().stats();
         return str("<cairn.ClusterCoordinator: ", stats.ps_ready, " of ", stats.ps, " ps, ",
                    stats.workers_ready, " of ", stats.workers, " workers, step ", stats.global_step,
@@ -218,13 +259,21 @@ class Local {
  public:
   Local(int ps, int workers, const std::string& folder, const std::string& programs)
       : cluster_(std::make_unique<tools::LocalCluster>(tools::LocalClusterOptions{
-            .ps = ps, .workers = workers, .dir = folder, .programs = programs})) {}
+            .ps = ps, .workers = workers, .dir = folder, .programs = programs})) {
+    count_living(1);
+  }
   void start() {
     require_own_process();
     released([&] { cluster_->start(); });
   }
+  ~Local() {
+    end_here(cluster_);
+    if (in_own_process()) count_living(-1);
+  }
+  Local(const Local&) = delete;
+  Local& operator=(const Local&) = delete;
   void stop() {
-    if (cluster_ != nullptr) released([&] { cluster_->stop(); });
+    if (in_own_process()) released([&] { cluster_->stop(); });
   }
   tools::LocalCluster& get() { return *cluster_; }
 

@@ -1,7 +1,9 @@
 // The module `cairn._cairn`, on which the package's Python is built.
 #include <nanobind/stl/string.h>
 
+#include "arguments.h"
 #include "core/base/log.h"
+#include "forks.h"
 #include "interpreter.h"
 #include "owner.h"
 
@@ -42,6 +44,8 @@ NB_MODULE(_cairn, m) {
       "Lines of Cairn's log below this are dropped.\n\n>>> cairn.set_log_level(\"warning\")");
   m.attr("_version") = CAIRN_VERSION;
   m.def("_take_origins", &take_origins_from_python, "folder"_a);
+  // A child of fork() keeps what has threads in its parent, which is no leak.
+  m.def("_leave_to_parent", [] { nb::set_leak_warnings(false); });
   // Before the interpreter ends: threads of the engine call into Python until then.
   m.def(
       "_close_all",
@@ -53,6 +57,8 @@ NB_MODULE(_cairn, m) {
         drop_references();
       },
       "threads_are_left"_a);
+  explain_arguments(m);
+  leave_without_destructors();
 }
 
 }  // namespace cairn::python

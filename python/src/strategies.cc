@@ -28,6 +28,8 @@ RunArgument run_argument(const nb::object& leaf) {
   if (nb::isinstance<Elements>(leaf)) return RunArgument(nb::cast<const Elements&>(leaf).iterator);
   if (nb::isinstance<Iterator>(leaf)) return RunArgument(nb::cast<const Iterator&>(leaf));
   if (nb::isinstance<PerReplica>(leaf)) return RunArgument(nb::cast<const PerReplica&>(leaf));
+  if (nb::isinstance<Dataset>(leaf) || nb::isinstance<Distributed>(leaf))
+    type_error("a dataset is read by an iterator: pass strategy.iterate(dataset)");
   if (is_tracing() || nb::isinstance<Array>(leaf)) return RunArgument(PerReplica(array_of(leaf)));
   return RunArgument(tensor_of(leaf));
 }
@@ -42,10 +44,11 @@ nb::object run_by(const StrategyObject& owner, Run run, nb::handle function, con
                   const nb::kwargs& kwargs) {
   Strategy& strategy = owner->strategy();
   if (!nb::isinstance<TracedFunction>(function))
-    throw nb::type_error("what is run is a function that was made by @strategy.function");
-  TracedFunction::Call call = nb::cast<TracedFunction&>(function).call(args, kwargs);
-  std::vector<RunArgument> arguments;
-  for (const nb::object& leaf : call.leaves) arguments.push_back(run_argument(leaf));
+    type_error(str("what is run is a function that was made by @strategy.function, not ",
+                   described(function)));
+  auto& traced = nb::cast<TracedFunction&>(function);
+  TracedFunction::Call call = traced.call(args, kwargs);
+  const auto arguments = traced.arguments<RunArgument>(call, args, kwargs, run_argument);
   const RunResult result =
       recorded_or_run([&] { return (strategy.*run)(*call.function, arguments); });
   std::vector<nb::object> leaves;
@@ -239,7 +242,13 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
           },
           "checkpoint"_a, "Takes variables, slots and positions from a checkpoint.")
       .def(
-          "close", [](const StrategyObject& of) { of->close(); },
+          "close",
+          [](const StrategyObject& of) {
+            if (is_tracing())
+              throw FailedPreconditionError(
+                  "a strategy is closed outside of functions that are recorded");
+            of->close();
+          },
           "Ends it; what it made can be used no more.")
       .def_prop_ro("closed", [](const StrategyObject& of) { return of->closed(); })
       .def(

@@ -135,6 +135,78 @@ def test_ctrl_c_gives_a_wait_up_and_leaves_the_coordinator_usable(strategy, coor
         assert value.get() == 2
 
 
+@pytest.mark.parametrize("call", ["schedule", "done"])
+def test_ctrl_c_gives_a_call_up_that_waits_for_what_still_runs_after_an_error(call):
+    with cairn.LocalCluster(ps=1, workers=2) as two:
+        strategy = two.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+        step = strategy.function(lambda x: cairn.check_numerics(x, "x"), name="step")
+        coordinator.schedule(step, (1.0,)).get()
+        stop(two.pids["worker:0"])
+        try:
+            before = now = coordinator.status  # perhaps of the moment before
+            while now["uptime_seconds"] == before["uptime_seconds"] or not any(now["workers"][0]["inflight"]):
+                for _ in range(100):
+                    coordinator.schedule(step, (1.0,))
+                time.sleep(0.01)
+                now = coordinator.status
+            failing = []
+            while not any(value.ready() for value in failing):
+                failing.append(coordinator.schedule(step, (float("nan"),)))  # perhaps on the worker that stands still, too
+                limit = time.monotonic() + 3
+                while not failing[-1].ready() and time.monotonic() < limit:
+                    time.sleep(0.01)
+            # A thread of Python's presses the key, and so runs while the call waits, for 10 s at most.
+            threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                coordinator.schedule(step, (1.0,)) if call == "schedule" else coordinator.done()
+        finally:
+            os.kill(two.pids["worker:0"], signal.SIGCONT)
+        with pytest.raises(cairn.NotFiniteError):
+            coordinator.join()
+        assert coordinator.schedule(step, (2.0,)).get() == 2
+
+
+def test_a_wait_for_a_strategy_that_another_thread_closes_is_given_up():
+    with cairn.LocalCluster(ps=1, workers=1) as one:
+        strategy = one.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+        step = strategy.function(lambda x: x + 1.0, name="step")
+        coordinator.schedule(step, (1.0,)).get()
+        stop(one.pids["worker:0"])
+        try:
+            coordinator.schedule(step, (1.0,))
+            errors = []
+
+            def join():
+                try:
+                    coordinator.join()
+                except Exception as error:
+                    errors.append(error)
+
+            thread = threading.Thread(target=join)
+            thread.start()
+            threading.Timer(0.2, strategy.close).start()
+            thread.join(60)
+        finally:
+            os.kill(one.pids["worker:0"], signal.SIGCONT)
+        assert isinstance(errors[0], cairn.FailedPreconditionError) and "closed" in str(errors[0])
+
+
+def test_strategies_that_end_within_a_call_leave_it_alone(strategy):
+    class Other(cairn.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs):
+            other = cairn.OneDeviceStrategy()
+            assert other.num_replicas_in_sync == 1
+            other.close()
+
+    with strategy.scope():
+        model = cairn.Model(cairn.nn.Dense(1, name="left/alone"))
+        model.compile("sgd", "mse")
+        x = np.ones((64, 2), "float32")
+        assert len(model.fit(x, x[:, 0], epochs=3, batch_size=8, verbose=0, callbacks=[Other()])) == 3
+
+
 def test_what_is_wrong_to_schedule_is_a_type_error(strategy, coordinator):
     @strategy.function
     def step(x):

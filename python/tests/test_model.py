@@ -265,6 +265,17 @@ def test_a_saved_model_predicts_from_arrays_dicts_and_datasets(strategy, tmp_pat
         cairn.load_model(str(tmp_path / "none"))
 
 
+def test_a_network_without_variables_is_built_saved_and_fits_any_columns(strategy, tmp_path):
+    model = cairn.Model(lambda features: {name: features[name] * 2.0 for name in features})
+    with pytest.raises(cairn.FailedPreconditionError, match="not built"):
+        model.save(str(tmp_path / "none"))
+    model.build({"a": X})
+    assert model.get_weights() == []
+    close(cairn.load_model(model.save(str(tmp_path / "m"))).predict({"a": X})["a"], X * 2)
+    assert list(model.predict({"a": X, "b": X})) == ["a", "b"]
+    close(model.predict({"b": X})["b"], X * 2)
+
+
 def test_a_model_is_part_of_a_step_of_ones_own(strategy):
     model = linear()
     model.build(X)

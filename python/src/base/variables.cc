@@ -51,6 +51,10 @@ OwnedVariable make_variable(nb::handle initial_value, const std::string& name, b
           owner_of(creator)};
 }
 
+nb::object value_of(const OwnedVariable& v) {
+  return nb::cast(recorded_or_run([&] { return v.get().read(); }));
+}
+
 using Assign = void (Variable::*)(const Array&) const;
 void bind_assign(nb::class_<OwnedVariable>& variable, const char* name, Assign assign,
                  const char* doc) {
@@ -191,17 +195,39 @@ array([2., 3.], dtype=float32))");
 
   // Operators: a variable is its value.
   static constexpr const char* kOperators[] = {
-      "__add__",     "__radd__",    "__sub__",      "__rsub__", "__mul__",
-      "__rmul__",    "__truediv__", "__rtruediv__", "__pow__",  "__matmul__",
-      "__rmatmul__", "__lt__",      "__le__",       "__gt__",   "__ge__"};
+      "__add__",      "__radd__", "__sub__",  "__rsub__", "__mul__",  "__rmul__",   "__truediv__",
+      "__rtruediv__", "__mod__",  "__rmod__", "__pow__",  "__rpow__", "__matmul__", "__rmatmul__",
+      "__lt__",       "__le__",   "__gt__",   "__ge__",   "__eq__",   "__ne__"};
   for (const char* name : kOperators)
     variable.def(
         name,
-        [name](const OwnedVariable& v, nb::object other) {
-          return nb::cast(recorded_or_run([&] { return v.get().read(); })).attr(name)(other);
+        [name = name](const OwnedVariable& v, nb::object other) {
+          return value_of(v).attr(name)(other);
         },
         nb::is_operator(), "other"_a,
         nb::sig(str("def ", name, "(self, other: cairn.typing.ArrayLike, /) -> Array").c_str()));
+  static constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"__neg__", "Array"},
+      {"__abs__", "Array"},
+      {"__bool__", "bool"},
+      {"__float__", "float"},
+      {"__int__", "int"},
+      {"__len__", "int"},
+      {"__iter__", "collections.abc.Iterator[typing.Any]"}};
+  for (const auto& [name, result] : kOthers)
+    variable.def(
+        name,
+        [name = name](const OwnedVariable& v) -> nb::object { return value_of(v).attr(name)(); },
+        nb::sig(str("def ", name, "(self) -> ", result).c_str()));
+  variable
+      .def(
+          "__contains__",
+          [](const OwnedVariable& v, nb::object element) -> nb::object {
+            return value_of(v).attr("__contains__")(element);
+          },
+          "element"_a, nb::sig("def __contains__(self, element: object) -> bool"))
+      .def("__hash__",
+           [](const OwnedVariable& v) { return std::hash<std::string>()(v.variable.name()); });
 }
 
 }  // namespace cairn::python

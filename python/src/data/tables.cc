@@ -10,6 +10,7 @@
 #include "arrow_columns.h"
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "refusing.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -151,8 +152,11 @@ NullValues null_values_of(nb::handle defaults) {
   NullValues made;
   if (defaults.is_none()) return made;
   if (!nb::isinstance<nb::dict>(defaults))
-    throw nb::type_error("defaults is a dict of values by the names of columns");
+    type_error(
+        str("defaults is a dict of values by the names of columns, not ", described(defaults)));
   for (auto [key, value] : nb::borrow<nb::dict>(defaults)) {
+    if (!nb::isinstance<nb::str>(key))
+      type_error(str("defaults are by the names of columns, not by ", described(key)));
     const auto name = nb::cast<std::string>(key);
     if (nb::isinstance<nb::str>(value)) {
       made.emplace_back(name, nb::cast<std::string>(value));

@@ -75,9 +75,7 @@ void bind_tfrecord_writer(nb::module_& m) {
 array([0.5, 1. ], dtype=float32))")
       .def(
           "__init__",
-          [](RecordWriter* made, nb::handle path) {
-            new (made) RecordWriter(paths_of(path).at(0));
-          },
+          [](RecordWriter* made, nb::handle path) { new (made) RecordWriter(path_of(path)); },
           "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
       .def(
           "write",

@@ -11,6 +11,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "core/base/clock.h"
 #include "model/progress_bar.h"
+#include "refusing.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -69,7 +70,10 @@ class PythonCallback final : public Callback {
     for (auto [name, value] : told) {
       double number = 0;
       if (!nb::isinstance<nb::str>(name) || !nb::try_cast(value, number))
-        throw nb::type_error("a callback adds numbers to the logs, by names that are texts");
+        type_error(str("the callback ",
+                       nb::cast<std::string>(nb::handle(callback_->get().type()).attr("__name__")),
+                       " adds numbers to the logs, by names that are texts, and not ",
+                       described(value), " as ", described(name)));
       logs.set(nb::cast<std::string>(name), number);
     }
   }
@@ -263,18 +267,23 @@ nb::dict dict_of(const Logs& logs) {
   return made;
 }
 
+// Numbers, functions and texts, which have no methods of callbacks, and take no attribute.
+static bool is_plain(nb::handle object) {
+  return own_methods(object).empty() && !nb::hasattr(object, "__dict__");
+}
+
 std::vector<std::shared_ptr<Callback>> callbacks_of(nb::handle list, nb::handle model) {
   std::vector<std::shared_ptr<Callback>> all;
   if (list.is_none()) return all;
   if (!nb::isinstance<nb::list>(list) && !nb::isinstance<nb::tuple>(list))
-    throw nb::type_error("`callbacks` is a list of callbacks");
+    type_error(str("`callbacks` is a list of callbacks, not ", described(list)));
   for (nb::handle each : list) {
-    if (PyType_Check(each.ptr()))
-      throw nb::type_error(str("a callback is an object, not a class: write ",
-                               nb::cast<std::string>(each.attr("__name__")), "()")
-                               .c_str());
+    require_object(each, "a callback");
     if (nb::isinstance<CallbackObject>(each))
       all.push_back(nb::cast<const CallbackObject&>(each).get());
+    else if (is_plain(each))
+      type_error(str("a callback is one of cairn.callbacks, or an object with methods such as ",
+                     "on_epoch_end(epoch, logs), not ", described(each)));
     else
       all.push_back(std::make_shared<PythonCallback>(each, model));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/dataset/dataset.h"
+#include "forks.h"
 #include "functions.h"
 #include "kept.h"
 #include "model/model.h"
@@ -17,10 +18,14 @@ namespace cairn::python {
 class PythonModel {
  public:
   PythonModel(nb::handle network, const std::string& name);
+  ~PythonModel() { end_here(model_); }
+  PythonModel(const PythonModel&) = delete;
+  PythonModel& operator=(const PythonModel&) = delete;
 
   //   Errors  FailedPrecondition: its strategy has been closed, or the collector of cycles took it.
   Model& get();
   nb::handle network() const;
+  const std::string& name() const { return name_; }
   //   Errors  FailedPrecondition: it was not compiled.
   std::shared_ptr<nn::Optimizer> optimizer();
   const SharedOwner& owner() const { return owner_; }
@@ -48,8 +53,7 @@ class PythonModel {
   struct Seen {
     std::set<std::string> hidden;  // columns that are no features
     Results results;
-    std::vector<std::string> names;  // of the outputs of the last call
-    bool takes_features = false;     // also where there is one column
+    bool takes_features = false;  // also where there is one column
   };
   void choose_labels(const ElementSpec& batches, const std::string& weights);
   static Outputs call(const SharedReference& network, Seen& seen, const std::string& name,

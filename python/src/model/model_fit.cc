@@ -11,6 +11,7 @@
 #include "callbacks.h"
 #include "model.h"
 #include "model_data.h"
+#include "own_datasets.h"
 
 namespace cairn::python {
 namespace {
@@ -62,7 +63,8 @@ Validation validation_of(nb::handle data) {
   if ((made.dataset = dataset_of(data))) return made;
   const bool several = nb::isinstance<nb::tuple>(data) || nb::isinstance<nb::list>(data);
   if (!several || nb::len(data) < 2 || nb::len(data) > 3)
-    throw nb::type_error("validation_data is a Dataset, (x, y), or (x, y, sample_weight)");
+    type_error(str("validation_data is a Dataset, (x, y), or (x, y, sample_weight), not ",
+                   described(data)));
   const nb::object x = data[0], y = data[1];
   const nb::object weights = nb::len(data) == 3 ? nb::object(data[2]) : nb::none();
   made.arrays = array_data(x, y, weights, "fit: validation_data");
@@ -74,6 +76,7 @@ std::int64_t kept_of(std::int64_t count, double split) {
   if (!(split >= 0 && split < 1))
     throw InvalidArgumentError(
         str("fit: validation_split must be at least 0 and below 1, got ", split));
+  if (count == 0) throw InvalidArgumentError("fit: there are no examples");
   const auto kept = static_cast<std::int64_t>(std::floor(static_cast<double>(count) * (1 - split)));
   if (kept == 0 || (split > 0 && kept == count))
     throw InvalidArgumentError(str("fit: a validation_split of ", split, " leaves ", kept, " of ",
@@ -141,16 +144,6 @@ FitOptions fit_options(const FitArguments& given, nb::handle callbacks, nb::hand
   return options;
 }
 
-DatasetFunction dataset_function(nb::handle function) {
-  return [function = share(nb::borrow(function))](const InputContext& context) {
-    const Acquired here;
-    const nb::object made = nb::borrow(function->get())(context);
-    if (!nb::isinstance<Dataset>(made))
-      throw nb::type_error("fit: the function that makes the data returns a cairn.Dataset");
-    return nb::cast<Dataset>(made);
-  };
-}
-
 History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& given,
             nb::handle sample_weight, nb::handle validation_data, nb::handle callbacks) {
   auto& model = nb::cast<PythonModel&>(self);
@@ -173,8 +166,10 @@ History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& giv
     options.validation_data =
         validation.arrays->dataset().batch(given.batch_size.value_or(kBatchSize));
   if (function) {
-    const DatasetFunction make = dataset_function(x);
-    return fitted(options, [&](const FitOptions& own) { return to.fit(make, own); });
+    const OwnDatasets make(x, "fit: the function");
+    return make.run([&] {
+      return fitted(options, [&](const FitOptions& own) { return to.fit(make.function(), own); });
+    });
   }
   model.prepare(*data);
   return fitted(options, [&](const FitOptions& own) { return to.fit(*data, own); });

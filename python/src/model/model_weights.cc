@@ -147,6 +147,8 @@ SaveModelOptions save_options(const std::string& name, const std::optional<Datas
 void set_weights(PythonModel& model, nb::handle weights) {
   Model& of = model.get();
   std::vector<Tensor> all;
+  if (!nb::hasattr(weights, "__iter__"))
+    type_error(str("set_weights: a list of arrays is wanted, not ", described(weights)));
   const std::vector<Variable>& variables = of.variables();
   for (nb::handle each : weights) {
     Tensor value = tensor_of(each);
@@ -260,8 +262,7 @@ void bind_weights(ModelClass& model) {
                    "int = 0, patience: float = 600.0, poll: float = 1.0, on_evaluation: "
                    "collections.abc.Callable[[str, dict[str, float]], None] | None = None) -> int"),
            "Judges each new checkpoint of a folder, beside the program that trains; how many.")
-      .def("__repr__",
-           [](PythonModel& self) { return str("<cairn.Model \"", self.get().name(), "\">"); })
+      .def("__repr__", [](PythonModel& self) { return str("<cairn.Model \"", self.name(), "\">"); })
       .def("_repr_html_", &model_html);
 }
 

@@ -4,14 +4,13 @@
 #include <nanobind/stl/string.h>
 
 #include "layer_object.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
 
 [[noreturn]] void refuse(const char* what, const char* wanted, nb::handle object) {
-  throw nb::type_error(str(what, " is ", wanted, ", not a ",
-                           nb::cast<std::string>(nb::handle(object.type()).attr("__name__")))
-                           .c_str());
+  type_error(str(what, " is ", wanted, ", not ", described(object)));
 }
 
 Initializer initializer_from(nb::handle object) {

@@ -6,6 +6,7 @@
 
 #include "layer_object.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -80,11 +81,10 @@ nn::Layer layer_of(nb::handle object, Kept& kept) {
     const auto name = nb::cast<std::string>(object);
     return {name, nn::activation(name)};
   }
-  if (PyCallable_Check(object.ptr()) == 0)
-    throw nb::type_error(str("a layer is one of cairn.nn's, the name of an activation, or a "
-                             "function of an array, not a ",
-                             nb::cast<std::string>(nb::handle(object.type()).attr("__name__")))
-                             .c_str());
+  require_object(object, "a layer");
+  require_function(object,
+                   "a layer is one of cairn.nn's, the name of an activation, or a function of an "
+                   "array");
   return nn::Layer(CalledLayer(kept.keep(object), name_of_callable(object)));
 }
 

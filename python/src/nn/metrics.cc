@@ -8,6 +8,7 @@
 #include "layer_object.h"
 #include "losses.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -26,6 +27,7 @@ std::optional<std::string> direction_name(nn::Direction direction) {
 }
 
 nn::MeanMetric::Function called_values(nb::handle function, Kept& kept) {
+  require_function(function, "a metric's values come of a function of prediction and label");
   return [function = kept.keep(function)](const Array& prediction, const Array& label) {
     const Acquired here;
     const Array values = array_of(call_recorded(function, prediction, label));
@@ -160,9 +162,9 @@ std::shared_ptr<nn::Metric> metric_of(nb::handle metric, Kept& kept) {
     return nb::cast<const MetricObject&>(metric).shared();
   }
   if (nb::isinstance<nb::str>(metric)) return nn::make_metric(nb::cast<std::string>(metric));
-  if (PyCallable_Check(metric.ptr()) == 0)
-    throw nb::type_error(
-        "a metric is a name, one of cairn.nn's, or a function of prediction and label");
+  require_object(metric, "a metric");
+  require_function(metric,
+                   "a metric is a name, one of cairn.nn's, or a function of prediction and label");
   return std::make_shared<nn::MeanMetric>(name_of_function(metric, "metric"),
                                           called_values(metric, kept));
 }
