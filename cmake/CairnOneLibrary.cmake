@@ -26,10 +26,14 @@ foreach(room ${cairn_rooms})
 endforeach()
 list(REMOVE_DUPLICATES cairn_archives)
 list(TRANSFORM cairn_archives REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
-file(WRITE ${PROJECT_BINARY_DIR}/one.cc "")
-add_library(cairn_one SHARED ${PROJECT_BINARY_DIR}/one.cc ${objects})
-# For what they need of other projects: of their own nothing is missing any more.
-target_link_libraries(cairn_one PRIVATE ${cairn_archives})
+set(one ${PROJECT_SOURCE_DIR}/python/one)
+add_library(cairn_one SHARED ${one}/system_libraries.cc ${objects})
+target_include_directories(cairn_one PRIVATE ${PROJECT_SOURCE_DIR})
+# For what they need of other projects: of their own nothing is missing any more. system_libraries.cc stands in for libcurl and
+# libcrypto, which --as-needed then leaves out. What exports.map keeps to itself, and nothing calls, is left out, too.
+target_link_libraries(cairn_one PRIVATE ${cairn_archives} cairn_warnings ${CMAKE_DL_LIBS})
+target_link_options(cairn_one PRIVATE -Wl,--as-needed -Wl,--gc-sections -Wl,--version-script=${one}/exports.map)
+set_property(TARGET cairn_one APPEND PROPERTY LINK_DEPENDS ${one}/exports.map)
 set_target_properties(cairn_one PROPERTIES OUTPUT_NAME cairn UNITY_BUILD OFF INSTALL_RPATH "$ORIGIN")
 install(TARGETS cairn_one LIBRARY DESTINATION cairn COMPONENT wheel EXCLUDE_FROM_ALL)
 
@@ -47,4 +51,8 @@ foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
   install(TARGETS wheel-${program} RUNTIME DESTINATION cairn/bin COMPONENT wheel EXCLUDE_FROM_ALL)
   list(APPEND cairn_wheel_programs wheel-${program})
 endforeach()
-add_custom_target(wheel DEPENDS cairn_one _cairn cairn_stubs ${cairn_wheel_programs})  # then cmake --install TREE --component wheel
+set(in_all)
+if(CAIRN_TESTS)  # python/tests/test_wheel.py packs them, and need not build them
+  set(in_all ALL)
+endif()
+add_custom_target(wheel ${in_all} DEPENDS cairn_one _cairn cairn_stubs ${cairn_wheel_programs})  # then cmake --install TREE --component wheel

@@ -2,7 +2,6 @@
 // they are, and the object at the top changes.
 //
 //   build/dev/bin/fashion_mnist --strategy=one_device
-//   build/dev/bin/fashion_mnist --strategy=mirrored --network=convolutional
 //   build/dev/bin/fashion_mnist --strategy=mirrored --devices=gpu:0,gpu:1
 //   build/dev/bin/cairn up --workers 2 -- build/dev/bin/fashion_mnist
 //       --strategy=multi_worker_mirrored                             in one line
@@ -17,9 +16,7 @@
 // under parameter_server, it came to 0.865 and 0.869 on a busy machine; a constant rate had come to
 // 0.852 once. Under bounded no update is more than two steps late.
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -27,35 +24,11 @@
 
 #include <cairn/cairn.h>
 
+#include "examples/flags.h"
+
 using namespace cairn;
 
 namespace {
-
-using Flags = std::map<std::string, std::string>;
-
-Flags flags_of(int argc, char** argv) {
-  Flags given = {{"strategy", "one_device"},
-                 {"network", "perceptron"},
-                 {"devices", ""},
-                 {"epochs", "5"},
-                 {"seed", "1"},
-                 {"backup", ""},
-                 {"model", ""},
-                 {"predictions", ""},
-                 {"data", "examples/data/fashion-mnist"}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto equals = argument.find('=');
-    if (!argument.starts_with("--") || equals == std::string::npos ||
-        !given.contains(argument.substr(2, equals - 2)))
-      throw InvalidArgumentError(
-          "an argument is --strategy=, --network=, --devices=, --epochs=, --seed=, --data=, "
-          "--backup=, --model= or --predictions=, not " +
-          argument);
-    given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
-  }
-  return given;
-}
 
 // "gpu:0,gpu:1": a replica on each.
 std::vector<std::string> names_in(const std::string& devices) {
@@ -66,9 +39,9 @@ std::vector<std::string> names_in(const std::string& devices) {
 }
 
 // Beside the names of make_strategy(): bounded and synchronous, parameter servers that are so.
-std::unique_ptr<Strategy> strategy_of(Flags& flags) {
+std::unique_ptr<Strategy> strategy_of(const Flags& flags) {
   const std::string name = flags["strategy"], on_ps = "parameter_server";
-  StrategyOptions options{.seed = static_cast<std::uint64_t>(std::atoll(flags["seed"].c_str())),
+  StrategyOptions options{.seed = static_cast<std::uint64_t>(flags.number("seed")),
                           .devices = names_in(flags["devices"])};
   if (name != "bounded" && name != "synchronous") return make_strategy(name, options);
   options.consistency = name == "bounded" ? Consistency::bounded(2) : Consistency::synchronous();
@@ -86,18 +59,27 @@ Dataset images(const std::string& folder, const std::string& set) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  Flags flags = flags_of(argc, argv);
-  const auto seed = static_cast<std::uint64_t>(std::atoll(flags["seed"].c_str()));
+  const Flags flags(argc, argv,
+                    {{"strategy", "one_device"},
+                     {"devices", ""},
+                     {"epochs", "5"},
+                     {"seed", "1"},
+                     {"backup", ""},
+                     {"model", ""},
+                     {"predictions", ""},
+                     {"data", "examples/data/fashion-mnist"}});
+  const auto seed = static_cast<std::uint64_t>(flags.number("seed"));
   const auto strategy = strategy_of(flags);
   const auto scope = strategy->scope();
 
   nn::Mlp perceptron({.units = {128, 10}, .seed = seed});
   Model model([&](const Array& image) {
-    const Array pixels = cast(image, DType::kFloat32) / 255.0f;
+    const Array numbers = cast(image, DType::kFloat32);
+    const Array pixels = numbers / 255.0f;
     return perceptron(reshape(pixels, {-1, 28 * 28}));
   });
   // A rate that falls to nothing averages out the noise of the last steps.
-  const std::int64_t epochs = std::atoll(flags["epochs"].c_str());
+  const std::int64_t epochs = flags.number("epochs");
   const nn::CosineDecay rate({.initial_learning_rate = 0.002f, .decay_steps = epochs * 469});
   model.compile({.optimizer = nn::Adam({.learning_rate = rate}),
                  .loss = nn::Loss("sparse_categorical_crossentropy", {.from_logits = true}),

@@ -11,13 +11,13 @@
 // With --checkpoints=FOLDER it saves on its way, and workers that are started again go on from
 // there.
 #include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <string>
 
 #include <cairn/cairn.h>
 #include <cairn/core/base/random.h>
+
+#include "examples/flags.h"
 
 using namespace cairn;
 
@@ -58,7 +58,8 @@ void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {
   Function step = strategy.function([&](Iterator input) {
     auto [features, label] = input.get_next();
     Array losses = nn::sigmoid_cross_entropy(model(features["x"]), label);
-    Array loss = sum(losses) / static_cast<float>(kGlobalBatch);
+    Array total = sum(losses);
+    Array loss = total / static_cast<float>(kGlobalBatch);
     optimizer.minimize(loss);
     return loss;
   });
@@ -82,26 +83,13 @@ void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {
   }
 }
 
-std::string option(std::map<std::string, std::string>& given, const std::string& name,
-                   const std::string& otherwise) {
-  const auto found = given.find(name);
-  return found == given.end() ? otherwise : found->second;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::map<std::string, std::string> given;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto equals = argument.find('=');
-    if (!argument.starts_with("--") || equals == std::string::npos)
-      throw InvalidArgumentError("strategies: an argument is --name=value, not " + argument);
-    given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
-  }
-  const auto strategy = strategy_of(option(given, "strategy", "one_device"));
-  train(*strategy, std::atoll(option(given, "steps", "200").c_str()),
-        option(given, "checkpoints", ""));
+  const Flags flags(argc, argv,
+                    {{"strategy", "one_device"}, {"steps", "200"}, {"checkpoints", ""}});
+  const auto strategy = strategy_of(flags["strategy"]);
+  train(*strategy, flags.number("steps"), flags["checkpoints"]);
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "strategies: %s\n", error.what());

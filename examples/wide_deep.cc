@@ -2,12 +2,17 @@
 // that TF_CONFIG names:
 //
 //   build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/wide_deep examples/data/adult
+//
+// A second argument names the folder for the checkpoint. Under --consistency=synchronous the
+// workers take steps together; --steps=50 takes so many.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 
 #include <cairn/cairn.h>
+
+#include "examples/flags.h"
 
 using namespace cairn;
 
@@ -61,7 +66,8 @@ struct WideDeep {
     std::vector<Array> deep{features["numeric"]};
     for (std::size_t i = 0; i < kCategories.size(); ++i)
       deep.push_back(embeddings[i](features[kCategories[i]]));
-    return tower(concat(deep, 1)) + (*wide)(features);
+    const Array generalised = tower(concat(deep, 1)), memorised = (*wide)(features);
+    return generalised + memorised;
   }
   std::vector<nn::Embedding> embeddings;
   std::vector<nn::WideColumn> wide_columns;
@@ -72,13 +78,16 @@ struct WideDeep {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string folder = argc > 1 ? argv[1] : "examples/data/adult";
+  const Flags flags(argc, argv,
+                    {{"consistency", "asynchronous"}, {"steps", std::to_string(5 * 32'561 / 256)}});
+  const std::string folder = flags.plain(0, "examples/data/adult");
   Dataset train = Dataset::csv(folder + "/adult.data.gz", adult_schema());
   Dataset test = Dataset::csv(folder + "/adult.test.gz", adult_schema());
   auto columns = fit_columns(train);
 
   ParameterServerStrategy strategy(TFConfigClusterResolver(),
-                                   {.partitioner = MinSizePartitioner({.max_shards = 2})});
+                                   {.partitioner = MinSizePartitioner({.max_shards = 2}),
+                                    .consistency = consistency_of(flags["consistency"])});
   ClusterCoordinator coordinator(strategy);
   WideDeep model(columns);
   nn::LazyAdam optimizer({.learning_rate = 0.001f});
@@ -92,9 +101,9 @@ int main(int argc, char** argv) try {
     optimizer.minimize(loss);
     return loss;
   });
-  const int steps = 5 * 32'561 / 256;
+  const std::int64_t steps = flags.number("steps");
   RemoteValue last;
-  for (int i = 0; i < steps; ++i) last = coordinator.schedule(step, {batches});
+  for (std::int64_t i = 0; i < steps; ++i) last = coordinator.schedule(step, {batches});
   coordinator.join();
 
   nn::Auc auc;
@@ -108,10 +117,11 @@ int main(int argc, char** argv) try {
     summaries.push_back(coordinator.schedule(evaluate, {tests}));
   for (const auto& summary : summaries) auc.add(summary.get());
 
-  std::string checkpoint = Checkpoint(strategy).save(
-      std::filesystem::absolute(argc > 2 ? argv[2] : "checkpoints").string());
-  std::printf("%d steps, last loss %.4f, test AUC %.4f, checkpoint %s\n", steps,
-              last.get().item<float>(), auc.result(), checkpoint.c_str());
+  std::string checkpoint =
+      Checkpoint(strategy).save(std::filesystem::absolute(flags.plain(1, "checkpoints")).string());
+  std::printf("%lld steps, last loss %.4f, test AUC %.4f, checkpoint %s\n",
+              static_cast<long long>(steps), last.get().item<float>(), auc.result(),
+              checkpoint.c_str());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "wide_deep: %s\n", error.what());

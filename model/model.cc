@@ -150,7 +150,8 @@ void Model::compile(CompileOptions options) {
 }
 
 // Traced in the strategy's own scope, where layers find the variables that its steps use. The
-// columns are arguments: with several replicas no element is taken there.
+// columns are arguments: with several replicas no element is taken there. A network without
+// variables fits any columns, and is built anew for others.
 void Model::build(const ElementSpec& batches) {
   if (!state_->variables.empty()) return;
   std::vector<SignatureEntry> columns;
@@ -160,6 +161,7 @@ void Model::build(const ElementSpec& batches) {
     features.columns.push_back(column);
     columns.emplace_back(column.type);
   }
+  if (!state_->graph.outputs.empty() && features == state_->input) return;
   const Scope scope = state_->strategy.scope();
   ConcreteFunction traced = trace(
       [&](const std::vector<TraceArgument>& arguments) {
@@ -297,7 +299,7 @@ Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
 // ---- weights ----
 
 const std::vector<Variable>& Model::variables() const {
-  if (state_->variables.empty())
+  if (state_->graph.outputs.empty())
     throw FailedPreconditionError(
         str("the model \"", state_->name,
             "\" was not built: fit(), evaluate(), predict() or build() makes its variables"));
@@ -338,7 +340,7 @@ SavedModel Model::save(const std::string& folder, SaveModelOptions options) {
 }
 
 std::string Model::summary() const {
-  if (state_->variables.empty())
+  if (state_->graph.outputs.empty())
     return str("Model \"", state_->name, "\": its variables are made when it is built\n");
   constexpr std::size_t kNameWidth = 40, kShapeWidth = 20;
   std::string text = str("Model \"", state_->name, "\"\n", padded("variable", kNameWidth),

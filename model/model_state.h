@@ -25,9 +25,9 @@ struct Model::State {
   std::optional<StepFunctions> functions;  // none: not compiled
   std::unique_ptr<StepRunner> step_runner;
   std::map<std::string, Function> tests;  // of `functions`, by the column of weights
-  std::vector<Variable> variables;        // empty: not built
+  std::vector<Variable> variables;        // may be none
   ElementSpec input;                      // the batches it was built for, without a label
-  Graph graph;                            // of a prediction
+  Graph graph;                            // of a prediction; no outputs: not built
 };
 
 // How a step of this runner is shared.

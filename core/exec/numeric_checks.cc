@@ -119,8 +119,10 @@ void NumericChecks::describe(std::size_t wave) {
 
 void NumericChecks::raise() const {
   const ErrorPlace place = place_of(values_.plan().graph, failed_->node);
-  if (!std::isfinite(failed_->value)) throw NotFiniteError(failed_->message, {}, place);
-  throw InvalidArgumentError(failed_->message, {}, place);
+  const Origin& origin = values_.node(failed_->node).origin;
+  const std::string message = (origin.known() ? origin.text() + ": " : "") + failed_->message;
+  if (!std::isfinite(failed_->value)) throw NotFiniteError(message, {}, place);
+  throw InvalidArgumentError(message, {}, place);
 }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.

@@ -6,6 +6,7 @@
 
 #include "core/graph/lowering.h"
 #include "core/graph/recording.h"
+#include "core/graph/wire/graph_files.h"
 
 namespace cairn {
 
@@ -191,6 +192,7 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
       return known.function;
   const State::Tracing tracing(*state_);
   auto function = std::make_shared<const ConcreteFunction>(trace(state_->body, signature));
+  write_graph_file(state_->name, function->graph, function->hash);
   state_->traced.push_back({std::move(signature), &creator, place, function});
   return function;
 }

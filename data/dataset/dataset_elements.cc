@@ -2,6 +2,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/ops.h"
 #include "data/dataset/dataset_calls.h"
+#include "data/dataset/map_origins.h"
 
 namespace cairn {
 namespace {
@@ -30,7 +31,7 @@ std::vector<std::byte> trace_predicate(const ElementSpec& input,
     const Batch element = std::get<Iterator>(arguments[0]).get_next();
     return {{"", body(element)}};
   };
-  return serialize(trace(traced, {input}).graph);
+  return serialize_with_origins(trace(traced, {input}).graph);
 }
 
 Dataset Dataset::filter_batch(const std::function<Array(const Batch&)>& body) const {

@@ -3,6 +3,7 @@
 
 #include "core/exec/executor.h"
 #include "core/graph/graph.h"
+#include "data/dataset/map_origins.h"
 #include "data/dataset/stage.h"
 
 namespace cairn {
@@ -13,7 +14,7 @@ constexpr std::int64_t kAtOnce = 256;
 class FilterStage final : public StageOver {
  public:
   FilterStage(StagePtr input, const std::vector<std::byte>& graph, bool keep)
-      : StageOver(std::move(input)), keep_(keep), plan_(make_plan(parse_graph(graph), {})) {}
+      : StageOver(std::move(input)), keep_(keep), plan_(make_plan(parse_with_origins(graph), {})) {}
 
   // An element taken from below either goes on or is left out for good, so the state stays exact.
   // After the first element that ends a take_while() it does not matter what was taken.

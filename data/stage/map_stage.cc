@@ -5,6 +5,7 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/ops.h"
+#include "data/dataset/map_origins.h"
 #include "data/dataset/stage.h"
 #include "data/stage/map_function.h"
 
@@ -16,7 +17,7 @@ MapFunction::MapFunction(const StageSpec& spec)
     : pack_(!spec.batched() && has_known_shapes(spec.element)),
       at_once_(spec.batched() ? 1 : kExamplesAheadAtOnce),
       layout_(std::make_shared<const BlockLayout>(spec.element)),
-      plan_(make_plan(parse_graph(std::get<MapSpec>(spec.kind).graph), {})) {}
+      plan_(make_plan(parse_with_origins(std::get<MapSpec>(spec.kind).graph), {})) {}
 
 Mapped MapFunction::run(const Block& block, Workspace& workspace) const {
   Mapped made;
@@ -68,7 +69,7 @@ std::vector<std::byte> trace_map(const ElementSpec& input,
     if (!input.label.empty() && !has_label) outputs.emplace_back(input.label, batch.label);
     return outputs;
   };
-  return serialize(trace(traced, {input}).graph);
+  return serialize_with_origins(trace(traced, {input}).graph);
 }
 
 namespace {

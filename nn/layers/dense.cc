@@ -29,9 +29,10 @@ void Dense::check_input(const Array& x) const {
   bool fits = x.defined() && x.rank() >= 2 && x.dtype() == DType::kFloat32;
   for (int axis = 1; fits && axis < x.rank(); ++axis) fits = x.shape()[axis] != Shape::kUnknown;
   if (!fits)
-    throw InvalidArgumentError(str("layer \"", name_.get(),
-                                   "\" wants float32[batch, ..., n] with all but the batch known, ",
-                                   "got ", x.defined() ? x.type().to_string() : "nothing"));
+    throw InvalidArgumentError(str(
+        "layer \"", name_.get(), "\" wants float32[batch, ..., n] with all but the batch known, ",
+        "got ", x.defined() ? x.type().to_string() : "nothing",
+        x.defined() && x.dtype() != DType::kFloat32 ? "; numbers become float32 by cast()" : ""));
 }
 
 // The product, the bias and the activation are three operations here; the planner makes them one

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
+import signal as _signal
 import threading as _threading
 
 from cairn import _cairn
@@ -32,16 +33,35 @@ from cairn import optimizers as optimizers
 from cairn.jobs import Run as Run
 from cairn.jobs import train as train
 from cairn.layers import Layer as Layer
+from cairn.estimators import Classifier as Classifier
+from cairn.estimators import Regressor as Regressor
 
 _cairn._take_origins(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 __version__: str = _cairn._version
+_process = _os.getpid()
 
 
 # Strategies and coordinators end before the interpreter does: their threads call into it.
 def _end() -> None:
+    if _os.getpid() != _process:
+        _cairn._leave_to_parent()
+        return
     _cairn._close_iterators()
     _cairn._close_all(_threading.active_count() > 1)
     _close_clusters()
 
 
-_atexit.register(_end)
+def _kill_at_the_next(number: int, frame: object) -> None:
+    _signal.signal(number, _signal.SIG_DFL)
+
+
+# The program ends anyway, so that a Ctrl-C during the end changes nothing; a second one kills it.
+def _end_in_any_case() -> None:
+    try:
+        _signal.signal(_signal.SIGINT, _kill_at_the_next)
+    except (KeyboardInterrupt, ValueError):
+        pass  # it was pressed right now; or this is not the main thread
+    _end()
+
+
+_atexit.register(_end_in_any_case)

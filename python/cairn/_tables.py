@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     #: The values, their row splits or None, whether `values` is to be read by Arrow, and whether
     #: the memory is nobody else's.
     Column = tuple[Any, Any, bool, bool]
+    #: None: missing numbers are NaN, missing texts "" and missing lists [].
+    Defaults = Union[Mapping[str, Any], None]
 
 _WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
 _KEPT = {"float16", "float32", "float64", "int32", "int64", "uint8", "bool"}
@@ -37,7 +39,12 @@ def names(frame: Any) -> list[str]:
     return [str(name) for name in frame.columns]
 
 
-def column(frame: Any, place: int, name: str, defaults: Mapping[str, Any]) -> Column:
+def is_category(frame: Any, place: int) -> bool:
+    """Whether a column's type is one of categories."""
+    return isinstance(frame.dtypes.iloc[place], _pandas().CategoricalDtype)
+
+
+def column(frame: Any, place: int, name: str, defaults: Defaults) -> Column:
     """One column, with its defaults where values are missing."""
     pd = _pandas()
     series = frame.iloc[:, place]
@@ -73,12 +80,14 @@ def _refused(name: str, dtype: Any, kind: str) -> InvalidArgumentError:
     return InvalidArgumentError(f'column "{name}" is of pandas\' type {dtype}, which Cairn does not have: {cure}')
 
 
-def _default(name: str, dtype: str, defaults: Mapping[str, Any]) -> Any:
+def _default(name: str, dtype: str, defaults: Defaults) -> Any:
     """What stands for missing values; None: nothing does."""
+    if defaults is None:
+        return np.array("" if dtype == "string" else np.nan)
     return _cairn._null_value(name, dtype, defaults[name]) if name in defaults else None
 
 
-def _filled(name: str, values: Values, null: Values, dtype: str, defaults: Mapping[str, Any]) -> Values:
+def _filled(name: str, values: Values, null: Values, dtype: str, defaults: Defaults) -> Values:
     instead = _default(name, dtype, defaults)
     if not null.any():
         return values
@@ -110,20 +119,22 @@ def _wide(name: str, values: Values, null: Values | None = None) -> Values:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def _numbers(name: str, values: Values, null: Values | None, defaults: Mapping[str, Any]) -> Column:
+def _numbers(name: str, values: Values, null: Values | None, defaults: Defaults) -> Column:
     """`null` None: a NaN is what pandas has for a missing value."""
     wide = _wide(name, values, null)
+    if defaults is None and null is not None and null.any() and wide.dtype.kind != "f":
+        wide = wide.astype("float64")
     if null is None:
         null = np.isnan(wide) if wide.dtype.kind == "f" else np.zeros(0, bool)
     full = _filled(name, wide, null, wide.dtype.name, defaults)
     return full, None, False, full is not values
 
 
-def _texts(name: str, values: Values, null: Values, defaults: Mapping[str, Any]) -> Column:
+def _texts(name: str, values: Values, null: Values, defaults: Defaults) -> Column:
     return _filled(name, values, null, "string", defaults), None, False, True
 
 
-def _categories(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
+def _categories(name: str, series: Any, defaults: Defaults) -> Column:
     codes = series.cat.codes.to_numpy()
     known = series.cat.categories.to_numpy()
     null = codes < 0
@@ -133,7 +144,7 @@ def _categories(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
     return _numbers(name, _wide(name, known)[np.where(null, 0, codes)], null, defaults)
 
 
-def _objects(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
+def _objects(name: str, series: Any, defaults: Defaults) -> Column:
     pd = _pandas()
     values = series.to_numpy()
     null = series.isna().to_numpy()
@@ -151,8 +162,8 @@ def _objects(name: str, series: Any, defaults: Mapping[str, Any]) -> Column:
     return _texts(name, values, null, defaults)
 
 
-def _lists(name: str, values: Values, null: Values, defaults: Mapping[str, Any]) -> Column:
-    if null.any() and name not in defaults:
+def _lists(name: str, values: Values, null: Values, defaults: Defaults) -> Column:
+    if null.any() and defaults is not None and name not in defaults:
         _cairn._refuse_null(name, int(np.flatnonzero(null)[0]))
     lists = [() if missing else each for each, missing in zip(values, null)]
     splits = np.zeros(len(lists) + 1, "int64")
@@ -162,7 +173,7 @@ def _lists(name: str, values: Values, null: Values, defaults: Mapping[str, Any])
     if flat.dtype.kind in "OUS":
         flat = flat.astype(object)
         missing = np.array([each is None for each in flat], bool)
-        within = {} if defaults.get(name) == [] else defaults
+        within = {name: ""} if defaults is None else {} if defaults.get(name) == [] else defaults
         if missing.any() and name not in within:
             _cairn._refuse_null(name, int(np.searchsorted(splits, np.flatnonzero(missing)[0], side="right")) - 1)
         if missing.any() and not isinstance(within[name], str):

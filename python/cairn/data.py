@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from cairn import _cairn
+
+
+def _feature_column(kind: str, arguments: dict[str, Any]) -> _cairn.FeatureColumn:
+    """One that was copied or pickled."""
+    made: _cairn.FeatureColumn = getattr(_cairn.FeatureColumn, kind)(**arguments)
+    return made
+
 
 class Ragged(NamedTuple):
     """A ragged column: row i has ``values[row_splits[i]:row_splits[i + 1]]``.

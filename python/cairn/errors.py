@@ -16,6 +16,12 @@ class Error(Exception):
         code: the canonical name of what went wrong, such as ``"InvalidArgument"``.
         task: the process that met it, such as ``"/job:worker/task:0"``; empty: this one.
         origin: the line of the operation that met it, ``"/home/me/train.py:31"``, where known.
+
+    >>> try:
+    ...     cairn.matmul([[1.0]], [[1.0], [2.0]])
+    ... except cairn.Error as error:
+    ...     print(error.code, isinstance(error, ValueError))
+    InvalidArgument True
     """
 
     code: str = "Unknown"
@@ -95,7 +101,13 @@ class NotFiniteError(InvalidArgumentError):
 
 
 class ClosureInputError(Error):
-    """A closure's dataset could not give it its elements; ``code`` is the dataset's own."""
+    """A closure's dataset could not give it its elements; ``code`` is the dataset's own.
+
+    Attributes:
+        pipeline: the number of the input pipeline that failed.
+    """
+
+    pipeline: int = 0
 
 
 _cairn._set_error_classes(

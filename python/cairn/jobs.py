@@ -26,6 +26,20 @@ class Run:
         folder: the run's folder, which ``cairn plot`` and ``cairn predict`` take too.
         report: the outcome, as ``cairn train --report`` writes it (docs/report.md).
         failure: an error after the last step, such as a full disk; None: there was none.
+
+    >>> import os, tempfile
+    >>> os.chdir(tempfile.mkdtemp())
+    >>> with open("signs.csv", "w") as file:
+    ...     _ = file.write("0,-1\\n1,1\\n" * 32)
+    >>> job = {
+    ...     "data": {"train": "signs.csv", "batch": 8, "epochs": 2,
+    ...              "csv": {"columns": ["label:float32", "x:float32"], "label": {"column": "label"}}},
+    ...     "features": {"numeric": ["x"]},
+    ...     "model": {"kind": "deep", "hidden": [4]},
+    ... }
+    >>> run = cairn.train(job, strategy="one_device", verbose=0)
+    >>> run.report["steps"], len(run.checkpoints) > 0
+    (16, True)
     """
 
     def __init__(self, folder: str, report: dict[str, Any], *, model: str = "", checkpoints: str = "") -> None:

@@ -285,6 +285,7 @@ class Nadam(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
+        schedule_decay: float = 0.004,
         *,
         clipnorm: float | None = None,
         clipvalue: float | None = None,
@@ -303,6 +304,7 @@ class Nadam(Optimizer):
             beta_1=beta_1,
             beta_2=beta_2,
             epsilon=epsilon,
+            schedule_decay=schedule_decay,
         )
 
 

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from cairn import Array, Dataset, Loss, Variable
+    from cairn import Array, Dataset, Loss, Strategy, Variable
     from cairn import nn
 
     class _HasArray(Protocol):
         def __array__(self) -> npt.NDArray[Any]: ...
+
+    class _HasArrowStream(Protocol):
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
     #: An Array, a Variable, a NumPy array or whatever gives one, a number, a text, or lists of such.
     ArrayLike = Union[Array, Variable, npt.ArrayLike, _HasArray]
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
     MetricLike = Union[str, nn.Metric, Callable[[Array, Array], Array]]
     #: Several of them, or of several outputs such lists by name.
     MetricsLike = Union[Sequence[MetricLike], Mapping[str, Sequence[MetricLike]], None]
+    #: What estimators learn from: a table, a dict of columns, or an array [examples, features].
+    TableLike = Union[_HasArrowStream, Mapping[str, Any], ArrayLike]
+    #: A Strategy, its name, or None: that of the scope.
+    StrategyLike = Union[str, Strategy, None]
     #: Features: an array, arrays by name, or a Dataset.
     DataLike = Union[Dataset, ArrayLike, Mapping[str, ArrayLike]]
     #: Labels: an array, or arrays by the names of outputs.
@@ -51,7 +58,7 @@ else:
     UFunc = Any
     ActivationLike = InitializerLike = RegularizerLike = Any
     LayerLike = IdsLike = LearningRateLike = LossLike = MetricLike = MetricsLike = Any
-    DataLike = LabelsLike = Any
+    DataLike = LabelsLike = StrategyLike = TableLike = Any
 
 #: Sizes of axes; None: not known.
 ShapeLike = Union[int, Sequence[Union[int, None]]]

@@ -11,6 +11,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "forks.h"
 #include "interpreter.h"
 #include "tools/job/spec/job_threads.h"
 #include "tools/job/train/checkpoint_path.h"
@@ -131,6 +132,14 @@ void look_for_interrupt(Told& told, const std::atomic<bool>& began, std::atomic<
   }
 }
 
+// A run has threads and processes for as long as it lasts.
+struct Living {
+  Living() { count_living(1); }
+  ~Living() { count_living(-1); }
+  Living(const Living&) = delete;
+  Living& operator=(const Living&) = delete;
+};
+
 nb::dict train(const std::string& job_file, const std::string& job_values, nb::dict keywords,
                const std::string& programs, nb::object listener) {
   require_own_process();
@@ -153,6 +162,7 @@ nb::dict train(const std::string& job_file, const std::string& job_values, nb::d
   tools::TrainedJob trained;
   try {
     trained = released([&] {
+      const Living living;
       const LookUp look_up([&] { look_for_interrupt(told, began, interrupted); });
       return tools::train_job(request, events);
     });

@@ -1,9 +1,14 @@
 // The module `cairn._cairn`, on which the package's Python is built.
 #include <nanobind/stl/string.h>
 
+#include "arguments.h"
 #include "core/base/log.h"
+#include "forks.h"
+#include "graphs.h"
 #include "interpreter.h"
+#include "monitor_object.h"
 #include "owner.h"
+#include "parts.h"
 
 namespace cairn::python {
 
@@ -14,7 +19,10 @@ NB_MODULE(_cairn, m) {
   bind_ops(m);
   bind_variables(m);
   bind_functions(m);
+  bind_graphs(m);
+  bind_gradient_ops(m);
   bind_data(m);
+  bind_dataset_parts(m);
   bind_strategies(m);
   bind_cluster(m);
   bind_layers(m);
@@ -22,6 +30,7 @@ NB_MODULE(_cairn, m) {
   bind_metrics(m);
   bind_optimizers(m);
   bind_callbacks(m);
+  bind_monitors(m);
   bind_model(m);
   bind_saved_models(m);
   bind_jobs(m);
@@ -41,8 +50,14 @@ NB_MODULE(_cairn, m) {
       },
       "least"_a,
       "Lines of Cairn's log below this are dropped.\n\n>>> cairn.set_log_level(\"warning\")");
+  m.def(
+      "log_to", [](const std::string& file) { log_to(file, "python"); }, "file"_a,
+      "Cairn's log goes into a file, or to standard error if its name is empty.\n\n>>> "
+      "cairn.log_to(\"\")");
   m.attr("_version") = CAIRN_VERSION;
   m.def("_take_origins", &take_origins_from_python, "folder"_a);
+  // A child of fork() keeps what has threads in its parent, which is no leak.
+  m.def("_leave_to_parent", [] { nb::set_leak_warnings(false); });
   // Before the interpreter ends: threads of the engine call into Python until then.
   m.def(
       "_close_all",
@@ -54,6 +69,8 @@ NB_MODULE(_cairn, m) {
         drop_references();
       },
       "threads_are_left"_a);
+  explain_arguments(m);
+  leave_without_destructors();
 }
 
 }  // namespace cairn::python

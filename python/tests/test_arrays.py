@@ -60,6 +60,24 @@ def test_an_int_takes_the_type_of_what_it_meets():
     assert (cairn.Array([1.0]) * 2).dtype == "float32"
 
 
+def test_a_variable_is_its_value_in_every_operator():
+    v = cairn.Variable([1.0, 2.0], name="v")
+    np.testing.assert_array_equal((v == 1.0).numpy(), [True, False])
+    np.testing.assert_array_equal((v != 1.0).numpy(), [False, True])
+    for ours, theirs in [(-v, [-1, -2]), (abs(-v), [1, 2]), (v % 2.0, [1, 0]), (2.0**v, [2, 4]), (v[1:], [2])]:
+        np.testing.assert_allclose(ours.numpy(), theirs)
+    assert len(v) == 2 and list(v) == [1, 2] and 2.0 in v and 3.0 not in v
+    one = cairn.Variable(3.0, name="one")
+    assert float(one) == 3 and int(one) == 3 and bool(one) and {one: "one"}[one] == "one"
+    strategy = cairn.OneDeviceStrategy()
+    with strategy.scope():
+        w = cairn.Variable(0.0, name="w")
+    for act in (bool, float, lambda of: 1.0 if of > 0 else 0.0):
+        with pytest.raises(TypeError, match="cairn.where|return it"):
+            strategy.run(strategy.function(lambda: act(w)))
+    strategy.close()
+
+
 def test_a_recorded_array_has_no_value():
     strategy = cairn.OneDeviceStrategy()
     asked = {
@@ -105,3 +123,19 @@ def test_errors_are_python_s_own_too():
     assert isinstance(caught.value, cairn.InvalidArgumentError)
     assert caught.value.code == "InvalidArgument"
     assert "matmul(float32[2, 3], float32[2, 3])" in str(caught.value)
+
+
+def test_arrays_pass_by_dlpack_both_ways():
+    array = cairn.Array(np.arange(4.0))
+    assert array.__dlpack_device__() == (1, 0)
+    theirs = np.from_dlpack(array)
+    assert theirs.tolist() == [0, 1, 2, 3]
+    assert theirs.__array_interface__["data"][0] == array.numpy().__array_interface__["data"][0]
+    capsule = array.__dlpack__()  # a version before 1.0: memory of its own
+    assert "dltensor" in repr(capsule)
+    mine = np.arange(3)
+    copied, shared = cairn.from_dlpack(mine), cairn.from_dlpack(mine, copy=False)
+    mine[:] = 5
+    assert copied.numpy().tolist() == [0, 1, 2] and shared.numpy().tolist() == [5, 5, 5]
+    with pytest.raises(TypeError):
+        cairn.from_dlpack(3)

@@ -135,6 +135,90 @@ def test_ctrl_c_gives_a_wait_up_and_leaves_the_coordinator_usable(strategy, coor
         assert value.get() == 2
 
 
+def test_a_notebook_sees_tasks_and_closures_of_a_coordinator(strategy, coordinator):
+    @strategy.function
+    def step():
+        return cairn.Array(1.0)
+
+    coordinator.schedule(step)
+    coordinator.join()
+    html = coordinator._repr_html_()
+    assert "<td>/job:ps/task:0</td>" in html and "<td>/job:worker/task:0</td>" in html and "<td>up</td>" in html
+    assert "0 queued, 0 running" in html and "Updates lost: 0." in html
+
+
+@pytest.mark.parametrize("call", ["schedule", "done"])
+def test_ctrl_c_gives_a_call_up_that_waits_for_what_still_runs_after_an_error(call):
+    with cairn.LocalCluster(ps=1, workers=2) as two:
+        strategy = two.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+        step = strategy.function(lambda x: cairn.check_numerics(x, "x"), name="step")
+        coordinator.schedule(step, (1.0,)).get()
+        stop(two.pids["worker:0"])
+        try:
+            before = now = coordinator.status  # perhaps of the moment before
+            while now["uptime_seconds"] == before["uptime_seconds"] or not any(now["workers"][0]["inflight"]):
+                for _ in range(100):
+                    coordinator.schedule(step, (1.0,))
+                time.sleep(0.01)
+                now = coordinator.status
+            failing = []
+            while not any(value.ready() for value in failing):
+                failing.append(coordinator.schedule(step, (float("nan"),)))  # perhaps on the worker that stands still, too
+                limit = time.monotonic() + 3
+                while not failing[-1].ready() and time.monotonic() < limit:
+                    time.sleep(0.01)
+            # A thread of Python's presses the key, and so runs while the call waits, for 10 s at most.
+            threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                coordinator.schedule(step, (1.0,)) if call == "schedule" else coordinator.done()
+        finally:
+            os.kill(two.pids["worker:0"], signal.SIGCONT)
+        with pytest.raises(cairn.NotFiniteError):
+            coordinator.join()
+        assert coordinator.schedule(step, (2.0,)).get() == 2
+
+
+def test_a_wait_for_a_strategy_that_another_thread_closes_is_given_up():
+    with cairn.LocalCluster(ps=1, workers=1) as one:
+        strategy = one.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+        step = strategy.function(lambda x: x + 1.0, name="step")
+        coordinator.schedule(step, (1.0,)).get()
+        stop(one.pids["worker:0"])
+        try:
+            coordinator.schedule(step, (1.0,))
+            errors = []
+
+            def join():
+                try:
+                    coordinator.join()
+                except Exception as error:
+                    errors.append(error)
+
+            thread = threading.Thread(target=join)
+            thread.start()
+            threading.Timer(0.2, strategy.close).start()
+            thread.join(60)
+        finally:
+            os.kill(one.pids["worker:0"], signal.SIGCONT)
+        assert isinstance(errors[0], cairn.FailedPreconditionError) and "closed" in str(errors[0])
+
+
+def test_strategies_that_end_within_a_call_leave_it_alone(strategy):
+    class Other(cairn.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs):
+            other = cairn.OneDeviceStrategy()
+            assert other.num_replicas_in_sync == 1
+            other.close()
+
+    with strategy.scope():
+        model = cairn.Model(cairn.nn.Dense(1, name="left/alone"))
+        model.compile("sgd", "mse")
+        x = np.ones((64, 2), "float32")
+        assert len(model.fit(x, x[:, 0], epochs=3, batch_size=8, verbose=0, callbacks=[Other()])) == 3
+
+
 def test_what_is_wrong_to_schedule_is_a_type_error(strategy, coordinator):
     @strategy.function
     def step(x):
@@ -169,7 +253,7 @@ coordinator = cairn.ClusterCoordinator(strategy)
 def step(x):
     return x + 1.0
 values = [coordinator.schedule(step, (np.ones(256, "float32"),)) for _ in range(2000)]
-print("\\n".join(str(pid) for pid in cluster.pids.values()), flush=True)
+print(cluster.folder, *cluster.pids.values(), flush=True)
 """
 
 
@@ -178,7 +262,10 @@ def test_a_program_that_ends_while_closures_run_ends_in_order(end, status):
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM) + end], capture_output=True, text=True, timeout=60)
     assert run.returncode == status, run.stderr
     assert "terminate" not in run.stderr and "leak" not in run.stderr, run.stderr
-    for pid in run.stdout.split():
+    folder, *pids = run.stdout.split()
+    assert not os.path.exists(folder) and "cluster.json" not in run.stderr, run.stderr  # it goes after the processes
+    assert len(pids) == 2
+    for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
 

@@ -3,8 +3,6 @@
 import gzip
 import json
 import struct
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -229,7 +227,7 @@ def test_a_generator_is_refused_under_parameter_servers_with_what_works_instead(
     data = Dataset.from_generator(lambda: [{"x": 1.0}], {"x": "float32"}).batch(1)
     with cairn.LocalCluster(ps=1, workers=1) as cluster:
         coordinator = cairn.ClusterCoordinator(cluster.strategy())
-        with pytest.raises(RuntimeError, match="write its elements to files, or train under a strategy without parameter servers"):
+        with pytest.raises(RuntimeError, match="write its elements to files.*or train under a strategy without parameter servers"):
             coordinator.create_per_worker_dataset(data)
 
 
@@ -322,84 +320,3 @@ def test_feature_columns_replace_raw_columns():
     assert columns[1].ids == 3 and columns[4].kind == "crossed" and columns[4] == F.crossed(["city", "age_bucket"], 100)
     with pytest.raises(ValueError, match='"first", "last"'):
         F.vocabulary("city", ["a"], oov="middle")
-
-
-# ---- reading ----
-
-
-def test_an_element_is_a_dict_of_read_only_arrays():
-    element = next(iter(slices().batch(2)))
-    assert list(element) == ["x", "t", "y"] and element["t"].tolist() == ["0", "1"]
-    with pytest.raises(ValueError):
-        element["x"][0] = 1
-
-
-def test_an_iterator_goes_on_where_another_one_stood():
-    data = Dataset.range(100).shuffle(10, 5).repeat(2)
-    iterator = iter(data)
-    for _ in range(37):
-        next(iterator)
-    rest = values(data.open(iterator.state))
-    assert rest == values(iterator) and len(rest) == 163
-    with pytest.raises(ValueError, match="state"):
-        Dataset.range(5).open(iterator.state)
-    iterator.skip_to(3)
-    assert iterator.ordinal == 3
-    with pytest.raises(StopIteration):
-        next(iter(Dataset.range(0)))
-
-
-def test_the_spec_of_elements_reads_by_column():
-    spec = slices().batch(3).element_spec
-    assert [(column.name, column.dtype, column.shape) for column in spec] == [("x", "float64", (None,)), ("t", "string", (None,)), ("y", "int64", (None,))]
-    assert spec.label == "y" and len(spec) == 3 and spec == slices(9).batch(3).element_spec
-    with pytest.raises(ValueError, match='"z"'):
-        spec["z"]
-
-
-def test_notebooks_see_a_table_of_columns():
-    html = Dataset.from_tensor_slices({"<x>": np.zeros(2)})._repr_html_()
-    assert html.startswith("<table>") and "&lt;x&gt;" in html and "float64" in html
-
-
-def test_several_threads_take_turns_at_one_iterator():
-    iterator = iter(Dataset.range(3000))
-    taken = []
-    threads = [threading.Thread(target=lambda: taken.extend(each["value"].item() for each in iterator)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(taken) == list(range(3000))
-
-
-def test_a_program_ends_while_iterators_read_ahead():
-    program = (
-        "import cairn, itertools\n"
-        "def numbers():\n"
-        "    for i in itertools.count(): yield {'x': i}\n"
-        "its = [iter(cairn.Dataset.from_generator(numbers, {'x': 'int64'}).batch(2).prefetch(8)) for _ in range(4)]\n"
-        "print(sum(next(it)['x'].sum() for it in its))\n"
-    )
-    for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
-
-
-# ---- DLPack ----
-
-
-def test_arrays_pass_by_dlpack_both_ways():
-    array = cairn.Array(np.arange(4.0))
-    assert array.__dlpack_device__() == (1, 0)
-    theirs = np.from_dlpack(array)
-    assert theirs.tolist() == [0, 1, 2, 3]
-    assert theirs.__array_interface__["data"][0] == array.numpy().__array_interface__["data"][0]
-    capsule = array.__dlpack__()  # a version before 1.0: memory of its own
-    assert "dltensor" in repr(capsule)
-    mine = np.arange(3)
-    copied, shared = cairn.from_dlpack(mine), cairn.from_dlpack(mine, copy=False)
-    mine[:] = 5
-    assert copied.numpy().tolist() == [0, 1, 2] and shared.numpy().tolist() == [5, 5, 5]
-    with pytest.raises(TypeError):
-        cairn.from_dlpack(3)

@@ -90,6 +90,12 @@ struct LocalStrategy::State {
     std::int64_t steps = 0;  // that one run counts
   };
   std::map<const ConcreteFunction*, Planned> plans;
+  std::size_t plans_max = 64;  // before those of functions that have gone are looked for
+  void forget_plans() {
+    if (plans.size() < plans_max) return;
+    std::erase_if(plans, [](const auto& each) { return each.second.function.use_count() == 1; });
+    plans_max = std::max<std::size_t>(64, 2 * plans.size());
+  }
   bool deterministic = false;
   Arithmetic products = Arithmetic::kFloat32;
   std::int64_t step = 0;         // the next one
@@ -190,6 +196,7 @@ StepContext LocalStrategy::next_step(const ConcreteFunction& function) {
 // The plan is kept with its function: an address alone may be that of another one later.
 std::shared_ptr<const Plan> LocalStrategy::plan_of(
     const std::shared_ptr<const ConcreteFunction>& function, int replicas, bool reduces_shares) {
+  if (!state_->plans.contains(function.get())) state_->forget_plans();
   State::Planned& planned = state_->plans[function.get()];
   if (!planned.plan) {
     planned.function = function;

@@ -29,9 +29,11 @@ HOW = {
     "cmake --build build/dev --target wide_deep cairn cairn-ps cairn-worker": ".ci/run",
     "build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/wide_deep examples/data/adult":
         "MainJob.TheExampleProgramDoesTheSameUnderCairnUp",
+    "cairn up --ps 2 --workers 2 -- python examples/wide_deep.py examples/data/adult":
+        "python/tests/test_examples.py, synchronously",
     "cmake --preset release && cmake --build build/release && cmake --install build/release --prefix /opt/cairn":
         ".ci/run: tools/compile-alone compiles files with its flags; Install.IsWholeAfterItsFolderWasMoved",
-    "tools/wheel --sdist": "by hand, from the release preset: what it packs is built and tested by tools/test",
+    "tools/wheel --sdist": "python/tests/test_wheel.py packs that of the dev preset; of the release preset, and --sdist, by hand",
     "tools/bundle": "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",
     "tar -xf cairn-bundle.tar.xz && cairn-*/bin/cairn train cairn-*/share/examples/adult.toml":
         "Install.ABundleHasItsOwnLibrariesAndRunsWhereItWasMovedTo",

@@ -46,7 +46,9 @@ Subscript subscript_of(nb::handle part) {
         refuse(
             "a bound of a slice is an int: an Array has no value while it is recorded; use "
             "cairn.slice() or cairn.gather()");
-      return nb::cast<std::int64_t>(nb::steal(PyNumber_Index(value.ptr())));
+      const std::optional<std::int64_t> place = index_of(value);
+      if (!place) refuse("a bound of a slice is a single int");
+      return place;
     };
     return Slice{bound("start"), bound("stop"), bound("step")};
   }
@@ -55,7 +57,7 @@ Subscript subscript_of(nb::handle part) {
         "an Array is no subscript, since it has no value while it is recorded: use "
         "cairn.gather(x, ids)");
   if (!PyBool_Check(part.ptr()) && PyIndex_Check(part.ptr()))
-    return nb::cast<std::int64_t>(nb::steal(PyNumber_Index(part.ptr())));
+    if (const std::optional<std::int64_t> place = index_of(part)) return *place;
   const Tensor mask = tensor_of(part);
   if (mask.dtype() != DType::kBool)
     refuse(
@@ -252,6 +254,14 @@ array([2., 4.], dtype=float32))");
           "__getitem__",
           [](const Array& x, nb::handle parts) { return subscript(x, subscripts_of(parts)); },
           nb::sig("def __getitem__(self, parts: cairn.typing.Subscripts) -> Array"))
+      .def(
+          "__setitem__",
+          [](const Array&, nb::handle, nb::handle) {
+            refuse(
+                "an Array does not change: choose elements by cairn.where(condition, a, b), or "
+                "rows by cairn.scatter_update(x, ids, rows)");
+          },
+          nb::sig("def __setitem__(self, parts: typing.Any, value: typing.Any) -> typing.NoReturn"))
       .def("__neg__", [](const Array& x) { return neg(x); })
       .def("__abs__", [](const Array& x) { return abs(x); })
       .def("__invert__", [](const Array& x) { return logical_not(x); })

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "data/dataset/map_origins.h"
 #include "interpreter.h"
 #include "wording.h"
 
@@ -16,7 +17,8 @@ PyObject* not_finite = nullptr;
 PyObject* input = nullptr;
 
 void raise_current() {
-  const ErrorParts parts = error_parts(std::current_exception());
+  ErrorParts parts = error_parts(std::current_exception());
+  if (parts.input_pipeline) add_map_origin(parts);
   PyObject* kind = classes[static_cast<std::size_t>(parts.code)];
   if (parts.not_finite) kind = not_finite;
   if (parts.input_pipeline) kind = input;
@@ -24,6 +26,7 @@ void raise_current() {
   made.attr("code") = std::string(code_name(parts.code));
   made.attr("task") = parts.task;
   made.attr("origin") = parts.place.origin;
+  if (parts.input_pipeline) made.attr("pipeline") = *parts.input_pipeline;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

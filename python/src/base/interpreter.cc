@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -11,6 +14,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "forks.h"
+#include "lazily_released.h"
+#include "owner.h"
 
 namespace cairn::python {
 namespace {
@@ -18,6 +24,7 @@ namespace {
 thread_local bool gil_released = false;
 thread_local int traces = 0;
 thread_local int outside_calls = 0;  // one within the other
+thread_local int inside_calls = 0;   // of Python, within calls into the module
 thread_local Origin caller;
 
 // Never destroyed: threads of the engine may outlive main().
@@ -31,8 +38,9 @@ Queue& queue() {
   return only;
 }
 
-// Signals are looked for where Python runs, on its main thread; on others it does nothing.
+// Signals are looked for where Python runs, on its main thread; on others there are none.
 void look_for_signals() {
+  require_open_strategies();
   const Acquired here;
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
 }
@@ -170,6 +178,27 @@ Released::~Released() {
   gil_released = false;
 }
 
+LazilyReleased::LazilyReleased() : depth_(inside_calls) {
+  look_up_.emplace([this] { look(); });
+}
+LazilyReleased::~LazilyReleased() {
+  look_up_.reset();
+  if (!gil_) return;
+  gil_.reset();
+  gil_released = false;
+}
+// A wait of Python code that this call has called is that code's own: it goes on with the GIL.
+void LazilyReleased::look() {
+  if (inside_calls == depth_ && !gil_) {
+    gil_.emplace();
+    gil_released = true;
+  }
+  if (inside_calls != depth_ && has_gil()) {
+    const WithoutGil others;
+  }
+  look_for_signals();
+}
+
 Caller::Caller() : before_(std::exchange(caller, current_origin())) {}
 Caller::~Caller() { caller = before_; }
 
@@ -180,9 +209,11 @@ Tracing::~Tracing() { --traces; }
 Acquired::Acquired()
     : state_(coming_back([] { return PyGILState_Ensure(); })),
       before_(std::exchange(gil_released, false)) {
+  ++inside_calls;
   if (!on_main_thread()) ++ends().within;
 }
 Acquired::~Acquired() {
+  --inside_calls;
   if (!on_main_thread()) --ends().within;
   gil_released = before_;
   PyGILState_Release(state_);
@@ -228,8 +259,28 @@ void drop_references() {
   for (PyObject* object : dropped) Py_DECREF(object);
 }
 
+bool in_own_process() { return !forked; }
+
+namespace {
+std::atomic<int> living{0};
+}  // namespace
+
+void count_living(int change) { living += change; }
+
+// Handlers run in the reverse order of their registration: this one before the destructors of all
+// libraries that were loaded earlier.
+void leave_without_destructors() {
+  ::on_exit(
+      [](int status, void*) {
+        if (living == 0) return;
+        std::fflush(stdout);
+        ::_exit(status);
+      },
+      nullptr);
+}
+
 void require_own_process() {
-  if (forked)
+  if (!in_own_process())
     throw FailedPreconditionError(
         "this process was forked from one that uses Cairn, whose threads it does not have: start "
         "processes by multiprocessing's \"spawn\" or \"forkserver\", or fork before importing "

@@ -30,6 +30,10 @@ class Kept {
     all_.push_back(share(nb::borrow(object)));
     return all_.back();
   }
+  template <typename F>
+  void each(F&& f) const {
+    for (const SharedReference& each : all_) f(each->get());
+  }
   int traverse(visitproc visit, void* argument) const {
     for (const SharedReference& each : all_)
       if (const int stopped = visit(each->get().ptr(), argument)) return stopped;

@@ -1,6 +1,7 @@
 #include "nest.h"
 
 #include "core/base/error.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 std::string name_of_type(nb::handle object) {
   return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
+
+// A nest of more levels than this holds itself.
+constexpr int kDepthMax = 100;
 
 std::string below(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "/" + name;
@@ -23,18 +27,19 @@ Nest Nest::of(nb::handle object, std::vector<nb::object>& leaves, bool texts_are
 }
 
 Nest::Part Nest::taken_apart(nb::handle object, std::vector<nb::object>& leaves,
-                             bool texts_are_leaves) {
+                             bool texts_are_leaves, int depth) {
   Part part;
+  if (depth > kDepthMax)
+    type_error(str("a nest of more than ", kDepthMax, " levels: it seems to contain itself"));
   if (object.is_none()) {
     part.kind = Kind::kNone;
   } else if (nb::isinstance<nb::dict>(object)) {
     part.kind = Kind::kDict;
     for (auto [key, value] : nb::borrow<nb::dict>(object)) {
       if (!nb::isinstance<nb::str>(key))
-        throw nb::type_error(
-            str("a dict of arrays is keyed by texts, not by a ", name_of_type(key)).c_str());
+        type_error(str("a dict of arrays is keyed by texts, not by ", described(key)));
       part.keys.push_back(nb::cast<std::string>(key));
-      part.parts.push_back(taken_apart(value, leaves, texts_are_leaves));
+      part.parts.push_back(taken_apart(value, leaves, texts_are_leaves, depth + 1));
     }
   } else if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
     part.kind = nb::isinstance<nb::list>(object) ? Kind::kList : Kind::kTuple;
@@ -43,7 +48,7 @@ Nest::Part Nest::taken_apart(nb::handle object, std::vector<nb::object>& leaves,
       part.held = nb::borrow(object.type());
     }
     for (nb::handle each : object)
-      part.parts.push_back(taken_apart(each, leaves, texts_are_leaves));
+      part.parts.push_back(taken_apart(each, leaves, texts_are_leaves, depth + 1));
   } else if (!texts_are_leaves &&
              (nb::isinstance<nb::str>(object) || nb::isinstance<nb::bytes>(object))) {
     part.kind = Kind::kStatic;
@@ -52,10 +57,9 @@ Nest::Part Nest::taken_apart(nb::handle object, std::vector<nb::object>& leaves,
     const std::string kind = name_of_type(object);
     if (kind == "generator" || kind == "coroutine" || kind == "async_generator" || kind == "set" ||
         kind == "frozenset")
-      throw nb::type_error(str("a ", kind,
-                               " cannot be passed to or returned from a function that is "
-                               "recorded: use a list, a tuple or a dict of arrays")
-                               .c_str());
+      type_error(str(described(object),
+                     " cannot be passed to or returned from a function that is "
+                     "recorded: use a list, a tuple or a dict of arrays"));
     leaves.push_back(nb::borrow(object));
   }
   return part;

@@ -15,7 +15,8 @@ class Nest {
 
   // Takes an object apart: its leaves are appended to `leaves`. Texts and None are no leaves but
   // part of the shape, so that another text is another shape; `texts_are_leaves` says otherwise.
-  //   Errors  TypeError: a key that is no text, a set, a generator or a coroutine.
+  //   Errors  TypeError: a key that is no text, a set, a generator or a coroutine; or it is so deep
+  //           that it may contain itself.
   static Nest of(nb::handle object, std::vector<nb::object>& leaves, bool texts_are_leaves = false);
 
   // Equal keys are equal shapes.
@@ -34,8 +35,8 @@ class Nest {
     nb::object held;                // a named tuple's type, or what is static
     std::vector<Part> parts;
   };
-  static Part taken_apart(nb::handle object, std::vector<nb::object>& leaves,
-                          bool texts_are_leaves);
+  static Part taken_apart(nb::handle object, std::vector<nb::object>& leaves, bool texts_are_leaves,
+                          int depth = 0);
   static void append_key(const Part& part, std::string& key);
   static void append_paths(const Part& part, const std::string& path,
                            std::vector<std::string>& all);

@@ -1,4 +1,5 @@
 // Operations that models are made of, look-ups by id, and random ones.
+#include "core/base/random.h"
 #include "core/graph/ops.h"
 
 #include <nanobind/stl/array.h>
@@ -173,6 +174,70 @@ void bind_models(nb::module_& m) {
       "mean.numpy()\narray([2.], dtype=float32)");
 }
 
+template <typename N>
+using RandomLike = Array (*)(const Array&, N, N, const RandomOptions&);
+void bind_random_like(nb::module_& m) {
+  const auto like = [&](const char* name, RandomLike<float> op, const char* first, float low,
+                        const char* second, float high, const char* doc) {
+    m.def(
+        name,
+        [op](ArrayLike like, float a, float b, std::uint64_t seed, nb::object step) {
+          return op(like, a, b, random_of(seed, step));
+        },
+        "like"_a, nb::arg(first) = low, nb::arg(second) = high, "seed"_a = 0, "step"_a = nb::none(),
+        nb::sig(str("def ", name, "(like: cairn.typing.ArrayLike, ", first, ": float = ", low,
+                    ".0, ", second, ": float = ", high,
+                    ".0, seed: int = 0, step: cairn.typing.ArrayLike | None = None) -> Array")
+                    .c_str()),
+        doc);
+  };
+  like("random_uniform_like", random_uniform_like, "low", 0, "high", 1,
+       "random_uniform() of an array's shape.\n\n>>> cairn.random_uniform_like([1.0, "
+       "2.0]).shape\n(2,)");
+  like("random_normal_like", random_normal_like, "mean", 0, "stddev", 1,
+       "random_normal() of an array's shape.\n\n>>> cairn.random_normal_like([1.0, "
+       "2.0]).shape\n(2,)");
+  like("random_truncated_normal_like", random_truncated_normal_like, "mean", 0, "stddev", 1,
+       "random_truncated_normal() of an array's shape.\n\n>>> "
+       "cairn.random_truncated_normal_like([1.0, 2.0]).shape\n(2,)");
+  m.def(
+      "random_integers_like",
+      [](ArrayLike like, std::int64_t low, std::int64_t high, std::uint64_t seed, nb::object step) {
+        return random_integers_like(like, low, high, random_of(seed, step));
+      },
+      "like"_a, "low"_a, "high"_a, "seed"_a = 0, "step"_a = nb::none(),
+      nb::sig("def random_integers_like(like: cairn.typing.ArrayLike, low: int, high: int, seed: "
+              "int = 0, step: cairn.typing.ArrayLike | None = None) -> Array"),
+      "random_integers() of an array's shape.\n\n>>> cairn.random_integers_like([1.0, 2.0], 0, "
+      "9).shape\n(2,)");
+}
+
+void bind_random_stream(nb::module_& m) {
+  nb::class_<Random>(m, "Random", R"(Numbers from a seed, the same on every machine.
+
+>>> random = cairn.Random(7)
+>>> 0 <= random.below(10) < 10, 0.0 <= random.uniform() < 1.0
+(True, True))")
+      .def(nb::init<std::uint64_t>(), "seed"_a)
+      .def("bits", &Random::bits, "64 random bits.")
+      .def(
+          "below",
+          [](Random& random, std::uint64_t bound) {
+            if (bound == 0) throw InvalidArgumentError("below: the bound is above 0");
+            return random.below(bound);
+          },
+          "bound"_a, "A whole number in [0, bound).")
+      .def("uniform", &Random::uniform, "A number in [0, 1).");
+  m.def(
+      "random_key",
+      [](std::uint64_t seed, const std::variant<std::uint64_t, std::string>& part) {
+        return std::visit([seed](const auto& each) { return cairn::random_key(seed, each); }, part);
+      },
+      "seed"_a, "part"_a,
+      "A seed of a seed and a name or a number.\n\n>>> cairn.random_key(1, \"a\") == "
+      "cairn.random_key(1, \"b\")\nFalse");
+}
+
 void bind_random(nb::module_& m) {
   m.def("step_key", &step_key,
         "The number of the step that runs, from which random operations draw.\n\n>>> "
@@ -235,6 +300,8 @@ void bind_model_ops(nb::module_& m) {
   bind_lookups(m);
   bind_models(m);
   bind_random(m);
+  bind_random_like(m);
+  bind_random_stream(m);
 }
 
 }  // namespace cairn::python

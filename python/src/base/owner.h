@@ -1,8 +1,11 @@
 // Ownership: a strategy may be closed while Python still has its variables, its functions and
 // what they gave. Each of these holds the strategy's Owner, and asks it.
 #pragma once
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "core/graph/variable.h"
 #include "interpreter.h"
@@ -10,6 +13,20 @@
 
 namespace cairn::python {
 
+class TablesFolder;  // data/tables_folder.h
+
+// A strategy, from when it is made until it is closed and no call uses it any more.
+struct OpenStrategy {
+  explicit OpenStrategy(std::unique_ptr<Strategy> made) : strategy(std::move(made)) {}
+  ~OpenStrategy();
+  OpenStrategy(const OpenStrategy&) = delete;
+  OpenStrategy& operator=(const OpenStrategy&) = delete;
+
+  std::unique_ptr<Strategy> strategy;
+  std::atomic<bool> closed{false};
+};
+
+//   Thread  any.
 class Owner {
  public:
   explicit Owner(std::unique_ptr<Strategy> strategy, nb::object beside = {});
@@ -17,7 +34,9 @@ class Owner {
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
-  // Errors  FailedPrecondition: it has been closed.
+  // It lives at least until the call of the module that this thread is in returns, also if another
+  // thread closes it meanwhile.
+  //   Errors  FailedPrecondition: it has been closed.
   Strategy& strategy() const;
   template <typename T>
   T& as() const {
@@ -25,15 +44,35 @@ class Owner {
     CAIRN_CHECK(found != nullptr, "a strategy of another kind");
     return *found;
   }
-  bool closed() const { return strategy_ == nullptr; }
-  // Ends it, and what it is connected to. Again: nothing.
+  // Where tables are written that are too large to travel to workers; null: data does not travel.
+  const std::shared_ptr<TablesFolder>& tables() const { return tables_; }
+  void set_tables(std::shared_ptr<TablesFolder> tables) { tables_ = std::move(tables); }
+  bool closed() const;
+  // Ends it, and what it is connected to. Calls of other threads that wait for it raise an error
+  // within 100 ms. Again: nothing.
   void close();
 
  private:
-  std::unique_ptr<Strategy> strategy_;
+  mutable std::mutex mutex_;  // open_
+  std::shared_ptr<OpenStrategy> open_;
   SharedReference beside_;  // a cluster that must live as long
+  std::shared_ptr<TablesFolder> tables_;
 };
 using SharedOwner = std::shared_ptr<Owner>;
+
+// While a call of the module runs: keeps the strategies that it uses. They nest.
+class CallOfModule {
+ public:
+  CallOfModule();
+  ~CallOfModule();
+  CallOfModule(const CallOfModule&) = delete;
+  CallOfModule& operator=(const CallOfModule&) = delete;
+
+ private:
+  const std::size_t before_;  // used by the calls around it
+};
+// FailedPrecondition: a strategy that this call uses has been closed meanwhile.
+void require_open_strategies();
 
 // Lets the owner be found by its strategy.
 void remember(const SharedOwner& owner);

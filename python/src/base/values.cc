@@ -10,6 +10,7 @@
 
 #include "core/graph/ops.h"
 #include "owner.h"
+#include "refusing.h"
 #include "strategy/base/distributed_values.h"
 
 namespace cairn::python {
@@ -19,12 +20,6 @@ namespace {
 nb::object& numpy() {
   static nb::object& module = *new nb::object(nb::module_::import_("numpy"));
   return module;
-}
-
-[[noreturn]] void type_error(const std::string& message) { throw nb::type_error(message.c_str()); }
-
-std::string name_of_type(nb::handle object) {
-  return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
 
 // ---- NumPy's arrays, by the array interface: a dictionary of plain values ----
@@ -46,6 +41,13 @@ DType dtype_of_typestr(const std::string& type, nb::handle array) {
     case 'c':
       type_error(
           str("an array of ", name, ": Cairn has no complex numbers; pass x.real and x.imag"));
+    case 'f':
+      type_error(
+          str("an array of ", name, ", which Cairn does not have: pass x.astype('float32')"));
+    case 'V':
+      if (!nb::object(array.attr("dtype").attr("names")).is_none())
+        type_error("an array of records: pass its fields as columns, {\"a\": x[\"a\"], ...}");
+      type_error(str("an array of ", name, ", which Cairn does not have: pass numbers or texts"));
     case 'M':
     case 'm':
       type_error(str("an array of ", name,
@@ -81,12 +83,18 @@ Tensor texts_of(nb::handle array) {
       const auto bytes = nb::borrow<nb::bytes>(each);
       texts.emplace_back(bytes.c_str(), bytes.size());
     } else {
-      type_error(str("element ", texts.size(), " of an array of objects is ",
-                     each.is_none() ? "None" : "of type " + name_of_type(each),
+      type_error(str("element ", texts.size(), " of an array of objects is ", described(each),
                      ": only texts may lie in such an array; give numbers a dtype by x.astype()"));
     }
   }
   return Tensor::strings(shape_of(array.attr("shape")), std::move(texts));
+}
+
+// A masked array has values behind its mask that mean nothing.
+void refuse_mask(nb::handle array) {
+  const nb::object mask = nb::getattr(array, "mask", nb::none());
+  if (mask.is_none() || !nb::cast<bool>(nb::bool_(numpy().attr("any")(mask)))) return;
+  type_error("an array with masked values: say what stands for them, by x.filled(0.0)");
 }
 
 Tensor tensor_of_numpy(nb::handle array, bool share) {
@@ -115,10 +123,13 @@ std::shared_ptr<const void> share_owner(nb::handle object) { return share(nb::bo
 
 namespace {
 
-bool is_numpy(nb::handle object) {
+PyTypeObject* numpy_array() {
   static nb::object& kind = *new nb::object(numpy().attr("ndarray"));
-  return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(kind.ptr()) ||
-         nb::isinstance(object, kind);
+  return reinterpret_cast<PyTypeObject*>(kind.ptr());
+}
+bool is_numpy(nb::handle object) {
+  return Py_TYPE(object.ptr()) == numpy_array() ||
+         nb::isinstance(object, nb::handle(reinterpret_cast<PyObject*>(numpy_array())));
 }
 
 Tensor text_of(nb::handle object) {
@@ -174,7 +185,10 @@ Tensor tensor_of_list(nb::handle list) {
 }  // namespace
 
 Tensor tensor_of(nb::handle object, bool share) {
-  if (is_numpy(object)) return tensor_of_numpy(object, share);
+  if (is_numpy(object)) {
+    if (Py_TYPE(object.ptr()) != numpy_array()) refuse_mask(object);
+    return tensor_of_numpy(object, share);
+  }
   if (nb::isinstance<Array>(object)) return nb::cast<const Array&>(object).eval();
   if (nb::isinstance<OwnedVariable>(object))
     return released([&] { return nb::cast<const OwnedVariable&>(object).get().read().eval(); });
@@ -193,9 +207,10 @@ Tensor tensor_of(nb::handle object, bool share) {
     return tensor_of_numpy(numpy().attr("from_dlpack")(object), share);
   if (nb::hasattr(object, "__array__"))
     return tensor_of_numpy(numpy().attr("asarray")(object), share);
-  type_error(
-      str("a value of type ", name_of_type(object),
-          " is no array: an Array, a NumPy array, a number, a text or a list of such is wanted"));
+  const char* cure = PyIter_Check(object.ptr()) != 0
+                         ? "make a list of it, or a dataset by cairn.Dataset.from_generator()"
+                         : "an Array, a NumPy array, a number, a text or a list of such is wanted";
+  type_error(str(described(object), " is no array: ", cure));
 }
 
 Array array_of(nb::handle object) {
@@ -267,7 +282,14 @@ DType dtype_of(nb::handle object) {
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::kBool;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::kInt64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyUnicode_Type)) return DType::kString;
-  const nb::object made = numpy().attr("dtype")(object);
+  nb::object made;
+  try {
+    made = numpy().attr("dtype")(object);
+  } catch (const nb::python_error&) {
+    type_error(
+        str("a dtype is a name such as \"float32\", NumPy's dtype, or float, int, bool or str, ",
+            "not ", described(object)));
+  }
   return parse_dtype(nb::cast<std::string>(made.attr("name")));
 }
 
@@ -282,18 +304,35 @@ nb::object tuple_of(const Shape& shape) {
   return nb::tuple(sizes);
 }
 
+std::optional<std::int64_t> index_of(nb::handle object) {
+  const nb::object whole = nb::steal(PyNumber_Index(object.ptr()));
+  if (whole.is_valid()) return integer_of(whole);
+  PyErr_Clear();
+  return std::nullopt;
+}
+
+namespace {
+
+std::int64_t size_of(nb::handle object) {
+  const std::optional<std::int64_t> size = index_of(object);
+  if (!size) type_error(str("a size of a shape is an int or None, not ", described(object)));
+  return *size;
+}
+
+}  // namespace
+
 Shape shape_of(nb::handle object) {
   if (PyLong_Check(object.ptr())) return Shape(std::vector<std::int64_t>{integer_of(object)});
   if (!nb::isinstance<nb::sequence>(object) || is_text(object))
-    type_error(str("a shape is a tuple of sizes, not a ", name_of_type(object)));
+    type_error(str("a shape is a tuple of sizes, not ", described(object)));
   std::vector<std::int64_t> dims;
   for (nb::handle size : object) {
     if (size.is_none()) {
       dims.push_back(Shape::kUnknown);
     } else if (PyLong_Check(size.ptr()) || PyIndex_Check(size.ptr())) {
-      dims.push_back(integer_of(nb::steal(PyNumber_Index(size.ptr()))));
+      dims.push_back(size_of(size));
     } else {
-      type_error(str("a size of a shape is an int or None, not a ", name_of_type(size)));
+      type_error(str("a size of a shape is an int or None, not ", described(size)));
     }
   }
   return Shape(std::move(dims));
@@ -301,7 +340,7 @@ Shape shape_of(nb::handle object) {
 
 ArrayList::operator std::vector<Array>() const {
   if (nb::isinstance<Array>(object) || !nb::isinstance<nb::sequence>(object))
-    type_error(str("a list of arrays is wanted, not a ", name_of_type(object)));
+    type_error(str("a list of arrays is wanted, not ", described(object)));
   std::vector<Array> all;
   for (nb::handle each : object) all.push_back(array_of(each));
   return all;

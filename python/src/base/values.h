@@ -1,5 +1,6 @@
 // Values between Python and Cairn: NumPy's arrays, numbers, texts, and Array.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ nb::object numpy_of(const Tensor& tensor);
 
 // By name ("float32"), as NumPy's dtype, or as float, int, bool, str.
 DType dtype_of(nb::handle object);
+// The int that an object stands for, as for subscripts; nullopt: it stands for none, as an array of
+// several elements.
+//   Errors  InvalidArgument: it is beyond int64.
+std::optional<std::int64_t> index_of(nb::handle object);
 // A tuple of sizes; None: not known.
 nb::object tuple_of(const Shape& shape);
 Shape shape_of(nb::handle object);

@@ -6,6 +6,7 @@
 #include "core/graph/function.h"
 #include "core/graph/subscript.h"
 #include "core/graph/variable.h"
+#include "fields.h"
 #include "owner.h"
 #include "values.h"
 
@@ -51,6 +52,76 @@ OwnedVariable make_variable(nb::handle initial_value, const std::string& name, b
           owner_of(creator)};
 }
 
+const Words<Aggregation>& aggregations() {
+  static const Words<Aggregation> words = {{"none", Aggregation::kNone},
+                                           {"sum", Aggregation::kSum},
+                                           {"mean", Aggregation::kMean},
+                                           {"only_first_replica", Aggregation::kOnlyFirstReplica}};
+  return words;
+}
+const Words<Synchronization>& synchronizations() {
+  static const Words<Synchronization> words = {{"auto", Synchronization::kAuto},
+                                               {"none", Synchronization::kNone},
+                                               {"on_write", Synchronization::kOnWrite},
+                                               {"on_read", Synchronization::kOnRead}};
+  return words;
+}
+
+void bind_variable_spec(nb::module_& m) {
+  using Spec = VariableSpec;
+  nb::class_<Spec>(m, "VariableSpec", "What a variable is.")
+      .def_ro("name", &Spec::name)
+      .def_prop_ro("dtype", [](const Spec& of) { return std::string(dtype_name(of.dtype)); })
+      .def_prop_ro(
+          "shape", [](const Spec& of) { return tuple_of(of.shape); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_ro("initializer", &Spec::initializer)
+      .def_prop_ro("aggregation",
+                   [](const Spec& of) { return word_of(of.aggregation, aggregations()); })
+      .def_prop_ro("synchronization",
+                   [](const Spec& of) { return word_of(of.synchronization, synchronizations()); })
+      .def_ro("trainable", &Spec::trainable)
+      .def_ro("hashed", &Spec::hashed, "Only rows that were updated take memory.")
+      .def_ro("policy", &Spec::policy, "Which rows of a hashed one come and go.")
+      .def_ro("one_part", &Spec::one_part, "All rows lie on one shard.")
+      .def_prop_ro("rows", &Spec::rows)
+      .def_prop_ro("dim", &Spec::dim, "Numbers in a row.");
+}
+
+void bind_create_variable(nb::module_& m) {
+  m.def(
+      "create_variable",
+      [](const std::string& name, ShapeLike shape, DTypeLike dtype,
+         const std::optional<Initializer>& initializer, bool trainable,
+         const std::string& aggregation, const std::string& synchronization, bool hashed,
+         const std::optional<RowPolicy>& policy, bool one_part) {
+        VariableSpec spec{.name = name,
+                          .dtype = dtype,
+                          .shape = shape,
+                          .initializer = initializer.value_or(Initializer::zeros()),
+                          .aggregation = aggregation_of(aggregation),
+                          .synchronization = synchronization_of(synchronization),
+                          .trainable = trainable,
+                          .hashed = hashed,
+                          .policy = policy.value_or(RowPolicy{}),
+                          .one_part = one_part};
+        VariableCreator& creator = current_variable_creator();
+        return OwnedVariable{
+            recorded_or_run([&] { return creator.create_variable(std::move(spec)); }),
+            owner_of(creator)};
+      },
+      "name"_a, "shape"_a, "dtype"_a = "float32", "initializer"_a = nb::none(), nb::kw_only(),
+      "trainable"_a = true, "aggregation"_a = "none", "synchronization"_a = "auto",
+      "hashed"_a = false, "policy"_a = nb::none(), "one_part"_a = false,
+      "A variable of a shape, whose values an initializer makes where it lies; None: zeros. A "
+      "hashed one holds the rows that were updated.\n\n>>> cairn.create_variable(\"table\", (4, "
+      "2)).numpy().sum().item()\n0.0");
+}
+
+nb::object value_of(const OwnedVariable& v) {
+  return nb::cast(recorded_or_run([&] { return v.get().read(); }));
+}
+
 using Assign = void (Variable::*)(const Array&) const;
 void bind_assign(nb::class_<OwnedVariable>& variable, const char* name, Assign assign,
                  const char* doc) {
@@ -77,6 +148,7 @@ void bind_scatter(nb::class_<OwnedVariable>& variable, const char* name, Scatter
 }  // namespace
 
 void bind_variables(nb::module_& m) {
+  bind_variable_spec(m);
   nb::class_<OwnedVariable> variable(
       m, "Variable",
       R"(A value that functions read and change, kept where the strategy in scope keeps it.
@@ -99,6 +171,9 @@ array([2., 3.], dtype=float32))");
               "def __init__(self, initial_value: cairn.typing.ArrayLike, name: str = 'Variable', "
               "trainable: bool = True, aggregation: str = 'none', synchronization: str = 'auto', "
               "dtype: cairn.typing.DTypeLike | None = None) -> None"))
+      .def_prop_ro(
+          "spec", [](const OwnedVariable& v) { return v.variable.spec(); },
+          "All that it was made of.")
       .def_prop_ro(
           "name", [](const OwnedVariable& v) { return v.variable.name(); },
           "Its name, which checkpoints know it by.")
@@ -189,19 +264,43 @@ array([2., 3.], dtype=float32))");
   bind_scatter(variable, "batch_scatter_update", &Variable::batch_scatter_update,
                "The same for each of the leading dimensions of a batch.");
 
+  bind_create_variable(m);
+
   // Operators: a variable is its value.
   static constexpr const char* kOperators[] = {
-      "__add__",     "__radd__",    "__sub__",      "__rsub__", "__mul__",
-      "__rmul__",    "__truediv__", "__rtruediv__", "__pow__",  "__matmul__",
-      "__rmatmul__", "__lt__",      "__le__",       "__gt__",   "__ge__"};
+      "__add__",      "__radd__", "__sub__",  "__rsub__", "__mul__",  "__rmul__",   "__truediv__",
+      "__rtruediv__", "__mod__",  "__rmod__", "__pow__",  "__rpow__", "__matmul__", "__rmatmul__",
+      "__lt__",       "__le__",   "__gt__",   "__ge__",   "__eq__",   "__ne__"};
   for (const char* name : kOperators)
     variable.def(
         name,
-        [name](const OwnedVariable& v, nb::object other) {
-          return nb::cast(recorded_or_run([&] { return v.get().read(); })).attr(name)(other);
+        [name = name](const OwnedVariable& v, nb::object other) {
+          return value_of(v).attr(name)(other);
         },
         nb::is_operator(), "other"_a,
         nb::sig(str("def ", name, "(self, other: cairn.typing.ArrayLike, /) -> Array").c_str()));
+  static constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"__neg__", "Array"},
+      {"__abs__", "Array"},
+      {"__bool__", "bool"},
+      {"__float__", "float"},
+      {"__int__", "int"},
+      {"__len__", "int"},
+      {"__iter__", "collections.abc.Iterator[typing.Any]"}};
+  for (const auto& [name, result] : kOthers)
+    variable.def(
+        name,
+        [name = name](const OwnedVariable& v) -> nb::object { return value_of(v).attr(name)(); },
+        nb::sig(str("def ", name, "(self) -> ", result).c_str()));
+  variable
+      .def(
+          "__contains__",
+          [](const OwnedVariable& v, nb::object element) -> nb::object {
+            return value_of(v).attr("__contains__")(element);
+          },
+          "element"_a, nb::sig("def __contains__(self, element: object) -> bool"))
+      .def("__hash__",
+           [](const OwnedVariable& v) { return std::hash<std::string>()(v.variable.name()); });
 }
 
 }  // namespace cairn::python

@@ -14,6 +14,19 @@ constexpr std::pair<std::string_view, std::string_view> kSaid[] = {
     {"OnError::kSkipAndCount", "on_error=\"skip\""},
     {"EmptyFiles::kSkip", "empty_files=\"skip\""},
     {"CacheOptions::file", "filename"}};
+// Advice that is another one in Python.
+constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
+    {"nn::probability() makes them of logits, and so does a model whose loss has the option "
+     "from_logits = true",
+     "cairn.sigmoid() makes them of logits, and so does a model whose loss has from_logits=True"},
+    {"return Outputs, such as {{\"age\", age}, {\"words\", words}}",
+     "return a dict, such as {\"age\": age, \"words\": words}"},
+    {"kAutotune", "cairn.AUTOTUNE"},
+    {"put large data into files", "put large data into files, by data.spill(folder)"},
+    {"write its elements to files",
+     "write its elements to files (data.spill(folder) does so for ragged columns in memory)"},
+    {"numbers become float32 by cast()",
+     "pass x.astype('float32'), or cairn.cast(x, \"float32\") where it is recorded"}};
 // Classes that Python has as well; of all others the members are arguments of calls.
 constexpr std::string_view kClasses[] = {
     "CsvColumn", "CsvSchema", "CsvLabel", "RecordField",        "ExampleFeature",
@@ -59,7 +72,8 @@ std::string said(std::string_view scope, std::string_view member, std::string_vi
   for (const auto& [name, text] : kSaid)
     if (name == whole) return std::string(text);
   if (among(kClasses, scope)) return std::string(scope) + "." + std::string(member);
-  if (!among(kArguments, scope)) return std::string(whole);
+  if (scope == "nn") return "cairn.nn." + std::string(member);
+  if (!among(kArguments, scope)) return std::string(scope) + "." + std::string(member);
   const bool value = member.size() > 1 && member[0] == 'k' &&
                      std::isupper(static_cast<unsigned char>(member[1])) != 0;
   return value ? word_of(member) : std::string(member);
@@ -67,7 +81,11 @@ std::string said(std::string_view scope, std::string_view member, std::string_vi
 
 }  // namespace
 
-std::string in_python(const std::string& message) {
+std::string in_python(const std::string& given) {
+  std::string message = given;
+  for (const auto& [phrase, instead] : kPhrases)
+    if (const std::size_t at = message.find(phrase); at != std::string::npos)
+      message.replace(at, phrase.size(), instead);
   std::string made;
   std::size_t from = 0;
   for (std::size_t at = message.find("::"); at != std::string::npos;

@@ -6,6 +6,6 @@ namespace cairn::python {
 
 // The text with names of C++'s classes and values as Python has them: OnError::kSkipAndCount is
 // on_error="skip", CsvColumn::ids is CsvColumn.ids, CacheOptions::bytes_max is bytes_max.
-std::string in_python(const std::string& message);
+std::string in_python(const std::string& given);
 
 }  // namespace cairn::python

@@ -1,6 +1,7 @@
 #include "arrow_columns.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/tensor/element.h"
@@ -15,6 +16,7 @@ struct Column {
   std::vector<ArrowSlice> pieces;
   std::int64_t rows = 0;
   const NullValue* null_value = nullptr;
+  bool nulls_are_missing = false;
   const SharedReference* owner = nullptr;
 
   bool has_null_value() const {
@@ -97,6 +99,44 @@ Tensor read_flat(const Column& column) {
     }
   }
   return values.finish();
+}
+
+// float64, with NaN in the place of nulls: of whole numbers, which have no value for them.
+Tensor with_missing(const Column& column) {
+  const Tensor whole = read_flat(column);
+  Tensor wide(DType::kFloat64, whole.shape());
+  const auto copy = [&]<typename T>(std::span<const T> from) {
+    std::ranges::copy(from, wide.mutable_values<double>().begin());
+  };
+  switch (whole.dtype()) {
+    case DType::kInt32: copy(whole.values<std::int32_t>()); break;
+    case DType::kInt64: copy(whole.values<std::int64_t>()); break;
+    case DType::kUint8: copy(whole.values<std::uint8_t>()); break;
+    default: copy(whole.values<bool>()); break;
+  }
+  std::int64_t place = 0;
+  for (const ArrowSlice& piece : column.pieces) {
+    const std::int64_t null = piece.first_null();
+    for (std::int64_t i = null; null >= 0 && i < piece.length; ++i)
+      if (piece.is_null(i))
+        wide.mutable_values<double>()[static_cast<std::size_t>(place + i)] =
+            std::numeric_limits<double>::quiet_NaN();
+    place += piece.length;
+  }
+  return wide;
+}
+
+// The value that stands for nulls where they are missing values.
+NullValue missing_value(const ArrowType& type) {
+  if (type.lists != ArrowType::Lists::kNone) return EmptyList{};
+  switch (type.dtype) {
+    case DType::kString: return std::string();
+    case DType::kBool: return false;
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64: return std::numeric_limits<double>::quiet_NaN();
+    default: return std::int64_t{0};
+  }
 }
 
 Tensor read_fixed(const Column& column) {
@@ -204,6 +244,14 @@ void read_ragged(const Column& column, Columns& out) {
 
 void read_column(const Column& column, Columns& out) {
   if (column.type.lists == ArrowType::Lists::kRagged) return read_ragged(column, out);
+  const bool whole = column.nulls_are_missing && column.type.lists == ArrowType::Lists::kNone &&
+                     !std::holds_alternative<std::string>(*column.null_value) &&
+                     !std::holds_alternative<double>(*column.null_value);
+  const auto has_null = [](const ArrowSlice& piece) { return piece.first_null() >= 0; };
+  if (whole && std::ranges::any_of(column.pieces, has_null)) {
+    out.emplace_back(column.name, with_missing(column));
+    return;
+  }
   out.emplace_back(column.name, column.type.lists == ArrowType::Lists::kFixed ? read_fixed(column)
                                                                               : read_flat(column));
 }
@@ -240,14 +288,14 @@ Column column_of(const ArrowBatches& batches, std::int64_t child) {
 }  // namespace
 
 Columns columns_of_arrow(const ArrowBatches& batches, const SharedReference& owner,
-                         const TableOptions& options, const std::string& name) {
+                         const TableOptions& options, const std::string& name, TableFacts* facts) {
   const ArrowSchema& schema = *batches.schema;
   const bool table = name.empty();
   if (table && (schema.format != std::string_view("+s") || schema.dictionary != nullptr))
     throw InvalidArgumentError(
         "an Arrow stream of a single column is no table: pass the frame that it belongs to");
   const std::vector<std::string> names = table ? names_of(schema) : std::vector{name};
-  const std::vector<std::string> wanted = table ? chosen_columns(names, options) : names;
+  const std::vector<std::string> wanted = table ? chosen_columns(names, options, facts) : names;
   Columns made;
   for (const std::string& each : wanted) {
     const std::int64_t child = table ? std::ranges::find(names, each) - names.begin() : -1;
@@ -255,7 +303,14 @@ Columns columns_of_arrow(const ArrowBatches& batches, const SharedReference& own
     column.name = each;
     column.type = arrow_type_of(table ? *schema.children[child] : schema, each);
     column.null_value = null_value_of(options.defaults, each);
+    const NullValue missing = missing_value(column.type);
+    if (options.nulls_are_missing && column.null_value == nullptr && each != options.complete) {
+      column.null_value = &missing;
+      column.nulls_are_missing = true;
+    }
     column.owner = &owner;
+    if (facts != nullptr && table && schema.children[child]->dictionary != nullptr)
+      facts->categories.push_back(each);
     read_column(column, made);
   }
   return made;

@@ -9,18 +9,11 @@
 #include "arrow.h"
 #include "core/base/error.h"
 #include "data/dataset/stage_spec.h"
-#include "tables.h"
+#include "table_object.h"
 #include "values.h"
 
 namespace cairn::python {
 namespace {
-
-// A table that is passed on: its stream, its type and its batch share it.
-struct Columned {
-  Columns columns;
-  std::int64_t rows = 0;
-};
-using SharedColumns = std::shared_ptr<const Columned>;
 
 bool is_list(const Columned& table, std::size_t i) {
   return i + 1 < table.columns.size() &&
@@ -258,9 +251,61 @@ nb::object capsule_of(const SharedColumns& table) {
 
 // ---- cairn.Table ----
 
-SharedColumns table_of(nb::handle columns) {
+std::vector<std::string> names_of(const Columned& table) {
+  std::vector<std::string> all;
+  for (const auto& [name, values] : table.columns)
+    if (!name.ends_with(kRowSplits)) all.push_back(name);
+  return all;
+}
+
+// Where a column stands.
+//   Errors  InvalidArgument: there is none.
+std::size_t place_of(const Columned& table, const std::string& name) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (table.columns[i].first == name) return i;
+  const std::string near = nearest_name(name, names_of(table));
+  throw InvalidArgumentError(str("the table has no column \"", name, "\"",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
+
+nb::object column_of(const Columned& table, const std::string& name) {
+  const std::size_t i = place_of(table, name);
+  nb::object values = numpy_of(table.columns[i].second);
+  if (!is_list(table, i)) return values;
+  return nb::module_::import_("cairn.data")
+      .attr("Ragged")(values, numpy_of(table.columns[i + 1].second));
+}
+
+// These columns of a table, and more behind them.
+Table chosen_of(const Table& table, const std::vector<std::string>& names, nb::handle more) {
+  Columns columns;
+  for (const std::string& name : names) {
+    const std::size_t i = place_of(*table.shared, name);
+    columns.push_back(table.shared->columns[i]);
+    if (is_list(*table.shared, i)) columns.push_back(table.shared->columns[i + 1]);
+  }
+  for (auto& each : columns_of_mapping(more, false)) columns.push_back(std::move(each));
+  return {side_by_side(std::move(columns))};
+}
+
+nb::dict types_of(const Columned& table) {
+  nb::dict all;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const auto& [name, values] = table.columns[i];
+    if (name.ends_with(kRowSplits)) continue;
+    std::string type(dtype_name(values.dtype()));
+    if (is_list(table, i)) type = str("list of ", type);
+    if (values.shape().rank() > 1) type += values.shape().without_front().to_string();
+    all[name.c_str()] = type;
+  }
+  return all;
+}
+
+}  // namespace
+
+SharedColumns side_by_side(Columns columns) {
   auto table = std::make_shared<Columned>();
-  for (auto& [name, values] : columns_of_mapping(columns, false)) {
+  for (auto& [name, values] : columns) {
     if (values.dtype() == DType::kBfloat16) values = cast(Array(values), DType::kFloat32).eval();
     table->columns.emplace_back(name, values);
   }
@@ -283,31 +328,6 @@ SharedColumns table_of(nb::handle columns) {
   return table;
 }
 
-struct Table {
-  SharedColumns shared;
-
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const auto& [name, values] : shared->columns)
-      if (!name.ends_with(kRowSplits)) all.push_back(name);
-    return all;
-  }
-  nb::object column(const std::string& name) const {
-    for (std::size_t i = 0; i < shared->columns.size(); ++i) {
-      if (shared->columns[i].first != name) continue;
-      nb::object values = numpy_of(shared->columns[i].second);
-      if (!is_list(*shared, i)) return values;
-      return nb::module_::import_("cairn.data")
-          .attr("Ragged")(values, numpy_of(shared->columns[i + 1].second));
-    }
-    const std::string near = nearest_name(name, names());
-    throw InvalidArgumentError(str("the table has no column \"", name, "\"",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-  }
-};
-
-}  // namespace
-
 void bind_arrow_out(nb::module_& m) {
   nb::class_<Table>(m, "Table", R"(Columns side by side, which other libraries read without a copy.
 
@@ -320,15 +340,31 @@ Whatever takes an object with ``__arrow_c_stream__`` takes it: ``polars.DataFram
 >>> table["score"]
 array([0.5, 0.1, 0.4]))")
       .def(
-          "__init__", [](Table* made, nb::handle columns) { new (made) Table{table_of(columns)}; },
+          "__init__",
+          [](Table* made, nb::handle columns) {
+            new (made) Table{side_by_side(columns_of_mapping(columns, false))};
+          },
           "columns"_a,
           nb::sig("def __init__(self, columns: collections.abc.Mapping[str, "
                   "cairn.typing.ArrayLike]) -> None"))
-      .def_prop_ro("columns", &Table::names, "The names of the columns, in order.")
+      .def_prop_ro(
+          "columns", [](const Table& table) { return names_of(*table.shared); },
+          "The names of the columns, in order.")
+      .def_prop_ro(
+          "dtypes", [](const Table& table) { return types_of(*table.shared); },
+          nb::sig("def dtypes(self) -> dict[str, str]"),
+          "The columns' types by name: \"float32\", \"string\", \"list of int64\".")
+      .def("_chosen", &chosen_of, "names"_a, "more"_a,
+           nb::sig("def _chosen(self, names: collections.abc.Sequence[str], more: "
+                   "collections.abc.Mapping[str, cairn.typing.ArrayLike]) -> Table"))
       .def("__len__", [](const Table& table) { return table.shared->rows; })
-      .def("__getitem__", &Table::column, "name"_a,
-           nb::sig("def __getitem__(self, name: str) -> typing.Any"),
-           "A column as a NumPy array, or, if it is ragged, as cairn.Ragged.")
+      .def(
+          "__getitem__",
+          [](const Table& table, const std::string& name) {
+            return column_of(*table.shared, name);
+          },
+          "name"_a, nb::sig("def __getitem__(self, name: str) -> typing.Any"),
+          "A column as a NumPy array, or, if it is ragged, as cairn.Ragged.")
       .def(
           "__arrow_c_stream__",
           [](const Table& table, nb::handle) { return capsule_of(table.shared); },
@@ -342,6 +378,21 @@ array([0.5, 0.1, 0.4]))")
             text += str(text.empty() ? "" : ", ", name, " ", dtype_name(values.dtype()));
         return str("<cairn.Table of ", table.shared->rows, " rows: ", text, ">");
       });
+  m.def("_is_table", &is_table, "object"_a, nb::sig("def _is_table(object: typing.Any) -> bool"));
+  m.def(
+      "_read_table",
+      [](nb::handle object, std::string complete, std::vector<std::string> without) {
+        TableFacts facts;
+        const TableOptions options{.nulls_are_missing = true,
+                                   .complete = std::move(complete),
+                                   .without = std::move(without)};
+        Columns columns = columns_of_table(object, options, &facts);
+        return nb::make_tuple(Table{side_by_side(std::move(columns))}, facts.names,
+                              facts.categories);
+      },
+      "table"_a, "complete"_a, "without"_a,
+      nb::sig("def _read_table(table: typing.Any, complete: str, without: "
+              "collections.abc.Sequence[str]) -> tuple[Table, list[str], list[str]]"));
 }
 
 }  // namespace cairn::python

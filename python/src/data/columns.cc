@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "data/dataset/stage_spec.h"
+#include "refusing.h"
 #include "tables.h"
 #include "values.h"
 
@@ -126,14 +127,19 @@ KnownRows& known_rows() {
 
 Columns columns_of_mapping(nb::handle columns, bool share) {
   Columns all;
+  if (!nb::hasattr(columns, "keys"))
+    type_error(str("columns are a dict of arrays by name, not ", described(columns)));
   for (nb::handle key : nb::iter(columns)) {
-    if (!nb::isinstance<nb::str>(key)) throw nb::type_error("columns are named by texts");
+    if (!nb::isinstance<nb::str>(key))
+      type_error(str("columns are named by texts, not by ", described(key)));
     const auto name = nb::cast<std::string>(key);
     const nb::object values = nb::object(columns[key]);
-    if (is_ragged(values))
+    if (is_ragged(values)) {
       add_ragged(all, name, values, share);
-    else
-      all.emplace_back(name, tensor_of(values, share));
+      continue;
+    }
+    at_place([&] { return str("column \"", name, "\""); },
+             [&] { all.emplace_back(name, tensor_of(values, share)); });
   }
   return all;
 }

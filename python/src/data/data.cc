@@ -9,16 +9,27 @@
 #include "data/dataset/hash_split.h"
 #include "elements.h"
 #include "functions.h"
+#include "parts.h"
 #include "tables.h"
 #include "values.h"
 
 namespace cairn::python {
 namespace {
 
+// How many there are; 1 of a callable that does not tell.
+std::size_t parameters_of(const nb::object& function) {
+  try {
+    const nb::object inspect = nb::module_::import_("inspect");
+    return nb::len(nb::object(inspect.attr("signature")(function).attr("parameters")));
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    return 1;
+  }
+}
+
 // map() and its kin call f(features, label) or f(features), by f's parameters.
 nb::object called_with(const nb::object& function, const Batch& element) {
-  const nb::object inspect = nb::module_::import_("inspect");
-  if (nb::len(nb::object(inspect.attr("signature")(function).attr("parameters"))) == 2) {
+  if (parameters_of(function) == 2) {
     nb::object label = element.label.defined() ? nb::cast(element.label) : nb::none();
     return function(nb::cast(element.features), label);
   }
@@ -26,16 +37,21 @@ nb::object called_with(const nb::object& function, const Batch& element) {
 }
 
 std::function<Outputs(const Batch&)> mapped_by(nb::object function) {
+  require_function(function, "map() takes a function of the features, or of features and label");
   return [function](const Batch& element) {
     const Tracing tracing;
     Nest shape;
-    return outputs_of(called_with(function, element), "map", &shape);
+    return outputs_of(called_with(function, element), "the function of map()", function, &shape);
   };
 }
-std::function<Array(const Batch&)> judged_by(nb::object function) {
-  return [function](const Batch& element) {
+std::function<Array(const Batch&)> judged_by(nb::object function, const char* call) {
+  require_function(function,
+                   str(call, "() takes a function of the features, or of features and label"));
+  return [function, call](const Batch& element) {
     const Tracing tracing;
-    return array_of(called_with(function, element));
+    const nb::object judged = called_with(function, element);
+    return at_place([&] { return str("the function of ", call, "()"); },
+                    [&] { return array_of(judged); });
   };
 }
 
@@ -62,7 +78,7 @@ void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
       .def(
           "filter",
           [](const Dataset& data, nb::object predicate) {
-            return data.filter(judged_by(std::move(predicate)));
+            return data.filter(judged_by(std::move(predicate), "filter"));
           },
           "predicate"_a,
           nb::sig("def filter(self, predicate: collections.abc.Callable[..., typing.Any]) -> "
@@ -73,7 +89,7 @@ void bind_functions_of_elements(nb::class_<Dataset>& dataset) {
       .def(
           "take_while",
           [](const Dataset& data, nb::object predicate) {
-            return data.take_while(judged_by(std::move(predicate)));
+            return data.take_while(judged_by(std::move(predicate), "take_while"));
           },
           "predicate"_a,
           nb::sig("def take_while(self, predicate: collections.abc.Callable[..., typing.Any]) -> "
@@ -109,7 +125,7 @@ void bind_feature_calls(nb::class_<Dataset>& dataset) {
       .def(
           "spill",
           [](const Dataset& data, nb::handle folder, std::int64_t bytes_min) {
-            const std::string path = paths_of(folder).at(0);
+            const std::string path = path_of(folder);
             return released([&] { return spilled(data, path, bytes_min); });
           },
           "folder"_a, "bytes_min"_a = 0,
@@ -300,20 +316,6 @@ void bind_looks(nb::class_<Dataset>& dataset) {
           ">>> cairn.Dataset.range(4).cardinality()\n"
           "4")
       .def(
-          "open",
-          [](const Dataset& data, const nb::bytes& state) {
-            IteratorState at;
-            const auto* bytes = reinterpret_cast<const std::byte*>(state.c_str());
-            at.bytes.assign(bytes, bytes + state.size());
-            return released([&] { return std::make_unique<ElementIterator>(data, at); });
-          },
-          "state"_a = nb::bytes("", 0),
-          "An iterator at the beginning, or where another one's `state` was taken.\n\n"
-          ">>> iterator = iter(cairn.Dataset.range(4))\n"
-          ">>> _ = next(iterator), next(iterator)\n"
-          ">>> [int(each[\"value\"]) for each in cairn.Dataset.range(4).open(iterator.state)]\n"
-          "[2, 3]")
-      .def(
           "__iter__",
           [](const Dataset& data) {
             return released([&] { return std::make_unique<ElementIterator>(data); });
@@ -365,6 +367,7 @@ void bind_data(nb::module_& m) {
   bind_parts_and_files(dataset);
   bind_batches(dataset);
   bind_looks(dataset);
+  bind_opening(dataset);
   m.attr("AUTOTUNE") = kAutotune;
   m.def(
       "list_files", [](const std::string& pattern) { return list_files(pattern); }, "pattern"_a,

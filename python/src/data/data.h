@@ -36,6 +36,8 @@ inline EmptyFiles empty_files_of(const std::string& word) {
 
 // A path, or several: texts, or what has __fspath__.
 std::vector<std::string> paths_of(nb::handle paths);
+//   Errors  TypeError: not exactly one.
+std::string path_of(nb::handle path);
 // None: any number; an int: [0, n); a list: one bound for each value; or an IdRange.
 IdRange id_range_of(nb::handle ids);
 // A CsvSchema, or its columns: a list of CsvColumns, or a dict of dtypes by name. `label`: None,

@@ -13,6 +13,8 @@
 #include "data/dataset/dataset_iterator.h"
 #include "data/dataset/stage_spec.h"
 #include "elements.h"
+#include "forks.h"
+#include "html.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -47,6 +49,14 @@ std::string column_text(const PythonColumn& column) {
                            : column.spec.type.to_string());
 }
 
+Shape sizes_of(const std::string& name, const Shape& shape) {
+  for (const std::int64_t size : shape.dims())
+    if (size < 0 && size != Shape::kUnknown)
+      throw InvalidArgumentError(
+          str("column \"", name, "\": a size is at least 0, or None, not ", size));
+  return shape;
+}
+
 PythonColumn column_of(const std::string& name, nb::handle type) {
   if (nb::isinstance<PythonColumn>(type)) {
     PythonColumn column = nb::cast<PythonColumn>(type);
@@ -54,7 +64,7 @@ PythonColumn column_of(const std::string& name, nb::handle type) {
     return column;
   }
   if (nb::isinstance<nb::tuple>(type) && nb::len(type) == 2)
-    return {{name, {dtype_of(type[0]), shape_of(type[1])}}};
+    return {{name, {dtype_of(type[0]), sizes_of(name, shape_of(type[1]))}}};
   return {{name, {dtype_of(type), Shape{}}}};
 }
 
@@ -163,12 +173,13 @@ Element element_of(const ElementSpec& spec, nb::handle given) {
 
 // ---- the iterator ----
 
-namespace {
-
 struct OpenIterators {
   std::mutex mutex;
-  std::vector<ElementIterator*> all;
+  std::vector<std::weak_ptr<ElementIterator::Open>> all;
 };
+
+namespace {
+
 OpenIterators& open_iterators() {
   static OpenIterators& only = *new OpenIterators;  // iterators may outlive the module
   return only;
@@ -185,58 +196,60 @@ bool reads_ahead(const std::shared_ptr<const StageSpec>& spec) {
 
 }  // namespace
 
-ElementIterator::ElementIterator(const Dataset& dataset, const IteratorState& state) {
-  OpenOptions options;
+ElementIterator::ElementIterator(const Dataset& dataset, const IteratorState& state,
+                                 OpenOptions options)
+    : spec_(dataset.element_spec()) {
+  count_living(1);
   if (reads_ahead(dataset.last())) {
     constexpr std::int64_t kThreadsMax = 16;
-    threads_ = make_thread_offload(
+    open_->threads = make_thread_offload(
         static_cast<std::size_t>(std::clamp<std::int64_t>(usable_processors(), 2, kThreadsMax)));
-    options.offload = threads_.get();
+    options.offload = open_->threads.get();
   }
-  iterator_ = cairn::open(dataset, state, options);
-  const std::lock_guard hold(open_iterators().mutex);
-  open_iterators().all.push_back(this);
+  open_->iterator = cairn::open(dataset, state, options);
+  auto& known = open_iterators();
+  const std::lock_guard hold(known.mutex);
+  std::erase_if(known.all, [](const auto& each) { return each.expired(); });
+  known.all.push_back(open_);
 }
 
-ElementIterator::~ElementIterator() {
-  {
-    const std::lock_guard hold(open_iterators().mutex);
-    std::erase(open_iterators().all, this);
-  }
+ElementIterator::~ElementIterator() = default;
+
+ElementIterator::Open::~Open() {
   close();
+  if (in_own_process()) count_living(-1);
 }
 
 // Threads that read ahead may run a generator of Python's, which needs the GIL. While another
 // thread reads it is left alone.
-void ElementIterator::close() {
-  const auto end = [this] {
-    const std::unique_lock hold(mutex_, std::try_to_lock);
-    if (!hold.owns_lock()) return;
-    iterator_.reset();
-    threads_.reset();
-  };
-  if (closed()) return;
-  if (has_gil()) {
-    const nb::gil_scoped_release released;
-    end();
-  } else {
-    end();
+void ElementIterator::Open::close() {
+  if (!in_own_process()) {
+    end_here(iterator);
+    end_here(threads);
+    return;
   }
+  std::optional<WithoutGil> released;
+  if (has_gil()) released.emplace();
+  const std::unique_lock hold(mutex, std::try_to_lock);
+  if (!hold.owns_lock()) return;
+  iterator.reset();
+  threads.reset();
 }
 
-DatasetIterator& ElementIterator::get() const {
-  if (iterator_ == nullptr)
+DatasetIterator& ElementIterator::Open::get() const {
+  if (iterator == nullptr)
     throw FailedPreconditionError("the iterator has been closed, since the program ends");
-  return *iterator_;
+  return *iterator;
 }
 
 void close_iterators() {
-  std::vector<ElementIterator*> all;
+  std::vector<std::shared_ptr<ElementIterator::Open>> all;
   {
     const std::lock_guard hold(open_iterators().mutex);
-    all = open_iterators().all;
+    for (const auto& each : open_iterators().all)
+      if (auto found = each.lock()) all.push_back(std::move(found));
   }
-  for (ElementIterator* each : all) each->close();
+  for (const auto& each : all) each->close();
 }
 
 namespace {
@@ -249,7 +262,7 @@ void bind_specs(nb::module_& m) {
       .def(
           "__init__",
           [](PythonColumn* made, std::string name, DTypeLike dtype, ShapeLike shape, bool ragged) {
-            new (made) PythonColumn{{std::move(name), {dtype, shape}}, ragged};
+            new (made) PythonColumn{{name, {dtype, sizes_of(name, shape)}}, ragged};
           },
           "name"_a, "dtype"_a = "float32", "shape"_a = nb::tuple(), "ragged"_a = false,
           nb::sig("def __init__(self, name: str, dtype: cairn.typing.DTypeLike = 'float32', shape: "
@@ -312,16 +325,12 @@ std::string text_of(const ElementSpec& spec) {
 }
 
 std::string html_of(const ElementSpec& spec, const std::string& title) {
-  const nb::object escape = nb::module_::import_("html").attr("escape");
-  const auto safe = [&](const std::string& text) { return nb::cast<std::string>(escape(text)); };
-  std::string html = str("<table><caption>", safe(title),
-                         "</caption><tr><th>column</th><th>type</th><th>shape</th></tr>");
+  HtmlRows rows;
   for (const PythonColumn& column : columns_of_spec(spec))
-    html +=
-        str("<tr><td>", safe(column.spec.name), column.spec.name == spec.label ? " (label)" : "",
-            "</td><td>", dtype_name(column.spec.type.dtype), "</td><td>",
-            column.ragged ? "ragged" : column.spec.type.shape.to_string(), "</td></tr>");
-  return html + "</table>";
+    rows.push_back({str(column.spec.name, column.spec.name == spec.label ? " (label)" : ""),
+                    std::string(dtype_name(column.spec.type.dtype)),
+                    column.ragged ? "ragged" : column.spec.type.shape.to_string()});
+  return html_table({"column", "type", "shape"}, rows, title);
 }
 
 void bind_elements(nb::module_& m) {
@@ -340,19 +349,22 @@ array(4))")
             const std::optional<Element> element =
                 of.with([](DatasetIterator& it) { return it.next(); });
             if (!element) throw nb::stop_iteration();
-            return columns_of_element(of.get().element_spec(), *element);
+            return columns_of_element(of.element_spec(), *element);
           },
           nb::sig("def __next__(self) -> dict[str, typing.Any]"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DatasetIterator"))
       .def_prop_ro(
-          "ordinal", [](const ElementIterator& of) { return of.get().ordinal(); },
+          "ordinal",
+          [](ElementIterator& of) {
+            return of.with([](DatasetIterator& it) { return it.ordinal(); });
+          },
           "How many elements it has handed out since the beginning of the data.")
       .def_prop_ro(
           "state",
-          [](const ElementIterator& of) {
-            const auto& bytes = of.get().state().bytes;
+          [](ElementIterator& of) {
+            const auto bytes = of.with([](DatasetIterator& it) { return it.state().bytes; });
             return nb::bytes(bytes.data(), bytes.size());
           },
           "Where it stands: dataset.open(state) goes on from there, in any process.")
@@ -363,10 +375,18 @@ array(4))")
           },
           "ordinal"_a, "Stands before this element, or at the end if there are fewer.")
       .def_prop_ro(
-          "skipped", [](const ElementIterator& of) { return of.get().skipped(); },
+          "reads_once",
+          [](ElementIterator& of) {
+            return of.with([](DatasetIterator& it) { return it.reads_once(); });
+          },
+          "Whether its elements do not come again.")
+      .def_prop_ro(
+          "skipped",
+          [](ElementIterator& of) {
+            return of.with([](DatasetIterator& it) { return it.skipped(); });
+          },
           "How many lines or records were left out so far, with on_error=\"skip\".")
-      .def_prop_ro("element_spec",
-                   [](const ElementIterator& of) { return of.get().element_spec(); });
+      .def_prop_ro("element_spec", [](const ElementIterator& of) { return of.element_spec(); });
   m.def("_close_iterators", &close_iterators);
 }
 

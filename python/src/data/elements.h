@@ -15,28 +15,38 @@ namespace cairn::python {
 //   Thread  any, one after another.
 class ElementIterator {
  public:
-  explicit ElementIterator(const Dataset& dataset, const IteratorState& state = {});
+  explicit ElementIterator(const Dataset& dataset, const IteratorState& state = {},
+                           OpenOptions options = {});
   ~ElementIterator();
   ElementIterator(const ElementIterator&) = delete;
   ElementIterator& operator=(const ElementIterator&) = delete;
 
+  // Calls use(iterator) without the GIL, while no other thread uses or closes it.
   //   Errors  FailedPrecondition: it is closed.
-  DatasetIterator& get() const;
-  // The same, run without the GIL while no other thread uses it.
   template <typename F>
   auto with(F&& use) {
     return released([&] {
-      const std::lock_guard hold(mutex_);
-      return use(get());
+      const std::lock_guard hold(open_->mutex);
+      return use(open_->get());
     });
   }
-  bool closed() const { return iterator_ == nullptr; }
-  void close();
+  const ElementSpec& element_spec() const { return spec_; }
 
  private:
-  std::mutex mutex_;  // the iterator, while Python's threads take turns
-  std::unique_ptr<Offload> threads_;
-  std::unique_ptr<DatasetIterator> iterator_;
+  // Shared with close_iterators().
+  struct Open {
+    ~Open();
+    DatasetIterator& get() const;
+    void close();
+    std::mutex mutex;  // all below, while Python's threads take turns
+    std::unique_ptr<Offload> threads;
+    std::unique_ptr<DatasetIterator> iterator;
+  };
+  friend void close_iterators();
+  friend struct OpenIterators;
+
+  const ElementSpec spec_;
+  std::shared_ptr<Open> open_ = std::make_shared<Open>();
 };
 // Before the interpreter ends: threads that read ahead may call into it.
 void close_iterators();

@@ -6,6 +6,7 @@
 #include "data.h"
 #include "data/feature/feature_column.h"
 #include "data/stage/fit.h"
+#include "fields.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -50,6 +51,49 @@ Oov oov_of(const std::string& word) {
   return chosen<Oov>("oov", word, {{"first", Oov::kFirst}, {"last", Oov::kLast}});
 }
 
+const char* part_name(DatePart part) {
+  switch (part) {
+    case DatePart::kDayOfWeek: return "day_of_week";
+    case DatePart::kHour: return "hour";
+    case DatePart::kMonth: return "month";
+  }
+  return "";
+}
+
+// For pickle and copy.deepcopy(): cairn.data makes it again by the function of its kind.
+nb::object reduced(const FeatureColumn& of) {
+  using Kind = FeatureColumn::Kind;
+  nb::dict by;
+  by["name"] = of.name;
+  if (of.kind == Kind::kNumeric) {
+    by["inputs"] = of.numerics;
+  } else if (of.kind == Kind::kCrossed) {
+    by["columns"] = of.inputs;
+  } else {
+    by["column"] = of.inputs.at(0);
+  }
+  if (of.kind == Kind::kHashed || of.kind == Kind::kCrossed || of.kind == Kind::kWords)
+    by["buckets"] = of.buckets;
+  if (of.kind == Kind::kBucketised) by["boundaries"] = of.boundaries;
+  if (of.kind == Kind::kDatePart) by["part"] = part_name(of.part);
+  if (of.kind == Kind::kVocabulary) {
+    by["values"] = of.values;
+    by["oov"] = of.oov == Oov::kFirst ? "first" : "last";
+  }
+  if (of.kind == Kind::kAsIs) {
+    by["ids"] = of.buckets;
+    by["padding"] = of.padding;
+  }
+  if (of.kind == Kind::kWords) {
+    by["words_max"] = of.ngrams.words_max;
+    by["characters_min"] = of.ngrams.characters_min;
+    by["characters_max"] = of.ngrams.characters_max;
+    by["keep_case"] = of.ngrams.keep_case;
+  }
+  return nb::make_tuple(nb::module_::import_("cairn.data").attr("_feature_column"),
+                        nb::make_tuple(kind_name(of.kind), by));
+}
+
 void bind_numeric_input(nb::module_& m) {
   nb::class_<NumericInput>(m, "NumericInput",
                            R"(One input of a numeric feature: (x - mean) / stddev.
@@ -71,6 +115,15 @@ void bind_numeric_input(nb::module_& m) {
       .def_rw("stddev", &NumericInput::stddev)
       .def_rw("log1p", &NumericInput::log1p)
       .def_rw("days_until", &NumericInput::days_until)
+      .def(
+          "__reduce__",
+          [](nb::handle_t<NumericInput> self) {
+            const auto& of = nb::cast<const NumericInput&>(self);
+            return nb::make_tuple(
+                nb::handle(self.type()),
+                nb::make_tuple(of.column, of.mean, of.stddev, of.log1p, of.days_until));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "__eq__", [](const NumericInput& a, const NumericInput& b) { return a == b; },
           nb::is_operator(), "other"_a, nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -185,6 +238,7 @@ void bind_feature_column(nb::module_& m) {
       .def_ro("buckets", &FeatureColumn::buckets)
       .def_prop_ro("ids", &FeatureColumn::ids,
                    "How many ids there are: the rows of its embedding; 0: it is of numbers.")
+      .def("__reduce__", &reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro("width", &FeatureColumn::width, "How many numbers wide it is.")
       .def(
           "__eq__", [](const FeatureColumn& a, const FeatureColumn& b) { return a == b; },
@@ -195,11 +249,60 @@ void bind_feature_column(nb::module_& m) {
       });
 }
 
+void bind_fit(nb::module_& m) {
+  FieldsOf<LinesRead>(m, "LinesRead", "What reading met beside the data.")
+      .add("skipped", &LinesRead::skipped, "Lines that were left out (on_error=\"skip\").")
+      .add("first_skipped", &LinesRead::first_skipped, "Why, of the first of them.")
+      .add("empty_files", &LinesRead::empty_files, "Files without a row.")
+      .add("filtered", &LinesRead::filtered, "Rows left out by conditions.")
+      .add("unlabelled", &LinesRead::unlabelled, "Rows left out for their label.")
+      .report();
+  FieldsOf<AgeRequest>(m, "AgeRequest", R"(The age of a column's dates, in days.
+
+>>> cairn.AgeRequest(column="born").column
+'born')")
+      .add("column", &AgeRequest::column, "Seconds since 1970.")
+      .add("until", &AgeRequest::until, "The date that it is counted to; None: the latest.")
+      .options();
+  FieldsOf<Fit>(m, "Fit", "What fit() has found.")
+      .add("vocabularies", &Fit::vocabularies, "The most frequent values first, by column.")
+      .add("examples", &Fit::examples, "How many there are.")
+      .report()
+      .def_ro("numeric", &Fit::numeric, "The inputs with their means and deviations.")
+      .def_ro("ages", &Fit::ages, "The same of the ages.")
+      .def_ro("lines", &Fit::lines, "What reading met.");
+  m.def(
+      "fit",
+      [](const Dataset& dataset, nb::handle numeric, std::vector<std::string> vocabularies,
+         std::vector<AgeRequest> ages, std::int64_t min_count, std::int64_t max_size) {
+        const FitRequest request{.numeric = numeric_inputs_of(numeric),
+                                 .vocabularies = std::move(vocabularies),
+                                 .vocabulary_options = {min_count, max_size},
+                                 .ages = std::move(ages)};
+        return released([&] { return fit(dataset, request); });
+      },
+      "dataset"_a, "numeric"_a = nb::tuple(), "vocabularies"_a = std::vector<std::string>{},
+      nb::kw_only(), "ages"_a = std::vector<AgeRequest>{}, "min_count"_a = 1,
+      "max_size"_a = 1 << 20,
+      nb::sig("def fit(dataset: Dataset, numeric: str | NumericInput | "
+              "collections.abc.Sequence[str | NumericInput] = (), vocabularies: "
+              "collections.abc.Sequence[str] = (), *, ages: "
+              "collections.abc.Sequence[AgeRequest] = (), min_count: int = 1, max_size: int = "
+              "1048576) -> Fit"),
+      "Reads the data once, and gives what feature columns need: means and deviations, "
+      "vocabularies, ages of dates.\n\n"
+      ">>> rows = {\"x\": np.array([1.0, 3.0]), \"city\": np.array([\"Ulm\", \"Ulm\"])}\n"
+      ">>> found = cairn.fit(cairn.Dataset.from_tensor_slices(rows), [\"x\"], [\"city\"])\n"
+      ">>> found.numeric[0].mean, found.vocabularies\n"
+      "(2.0, [['Ulm']])");
+}
+
 }  // namespace
 
 void bind_features(nb::module_& m) {
   bind_numeric_input(m);
   bind_feature_column(m);
+  bind_fit(m);
   m.def(
       "fit_numeric",
       [](const Dataset& data, nb::handle columns) {

@@ -21,6 +21,12 @@ std::vector<std::string> paths_of(nb::handle paths) {
   return all;
 }
 
+std::string path_of(nb::handle path) {
+  const std::vector<std::string> all = paths_of(path);
+  if (all.size() != 1) throw nb::type_error(str("one path is wanted, not ", all.size()).c_str());
+  return all.front();
+}
+
 IdRange id_range_of(nb::handle ids) {
   if (ids.is_none()) return {};
   if (nb::isinstance<IdRange>(ids)) return nb::cast<IdRange>(ids);

@@ -11,6 +11,7 @@
 #include "data/dataset/file_schema.h"
 #include "data/format/criteo_like.h"
 #include "data/format/json_lines.h"
+#include "refusing.h"
 #include "service/consumer/distribute.h"
 #include "tables.h"
 #include "values.h"
@@ -88,7 +89,11 @@ Arrays that may be written to are copied, unless `copy` is False.
 
 ElementGenerator begun(const SharedReference& function, const ElementSpec& spec) {
   const Acquired here;
-  const SharedReference iterator = share(nb::borrow(function->get())().attr("__iter__")());
+  const nb::object given = nb::borrow(function->get())();
+  if (!nb::hasattr(given, "__iter__"))
+    type_error(str("from_generator(): the function that begins a pass returned ", described(given),
+                   ", which cannot be looped over"));
+  const SharedReference iterator = share(given.attr("__iter__")());
   return [iterator, spec]() -> std::optional<Element> {
     const Acquired here;
     const nb::object next = nb::steal(PyIter_Next(iterator->get().ptr()));
@@ -103,9 +108,8 @@ void bind_generator(nb::class_<Dataset>& dataset) {
       "from_generator",
       [](nb::object generator, nb::handle element, const std::string& label) {
         if (PyCallable_Check(generator.ptr()) == 0)
-          throw nb::type_error(
-              "from_generator() takes a function that begins a pass, such as a generator "
-              "function, not what it gave");
+          type_error(str("from_generator() takes a function that begins a pass, such as a ",
+                         "generator function, not ", described(generator)));
         const ElementSpec spec = element_spec_of(element, label);
         return Dataset::from_generator(
             [function = share(generator), spec] { return begun(function, spec); }, spec);

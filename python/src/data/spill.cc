@@ -128,6 +128,8 @@ Spec spilled(const Spec& spec, const std::string& folder, std::int64_t bytes_min
     return written(*columns, spec->element.label, folder).last();
   }
   auto copy = std::make_shared<StageSpec>(*spec);
+  if (auto* service = std::get_if<ServiceSpec>(&copy->kind))
+    service->dataset = spilled(service->dataset, folder, bytes_min);
   copy->input = spilled(spec->input, folder, bytes_min);
   for (Spec& other : copy->others) other = spilled(other, folder, bytes_min);
   return copy;

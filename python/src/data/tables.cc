@@ -10,6 +10,9 @@
 #include "arrow_columns.h"
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "data/dataset/stage_spec.h"
+#include "refusing.h"
+#include "table_object.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -28,13 +31,14 @@ std::string name_of_type(nb::handle object) {
   return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
 
-Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name) {
+Columns columns_of_stream(nb::handle object, const TableOptions& options, const std::string& name,
+                          TableFacts* facts) {
   auto* batches = read_arrow_stream(object).release();
   // Batches go with the GIL held, whatever thread drops them: their producer may run Python.
   const nb::capsule capsule(batches,
                             [](void* held) noexcept { delete static_cast<ArrowBatches*>(held); });
   const SharedReference owner = share(capsule);
-  return released([&] { return columns_of_arrow(*batches, owner, options, name); });
+  return released([&] { return columns_of_arrow(*batches, owner, options, name, facts); });
 }
 
 nb::dict dict_of(const NullValues& values) {
@@ -55,18 +59,23 @@ nb::dict dict_of(const NullValues& values) {
 }
 
 // Column by column: cairn/_tables.py makes NumPy's arrays of them, or has them read from Arrow.
-Columns columns_of_pandas(nb::handle frame, const TableOptions& options) {
+Columns columns_of_pandas(nb::handle frame, const TableOptions& options, TableFacts* facts) {
   const nb::object module = nb::module_::import_("cairn._tables");
   const auto names = nb::cast<std::vector<std::string>>(module.attr("names")(frame));
-  const std::vector<std::string> wanted = chosen_columns(names, options);
-  const nb::dict defaults = dict_of(options.defaults);
+  const std::vector<std::string> wanted = chosen_columns(names, options, facts);
+  const nb::object defaults = dict_of(options.defaults);
   Columns made;
   for (const std::string& name : wanted) {
     const auto place = std::ranges::find(names, name) - names.begin();
-    const nb::object parts = module.attr("column")(frame, place, name, defaults);
+    const bool missing = options.nulls_are_missing && name != options.complete;
+    const nb::object parts =
+        module.attr("column")(frame, place, name, missing ? nb::object(nb::none()) : defaults);
     const nb::object values = parts[0], splits = parts[1];
+    if (facts != nullptr && nb::cast<bool>(module.attr("is_category")(frame, place)))
+      facts->categories.push_back(name);
     if (nb::cast<bool>(parts[2])) {
-      for (auto& each : columns_of_stream(values, options, name)) made.push_back(std::move(each));
+      for (auto& each : columns_of_stream(values, options, name, facts))
+        made.push_back(std::move(each));
       continue;
     }
     // Frames may change in place, whatever their arrays say.
@@ -74,6 +83,19 @@ Columns columns_of_pandas(nb::handle frame, const TableOptions& options) {
     made.emplace_back(name, tensor_of(own ? values : nb::object(values.attr("copy")()), true));
     if (!splits.is_none()) made.emplace_back(name + "/row_splits", tensor_of(splits, true));
   }
+  return made;
+}
+
+// Those of a cairn.Table, which has no nulls.
+Columns columns_of_own(const Table& table, const TableOptions& options, TableFacts* facts) {
+  const Columns& all = table.shared->columns;
+  std::vector<std::string> names;
+  for (const auto& [name, values] : all)
+    if (!name.ends_with(kRowSplits)) names.push_back(name);
+  Columns made;
+  for (const std::string& each : chosen_columns(names, options, facts))
+    for (const auto& column : all)
+      if (column.first == each || column.first == each + kRowSplits) made.push_back(column);
   return made;
 }
 
@@ -126,7 +148,8 @@ Tensor null_tensor(const std::string& column, DType dtype, const NullValue& valu
 }
 
 std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
-                                        const TableOptions& options) {
+                                        const TableOptions& options, TableFacts* facts) {
+  if (facts != nullptr) facts->names = names;
   const auto wanted = [&](const std::string& name, const char* where) {
     if (std::ranges::find(names, name) != names.end()) return;
     const std::string near = nearest_name(name, names);
@@ -134,7 +157,10 @@ std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
                                    " names",
                                    near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   };
-  const std::vector<std::string>& chosen = options.columns ? *options.columns : names;
+  std::vector<std::string> chosen = options.columns ? *options.columns : names;
+  std::erase_if(chosen, [&](const std::string& name) {
+    return std::ranges::find(options.without, name) != options.without.end();
+  });
   for (const std::string& name : chosen) {
     wanted(name, "columns");
     if (std::ranges::count(names, name) > 1)
@@ -151,8 +177,11 @@ NullValues null_values_of(nb::handle defaults) {
   NullValues made;
   if (defaults.is_none()) return made;
   if (!nb::isinstance<nb::dict>(defaults))
-    throw nb::type_error("defaults is a dict of values by the names of columns");
+    type_error(
+        str("defaults is a dict of values by the names of columns, not ", described(defaults)));
   for (auto [key, value] : nb::borrow<nb::dict>(defaults)) {
+    if (!nb::isinstance<nb::str>(key))
+      type_error(str("defaults are by the names of columns, not by ", described(key)));
     const auto name = nb::cast<std::string>(key);
     if (nb::isinstance<nb::str>(value)) {
       made.emplace_back(name, nb::cast<std::string>(value));
@@ -186,15 +215,17 @@ bool is_table(nb::handle object) {
          has(object, "schema");
 }
 
-Columns columns_of_table(nb::handle table, const TableOptions& options) {
+Columns columns_of_table(nb::handle table, const TableOptions& options, TableFacts* facts) {
   const struct LetsGo {
     ~LetsGo() { drop_references(); }  // batches that no tensor needs go at once
   } at_the_end;
   Columns made;
-  if (is_frame_of_pandas(table)) {
-    made = columns_of_pandas(table, options);
+  if (nb::isinstance<Table>(table)) {
+    made = columns_of_own(nb::cast<const Table&>(table), options, facts);
+  } else if (is_frame_of_pandas(table)) {
+    made = columns_of_pandas(table, options, facts);
   } else if (has(table, "__arrow_c_stream__")) {
-    made = columns_of_stream(table, options, "");
+    made = columns_of_stream(table, options, "", facts);
   } else {
     const bool lazy = has(table, "collect");
     throw nb::type_error(
@@ -208,7 +239,8 @@ Columns columns_of_table(nb::handle table, const TableOptions& options) {
 }
 
 void bind_tables(nb::module_& m) {
-  m.def("_refuse_null", &refuse_null, "column"_a, "row"_a);
+  m.def("_refuse_null", &refuse_null, "column"_a, "row"_a,
+        nb::sig("def _refuse_null(column: str, row: int) -> typing.NoReturn"));
   m.def(
       "_null_value",
       [](const std::string& column, const std::string& dtype, nb::handle value) {

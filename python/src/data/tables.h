@@ -29,6 +29,16 @@ struct TableOptions {
   NullValues defaults = {};
   // Memory that its owner may write to is copied: pandas' numbers. Arrow's is never written to.
   bool copy = true;
+  // Nulls without a default become NaN, and whole numbers float64 then; texts "", lists empty. But
+  // not in the column `complete`.
+  bool nulls_are_missing = false;
+  std::string complete = {};
+  std::vector<std::string> without = {};  // none of these, which need not be there
+};
+// Found out about a table on the way.
+struct TableFacts {
+  std::vector<std::string> names;       // of all columns, in order
+  std::vector<std::string> categories;  // of columns whose type is one of categories
 };
 
 // Whether an object is a table: it has __arrow_c_stream__, or is a DataFrame of pandas.
@@ -37,7 +47,9 @@ bool is_table(nb::handle object);
 //   Errors  TypeError: no table. InvalidArgument: a column of a type that Cairn has not, a null
 //           without a default, two columns of one name, a name in `options` that is none; the
 //           message names column, row and cure.
-Columns columns_of_table(nb::handle table, const TableOptions& options = {});
+// `facts`: takes them, unless it is null.
+Columns columns_of_table(nb::handle table, const TableOptions& options = {},
+                         TableFacts* facts = nullptr);
 // {"age": 0.0} of Python.
 NullValues null_values_of(nb::handle defaults);
 
@@ -60,10 +72,10 @@ Dataset spilled(const Dataset& dataset, const std::string& folder, std::int64_t 
 std::shared_ptr<const Columns> columns_behind(const void* generator);
 
 // ---- shared by the readers ----
-// The names that are read, in order.
+// The names that are read, in order. `facts`: takes all names.
 //   Errors  InvalidArgument: two columns of one name; a name in `options` that no column has.
 std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
-                                        const TableOptions& options);
+                                        const TableOptions& options, TableFacts* facts);
 // InvalidArgument: the null in this row has no value to stand for it.
 [[noreturn]] void refuse_null(const std::string& column, std::int64_t row);
 // The value as one element of this type; of a whole number for one that has no fractions.

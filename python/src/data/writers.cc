@@ -75,9 +75,7 @@ void bind_tfrecord_writer(nb::module_& m) {
 array([0.5, 1. ], dtype=float32))")
       .def(
           "__init__",
-          [](RecordWriter* made, nb::handle path) {
-            new (made) RecordWriter(paths_of(path).at(0));
-          },
+          [](RecordWriter* made, nb::handle path) { new (made) RecordWriter(path_of(path)); },
           "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
       .def(
           "write",
@@ -138,6 +136,9 @@ The labels are drawn from a hidden model, whose own figures write_tsv() and writ
           nb::kw_only(), "seed"_a = 1, "exponent"_a = 1.0, "rows_max"_a = 2'000'000,
           "Ids follow a power law of this exponent; no table of ids has more than `rows_max` rows.")
       .def(
+          "example", [](const CriteoLike& of, std::int64_t row) { return of.example(row); },
+          "row"_a, "One row.")
+      .def(
           "write_tsv",
           [](const CriteoLike& of, const std::string& path, std::int64_t begin, std::int64_t end) {
             return dict_of(released([&] { return write_criteo_tsv(of, begin, end, path); }));
@@ -153,6 +154,9 @@ The labels are drawn from a hidden model, whose own figures write_tsv() and writ
           "path"_a, "begin"_a, "end"_a,
           nb::sig("def write_records(self, path: str, begin: int, end: int) -> dict[str, float]"),
           "The same as records for Dataset.criteo_records().");
+  m.def("criteo_table_rows", &criteo_table_rows, "rows_max"_a = 2'000'000,
+        "How many rows the tables of Criteo's 26 ids have, none more than `rows_max`.\n\n>>> "
+        "len(cairn.criteo_table_rows())\n26");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "coordinator/cluster/engine_options.h"
 #include "core/base/clock.h"
 #include "model/progress_bar.h"
+#include "refusing.h"
 #include "values.h"
 
 namespace cairn::python {
@@ -69,7 +70,10 @@ class PythonCallback final : public Callback {
     for (auto [name, value] : told) {
       double number = 0;
       if (!nb::isinstance<nb::str>(name) || !nb::try_cast(value, number))
-        throw nb::type_error("a callback adds numbers to the logs, by names that are texts");
+        type_error(str("the callback ",
+                       nb::cast<std::string>(nb::handle(callback_->get().type()).attr("__name__")),
+                       " adds numbers to the logs, by names that are texts, and not ",
+                       described(value), " as ", described(name)));
       logs.set(nb::cast<std::string>(name), number);
     }
   }
@@ -132,7 +136,10 @@ class PythonCallback final : public Callback {
 
 class Shown final : public Callback {
  public:
-  Shown(std::int64_t epochs, bool bar) : epochs_(epochs), bar_(bar) {}
+  // `line`: a cairn._notebook.Line, which shows how far an epoch has come; or None.
+  Shown(std::int64_t epochs, bool bar, nb::object line) : epochs_(epochs), bar_(bar) {
+    if (!line.is_none()) line_ = share(std::move(line));
+  }
 
   void on_epoch_begin(TrainingRun&, std::int64_t) override {
     began_ = drawn_at_ = system_clock().now();
@@ -169,6 +176,12 @@ class Shown final : public Callback {
   // In the place of the line before, which blanks cover where it was longer.
   void draw(const std::string& text) {
     if (text.empty() && drawn_ == 0) return;
+    if (line_ != nullptr) {
+      drawn_ = text.size();
+      const Acquired here;
+      line_->get().attr("draw")(text);
+      return;
+    }
     std::string line =
         "\r" + text + std::string(drawn_ > text.size() ? drawn_ - text.size() : 0, ' ');
     if (text.empty()) line += "\r";
@@ -187,12 +200,12 @@ class Shown final : public Callback {
   const bool bar_;
   TimePoint began_{}, drawn_at_{};
   std::size_t drawn_ = 0;
+  SharedReference line_;
 };
 
-bool shows_lines_in_place() {
-  const nb::object sys = nb::module_::import_("sys"), out = sys.attr("stdout");
+bool is_terminal() {
+  const nb::object out = nb::module_::import_("sys").attr("stdout");
   if (out.is_none()) return false;
-  if (nb::cast<bool>(sys.attr("modules").attr("__contains__")("ipykernel"))) return true;
   return nb::hasattr(out, "isatty") && nb::cast<bool>(out.attr("isatty")());
 }
 
@@ -263,18 +276,23 @@ nb::dict dict_of(const Logs& logs) {
   return made;
 }
 
+// Numbers, functions and texts, which have no methods of callbacks, and take no attribute.
+static bool is_plain(nb::handle object) {
+  return own_methods(object).empty() && !nb::hasattr(object, "__dict__");
+}
+
 std::vector<std::shared_ptr<Callback>> callbacks_of(nb::handle list, nb::handle model) {
   std::vector<std::shared_ptr<Callback>> all;
   if (list.is_none()) return all;
   if (!nb::isinstance<nb::list>(list) && !nb::isinstance<nb::tuple>(list))
-    throw nb::type_error("`callbacks` is a list of callbacks");
+    type_error(str("`callbacks` is a list of callbacks, not ", described(list)));
   for (nb::handle each : list) {
-    if (PyType_Check(each.ptr()))
-      throw nb::type_error(str("a callback is an object, not a class: write ",
-                               nb::cast<std::string>(each.attr("__name__")), "()")
-                               .c_str());
+    require_object(each, "a callback");
     if (nb::isinstance<CallbackObject>(each))
       all.push_back(nb::cast<const CallbackObject&>(each).get());
+    else if (is_plain(each))
+      type_error(str("a callback is one of cairn.callbacks, or an object with methods such as ",
+                     "on_epoch_end(epoch, logs), not ", described(each)));
     else
       all.push_back(std::make_shared<PythonCallback>(each, model));
   }
@@ -282,7 +300,9 @@ std::vector<std::shared_ptr<Callback>> callbacks_of(nb::handle list, nb::handle 
 }
 
 std::shared_ptr<Callback> shown_in_python(std::int64_t epochs, bool bar) {
-  return std::make_shared<Shown>(epochs, bar && shows_lines_in_place());
+  nb::object line = bar ? nb::module_::import_("cairn._notebook").attr("line")() : nb::none();
+  const bool shown = bar && (!line.is_none() || is_terminal());
+  return std::make_shared<Shown>(epochs, shown, std::move(line));
 }
 
 void bind_callbacks(nb::module_& m) {

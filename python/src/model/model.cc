@@ -11,6 +11,7 @@
 #include "metrics.h"
 #include "model_data.h"
 #include "optimizers.h"
+#include "tables_folder.h"
 
 namespace cairn::python {
 namespace {
@@ -46,19 +47,46 @@ Features without(const Features& features, const std::set<std::string>& hidden) 
 
 }  // namespace
 
-PythonModel::PythonModel(nb::handle network, const std::string& name)
-    : name_(name), owner_(owner_of(current_variable_creator())) {
-  if (PyCallable_Check(network.ptr()) == 0)
-    throw nb::type_error("a network is a layer, or a function of the features that returns arrays");
+PythonModel::PythonModel(nb::handle network, const std::string& name, const nb::object& strategy,
+                         bool own)
+    : name_(name),
+      own_strategy_(own),
+      owner_(strategy.is_none() ? owner_of(current_variable_creator())
+                                : SharedOwner(nb::cast<const StrategyObject&>(strategy))) {
+  require_object(network, "a network");
+  require_function(network,
+                   "a network is a layer, or a function of the features that returns arrays");
   callable_ = network_.keep(network);
   seen_->takes_features = asks_for_features(network);
-  model_ = std::make_unique<Model>(
-      [network = callable_, seen = seen_, name](const Features& features) {
-        const Acquired here;
-        const Tracing tracing;
-        return call(network, *seen, name, features);
-      },
-      name);
+  const auto make = [&] {
+    model_ = std::make_unique<Model>(
+        [network = callable_, seen = seen_, name](const Features& features) {
+          const Acquired here;
+          const Tracing tracing;
+          return call(network, *seen, name, features);
+        },
+        name);
+  };
+  if (strategy.is_none()) {
+    make();
+    return;
+  }
+  strategy_object_ = strategy_.keep(strategy);
+  const Scope scope = owner_->strategy().scope();
+  make();
+}
+
+nb::object PythonModel::strategy() const {
+  if (strategy_object_ != nullptr) return nb::borrow(strategy_object_->get());
+  return owner_ == nullptr ? nb::none() : nb::cast(StrategyObject(owner_));
+}
+
+void PythonModel::close() {
+  if (own_strategy_) owner_->close();
+}
+
+Dataset PythonModel::travelling(const Dataset& dataset) const {
+  return python::travelling(dataset, owner_);
 }
 
 Outputs PythonModel::call(const SharedReference& network, Seen& seen, const std::string& name,
@@ -68,11 +96,10 @@ Outputs PythonModel::call(const SharedReference& network, Seen& seen, const std:
   const bool single = columns.size() == 1 && !seen.takes_features;
   const nb::object given = single ? nb::cast(own[columns[0].name]) : nb::cast(own);
   Nest shape;
-  Outputs outputs = outputs_of(nb::borrow(network->get())(given), name, &shape);
-  if (outputs.empty())
-    throw nb::type_error(str("the network of the model \"", name, "\" returned no array").c_str());
-  seen.names = shape.paths();
-  seen.results.add(std::move(shape));
+  Outputs outputs = outputs_of(nb::borrow(network->get())(given),
+                               "the network of the model \"" + name + "\"", network->get(), &shape);
+  if (outputs.empty()) type_error(str("the network of the model \"", name, "\" returned no array"));
+  seen.results.replace(std::move(shape));
   return outputs;
 }
 
@@ -85,12 +112,7 @@ std::shared_ptr<nn::Optimizer> PythonModel::optimizer() {
 }
 
 std::vector<std::string> PythonModel::output_names() const {
-  // A model without variables, which has no graph to look up, is built again for each prediction.
-  try {
-    return model_->predict_graph().output_names;
-  } catch (const FailedPreconditionError&) {
-    return seen_->names;
-  }
+  return model_->predict_graph().output_names;
 }
 
 Model& PythonModel::get() {
@@ -152,6 +174,7 @@ void PythonModel::choose_labels(const ElementSpec& batches, const std::string& w
 
 int PythonModel::traverse(visitproc visit, void* argument) const {
   if (const int stopped = network_.traverse(visit, argument)) return stopped;
+  if (const int stopped = strategy_.traverse(visit, argument)) return stopped;
   return compiled_.traverse(visit, argument);
 }
 
@@ -159,8 +182,10 @@ void PythonModel::clear() {
   model_.reset();
   wanted_.reset();
   callable_.reset();
+  strategy_object_.reset();
   network_.clear();
   compiled_.clear();
+  strategy_.clear();
   drop_references();
 }
 
@@ -172,7 +197,8 @@ std::vector<MetricChoice> metrics_of(nb::handle list, Kept& kept) {
   std::vector<MetricChoice> all;
   if (list.is_none()) return all;
   if (nb::isinstance<nb::str>(list) || !nb::isinstance<nb::sequence>(list))
-    throw nb::type_error("`metrics` is a list of metrics, or a dict of such lists by output");
+    type_error(str("`metrics` is a list of metrics, or a dict of such lists by output, not ",
+                   described(list)));
   for (nb::handle each : list) all.emplace_back(metric_of(each, kept));
   return all;
 }
@@ -204,8 +230,10 @@ void check_outputs(nb::handle given, const CompileOptions& options, const char* 
 OptimizerChoice optimizer_of(nb::handle optimizer, Kept& kept) {
   if (optimizer.is_none()) return {"rmsprop"};  // the same one each time that steps are recorded
   if (nb::isinstance<nb::str>(optimizer)) return {nb::cast<std::string>(optimizer)};
+  require_object(optimizer, "an optimizer");
   if (!nb::isinstance<OptimizerObject>(optimizer))
-    throw nb::type_error("an optimizer is a name, or one of cairn.optimizers");
+    type_error(
+        str("an optimizer is a name, or one of cairn.optimizers, not ", described(optimizer)));
   kept.keep(optimizer);
   return {nb::cast<const OptimizerObject&>(optimizer).shared()};
 }

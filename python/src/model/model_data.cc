@@ -9,15 +9,6 @@ namespace {
 
 constexpr const char* kRowSplits = "/row_splits";
 
-void refuse_generator(nb::handle x, const char* call) {
-  if (PyIter_Check(x.ptr()) == 0) return;
-  throw nb::type_error(str(call,
-                           ": a generator or an iterator is read once, and steps run in other "
-                           "threads or processes: give arrays, a dict of them, a table, or a "
-                           "cairn.Dataset")
-                           .c_str());
-}
-
 // A series of pandas or polars is an array, although Arrow may read it as well.
 bool is_frame(nb::handle x) {
   return is_table(x) && (nb::hasattr(x, "columns") || !nb::hasattr(x, "__array__"));
@@ -85,6 +76,15 @@ void add_labels(ArrayData& data, nb::handle y, const char* call) {
 }
 
 }  // namespace
+
+void refuse_generator(nb::handle x, const char* call) {
+  if (PyIter_Check(x.ptr()) == 0) return;
+  throw nb::type_error(str(call,
+                           ": a generator or an iterator is read once, and steps run in other "
+                           "threads or processes: give arrays, a dict of them, a table, or a "
+                           "cairn.Dataset")
+                           .c_str());
+}
 
 void ArrayData::add_equal_weights() {
   if (!weights.empty()) return;

@@ -32,6 +32,8 @@ inline constexpr const char* kWeightsColumn = "sample_weight";
 //   Errors  TypeError: a generator. InvalidArgument: other numbers of examples; equal names; a name
 //           that is no column's.
 ArrayData array_data(nb::handle x, nb::handle y, nb::handle sample_weight, const char* call);
+//   Errors  TypeError: it is read once.
+void refuse_generator(nb::handle x, const char* call);
 // A Dataset, which brings its label.
 std::optional<Dataset> dataset_of(nb::handle x);
 // The columns of a dict or of a table.

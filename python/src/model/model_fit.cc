@@ -11,6 +11,8 @@
 #include "callbacks.h"
 #include "model.h"
 #include "model_data.h"
+#include "own_datasets.h"
+#include "tables_folder.h"
 
 namespace cairn::python {
 namespace {
@@ -62,7 +64,8 @@ Validation validation_of(nb::handle data) {
   if ((made.dataset = dataset_of(data))) return made;
   const bool several = nb::isinstance<nb::tuple>(data) || nb::isinstance<nb::list>(data);
   if (!several || nb::len(data) < 2 || nb::len(data) > 3)
-    throw nb::type_error("validation_data is a Dataset, (x, y), or (x, y, sample_weight)");
+    type_error(str("validation_data is a Dataset, (x, y), or (x, y, sample_weight), not ",
+                   described(data)));
   const nb::object x = data[0], y = data[1];
   const nb::object weights = nb::len(data) == 3 ? nb::object(data[2]) : nb::none();
   made.arrays = array_data(x, y, weights, "fit: validation_data");
@@ -74,6 +77,7 @@ std::int64_t kept_of(std::int64_t count, double split) {
   if (!(split >= 0 && split < 1))
     throw InvalidArgumentError(
         str("fit: validation_split must be at least 0 and below 1, got ", split));
+  if (count == 0) throw InvalidArgumentError("fit: there are no examples");
   const auto kept = static_cast<std::int64_t>(std::floor(static_cast<double>(count) * (1 - split)));
   if (kept == 0 || (split > 0 && kept == count))
     throw InvalidArgumentError(str("fit: a validation_split of ", split, " leaves ", kept, " of ",
@@ -141,16 +145,6 @@ FitOptions fit_options(const FitArguments& given, nb::handle callbacks, nb::hand
   return options;
 }
 
-DatasetFunction dataset_function(nb::handle function) {
-  return [function = share(nb::borrow(function))](const InputContext& context) {
-    const Acquired here;
-    const nb::object made = nb::borrow(function->get())(context);
-    if (!nb::isinstance<Dataset>(made))
-      throw nb::type_error("fit: the function that makes the data returns a cairn.Dataset");
-    return nb::cast<Dataset>(made);
-  };
-}
-
 History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& given,
             nb::handle sample_weight, nb::handle validation_data, nb::handle callbacks) {
   auto& model = nb::cast<PythonModel&>(self);
@@ -162,7 +156,8 @@ History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& giv
   const bool function = !data && PyCallable_Check(x.ptr()) != 0 && y.is_none();
   if (!data && !function) {
     ArrayData arrays = array_data(x, y, sample_weight, "fit");
-    const Dataset batches = batches_of(arrays, validation, options);
+    const Dataset batches = model.travelling(batches_of(arrays, validation, options));
+    options.validation_data = model.travelling(options.validation_data);
     model.prepare(batches, arrays.weights);
     return fitted(options, [&](const FitOptions& own) { return to.fit(batches, own); });
   }
@@ -172,11 +167,15 @@ History fit(nb::handle self, nb::handle x, nb::handle y, const FitArguments& giv
   if (validation.arrays)
     options.validation_data =
         validation.arrays->dataset().batch(given.batch_size.value_or(kBatchSize));
+  options.validation_data = model.travelling(options.validation_data);
   if (function) {
-    const DatasetFunction make = dataset_function(x);
-    return fitted(options, [&](const FitOptions& own) { return to.fit(make, own); });
+    const OwnDatasets make(x, "fit: the function", model.owner());
+    return make.run([&] {
+      return fitted(options, [&](const FitOptions& own) { return to.fit(make.function(), own); });
+    });
   }
   model.prepare(*data);
+  data = model.travelling(*data);
   return fitted(options, [&](const FitOptions& own) { return to.fit(*data, own); });
 }
 
@@ -205,6 +204,7 @@ nb::dict evaluate(nb::handle self, nb::handle x, nb::handle y,
     data = arrays.dataset().batch(batch_size.value_or(kBatchSize));
   }
   model.prepare(*data, weights);
+  data = model.travelling(*data);
   return dict_of(released([&] { return of.evaluate(*data, options); }));
 }
 
@@ -231,6 +231,7 @@ nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size, bo
   const Dataset data = to_predict(x, batch_size);
   Model& of = model.get();
   model.prepare(data);
+  const Dataset travelled = model.travelling(data);
   std::vector<std::vector<Tensor>> parts;
   const auto take = [&](const std::vector<Tensor>& outputs) {
     parts.resize(outputs.size());
@@ -238,7 +239,7 @@ nb::object predict(PythonModel& model, nb::handle x, std::int64_t batch_size, bo
   };
   std::vector<Tensor> all;
   released([&] {
-    of.predict(data, take);
+    of.predict(travelled, take);
     for (const auto& each : parts) all.push_back(joined(each));
   });
   if (all.empty()) throw InvalidArgumentError("predict: the dataset holds no examples");
@@ -252,7 +253,8 @@ std::int64_t predict_to(PythonModel& model, nb::handle x, const std::string& fil
   const Dataset data = to_predict(x, batch_size);
   Model& of = model.get();
   model.prepare(data);
-  return released([&] { return of.predict_to(data, file); });
+  const Dataset travelled = model.travelling(data);
+  return released([&] { return of.predict_to(travelled, file); });
 }
 
 constexpr const char* kFitSignature =

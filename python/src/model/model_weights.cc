@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "callbacks.h"
+#include "html.h"
 #include "layer_object.h"
 #include "model.h"
 #include "model/sidecar_evaluator.h"
@@ -16,37 +17,9 @@ namespace {
 
 // ---- what notebooks show ----
 
-std::string escaped(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (c == '<')
-      made += "&lt;";
-    else if (c == '>')
-      made += "&gt;";
-    else if (c == '&')
-      made += "&amp;";
-    else
-      made += c;
-  }
-  return made;
-}
-
-using Rows = std::vector<std::vector<std::string>>;
-std::string html_table(const std::vector<std::string>& head, const Rows& rows) {
-  std::string text = "<table><thead><tr>";
-  for (const std::string& each : head) text += str("<th>", escaped(each), "</th>");
-  text += "</tr></thead><tbody>";
-  for (const auto& row : rows) {
-    text += "<tr>";
-    for (const std::string& cell : row) text += str("<td>", escaped(cell), "</td>");
-    text += "</tr>";
-  }
-  return text + "</tbody></table>";
-}
-
 // A line for each layer, if the network is a list of them.
-Rows layer_rows(nb::handle network) {
-  Rows rows;
+HtmlRows layer_rows(nb::handle network) {
+  HtmlRows rows;
   if (!nb::isinstance<LayerObject>(network) || !nb::hasattr(network, "summary")) return rows;
   for (nb::handle line : network.attr("summary")()) {
     const auto text = [&](const char* name) {
@@ -68,11 +41,11 @@ bool is_built(const Model& model) {
 
 std::string model_html(PythonModel& self) {
   Model& model = self.get();
-  std::string text = str("<p>Model <b>", escaped(model.name()), "</b></p>");
+  std::string text = str("<p>Model <b>", html_text(model.name()), "</b></p>");
   if (!is_built(model)) return text + "<p>Its variables are made when it is built.</p>";
-  const Rows layers = layer_rows(self.network());
+  const HtmlRows layers = layer_rows(self.network());
   if (!layers.empty()) text += html_table({"layer", "kind", "output", "parameters"}, layers);
-  Rows variables;
+  HtmlRows variables;
   std::int64_t trainable = 0, others = 0;
   for (const Variable& each : model.variables()) {
     const std::int64_t count = each.spec().rows() * each.spec().dim();
@@ -87,7 +60,7 @@ std::string model_html(PythonModel& self) {
 std::string history_html(const History& of) {
   std::vector<std::string> head{"epoch"};
   for (const auto& [name, values] : of.history) head.push_back(name);
-  Rows rows;
+  HtmlRows rows;
   for (std::size_t i = 0; i < of.epoch.size(); ++i) {
     rows.push_back({str(of.epoch[i])});
     for (const auto& [name, values] : of.history) {
@@ -147,6 +120,8 @@ SaveModelOptions save_options(const std::string& name, const std::optional<Datas
 void set_weights(PythonModel& model, nb::handle weights) {
   Model& of = model.get();
   std::vector<Tensor> all;
+  if (!nb::hasattr(weights, "__iter__"))
+    type_error(str("set_weights: a list of arrays is wanted, not ", described(weights)));
   const std::vector<Variable>& variables = of.variables();
   for (nb::handle each : weights) {
     Tensor value = tensor_of(each);
@@ -183,7 +158,8 @@ std::int64_t run_sidecar(PythonModel& model, const Dataset& batches, const std::
     };
   Model& of = model.get();
   model.prepare(batches);
-  return released([&] { return SidecarEvaluator(of, batches, std::move(options)).run(); });
+  const Dataset data = model.travelling(batches);
+  return released([&] { return SidecarEvaluator(of, data, std::move(options)).run(); });
 }
 
 }  // namespace
@@ -248,9 +224,18 @@ void bind_weights(ModelClass& model) {
           "x"_a, nb::sig("def __call__(self, x: typing.Any) -> typing.Any"),
           "Calls the network, as in a step of your own.")
       .def_prop_ro(
+          "predict_graph", [](PythonModel& self) { return Graph(self.get().predict_graph()); },
+          "What predict() runs, once the model has been built.")
+      .def_prop_ro(
           "network", [](PythonModel& self) { return nb::borrow(self.network()); },
           nb::sig("def network(self) -> collections.abc.Callable[..., typing.Any]"),
           "What it was made of.")
+      .def_prop_ro("strategy", &PythonModel::strategy,
+                   nb::sig("def strategy(self) -> Strategy | None"),
+                   "Where it trains; None: in this process, as a program without strategies does.")
+      .def(
+          "close", &PythonModel::close,
+          "Ends a strategy that the model was given by its name, with the servers that run for it.")
       .def_prop_ro(
           "name", [](PythonModel& self) { return self.get().name(); }, "As it was given.")
       .def("run_sidecar", &run_sidecar, "batches"_a, "checkpoints"_a, nb::kw_only(),
@@ -260,8 +245,7 @@ void bind_weights(ModelClass& model) {
                    "int = 0, patience: float = 600.0, poll: float = 1.0, on_evaluation: "
                    "collections.abc.Callable[[str, dict[str, float]], None] | None = None) -> int"),
            "Judges each new checkpoint of a folder, beside the program that trains; how many.")
-      .def("__repr__",
-           [](PythonModel& self) { return str("<cairn.Model \"", self.get().name(), "\">"); })
+      .def("__repr__", [](PythonModel& self) { return str("<cairn.Model \"", self.name(), "\">"); })
       .def("_repr_html_", &model_html);
 }
 
@@ -273,6 +257,11 @@ void bind_model(nb::module_& m) {
 The network is a layer, or a function of the features: of the only column, or of a mapping where
 there are several or its parameter is called `features`. It returns an array, or a dict of them.
 
+`strategy` is a Strategy or the name of one: "one_device", "mirrored", "central_storage" or
+"parameter_server", by default that of the open scope. "parameter_server" starts `ps` parameter
+servers and `workers` workers on this machine, two of each by default, which end with the model; a
+program under `cairn up`, or another TF_CONFIG, uses that cluster instead.
+
 >>> model = cairn.Model(cairn.nn.Dense(1))
 >>> model.compile(optimizer="sgd", loss="mse")
 >>> history = model.fit(np.ones((8, 2), "float32"), np.ones(8, "float32"), verbose=0)
@@ -280,12 +269,17 @@ there are several or its parameter is called `features`. It returns an array, or
 (1, 1))");
   model.def(
       "__init__",
-      [](PythonModel* self, nb::handle network, const std::string& name) {
-        new (self) PythonModel(network, name);
+      [](PythonModel* self, nb::handle network, const std::string& name, nb::handle strategy,
+         nb::handle ps, nb::handle workers) {
+        const nb::object module = nb::module_::import_("cairn._strategies");
+        const bool own = nb::isinstance<nb::str>(strategy);
+        new (self) PythonModel(network, name, module.attr("chosen")(strategy, ps, workers), own);
       },
-      "network"_a, "name"_a = "model",
+      "network"_a, "name"_a = "model", nb::kw_only(), "strategy"_a = nb::none(),
+      "ps"_a = nb::none(), "workers"_a = nb::none(),
       nb::sig("def __init__(self, network: collections.abc.Callable[[typing.Any], typing.Any], "
-              "name: str = 'model') -> None"));
+              "name: str = 'model', *, strategy: cairn.typing.StrategyLike = None, ps: int | None "
+              "= None, workers: int | None = None) -> None"));
   bind_compile(model);
   bind_fit(model);
   bind_weights(model);

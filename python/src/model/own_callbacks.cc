@@ -36,7 +36,10 @@ MonitorMode mode_of(const std::string& name) {
 }
 
 void require_name(const std::string& folder) {
-  if (folder.empty()) throw InvalidArgumentError("the folder of a callback has no name");
+  if (folder.empty()) throw InvalidArgumentError("the folder or file of a callback has no name");
+}
+void require_count(const char* name, std::int64_t count) {
+  if (count < 0) throw InvalidArgumentError(str("`", name, "` is at least 0, not ", count));
 }
 
 void bind_stopping(nb::module_& m) {
@@ -50,6 +53,8 @@ void bind_stopping(nb::module_& m) {
           [](CallbackOf<EarlyStopping>* self, const std::string& monitor, double min_delta,
              std::int64_t patience, const std::string& mode, std::optional<double> baseline,
              bool restore_best_weights, std::int64_t start_from_epoch) {
+            require_count("patience", patience);
+            require_count("start_from_epoch", start_from_epoch);
             make(self, EarlyStoppingOptions{.monitor = monitor,
                                             .min_delta = min_delta,
                                             .patience = patience,
@@ -86,6 +91,8 @@ void bind_rates(nb::module_& m) {
           [](CallbackOf<ReduceLROnPlateau>* self, const std::string& monitor, double factor,
              std::int64_t patience, const std::string& mode, double min_delta,
              std::int64_t cooldown, double min_lr) {
+            require_count("patience", patience);
+            require_count("cooldown", cooldown);
             make(self, ReduceLROnPlateauOptions{.monitor = monitor,
                                                 .factor = factor,
                                                 .patience = patience,
@@ -186,6 +193,7 @@ void bind_writing(nb::module_& m) {
           "__init__",
           [](CallbackOf<CSVLogger>* self, const std::string& path, const std::string& separator,
              bool append) {
+            require_name(path);
             make(self, path, CSVLoggerOptions{.separator = separator, .append = append});
           },
           "path"_a, "separator"_a = ",", "append"_a = false);
@@ -197,6 +205,7 @@ void bind_writing(nb::module_& m) {
           "__init__",
           [](CallbackOf<TensorBoard>* self, const std::string& folder, std::int64_t histogram_freq,
              bool write_graph, std::int64_t update_freq) {
+            require_name(folder);
             make(self, folder,
                  TensorBoardOptions{.histogram_freq = histogram_freq,
                                     .write_graph = write_graph,

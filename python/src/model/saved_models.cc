@@ -3,6 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
+#include "data/dataset/stage_spec.h"
 #include "interpreter.h"
 #include "model/saved/loaded_model.h"
 #include "model_data.h"
@@ -18,8 +21,29 @@ nb::dict spec_of(const std::vector<ColumnSpec>& columns) {
   return all;
 }
 
+bool is_plain(const SavedModel& about, std::size_t place) {
+  const std::string& name = about.input.columns[place].name;
+  return !name.ends_with(kRowSplits) &&
+         std::ranges::none_of(about.input.columns, [&](const ColumnSpec& each) {
+           return each.name == name + kRowSplits;
+         });
+}
+
+// All columns have as many examples as the first.
+void check_rows(const SavedModel& about, const Element& batch, const Tensor& next) {
+  const std::string& name = about.input.columns[batch.size()].name;
+  // Those of a ragged column are told by the column of its splits.
+  if (batch.empty() || !is_plain(about, 0) || !is_plain(about, batch.size())) return;
+  const auto rows = [](const Tensor& of) { return of.shape().rank() == 0 ? 0 : of.shape()[0]; };
+  if (rows(next) != rows(batch.front()))
+    throw InvalidArgumentError(str("predict: \"", name, "\" has ", rows(next), " examples, and \"",
+                                   about.input.columns.front().name, "\" has ",
+                                   rows(batch.front())));
+}
+
 // The columns in the model's order and of its types, from arrays by name or from the only one.
 Element element_of(const SavedModel& about, nb::handle x) {
+  refuse_generator(x, "predict");
   const std::optional<Columns> named = columns_by_name(x);
   if (!named && about.input.columns.size() != 1)
     throw nb::type_error(str("predict: the model \"", about.name, "\" takes ",
@@ -31,8 +55,10 @@ Element element_of(const SavedModel& about, nb::handle x) {
     std::vector<std::string> names;
     if (!named) tensor = tensor_of(x);
     for (const auto& [name, values] : named.value_or(Columns())) {
-      names.push_back(name);
       if (name == column.name) tensor = values;
+      const auto& known = about.input.columns;
+      if (std::ranges::none_of(known, [&](const ColumnSpec& each) { return each.name == name; }))
+        names.push_back(name);
     }
     if (!tensor.defined()) {
       const std::string near = nearest_name(column.name, names);
@@ -42,6 +68,7 @@ Element element_of(const SavedModel& about, nb::handle x) {
     if (tensor.dtype() != column.type.dtype && tensor.dtype() != DType::kString &&
         column.type.dtype != DType::kString)
       tensor = cast(Array(tensor), column.type.dtype).eval();
+    check_rows(about, batch, tensor);
     batch.push_back(std::move(tensor));
   }
   return batch;

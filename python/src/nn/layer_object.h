@@ -27,6 +27,11 @@ class LayerObject {
   virtual std::string name() const = 0;
   virtual std::vector<Variable> variables() const = 0;
 
+  // The Python objects that it keeps, such as its layers.
+  template <typename F>
+  void each_kept(F&& f) const {
+    kept_.each(f);
+  }
   int traverse(visitproc visit, void* argument) const { return kept_.traverse(visit, argument); }
   void clear() {
     forget();

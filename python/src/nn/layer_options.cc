@@ -3,15 +3,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "fields.h"
 #include "layer_object.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
 
 [[noreturn]] void refuse(const char* what, const char* wanted, nb::handle object) {
-  throw nb::type_error(str(what, " is ", wanted, ", not a ",
-                           nb::cast<std::string>(nb::handle(object.type()).attr("__name__")))
-                           .c_str());
+  type_error(str(what, " is ", wanted, ", not ", described(object)));
 }
 
 Initializer initializer_from(nb::handle object) {
@@ -40,6 +40,27 @@ void bind_initializer(nb::module_& m) {
                   "He et al., ICCV 2015.")
       .def_static("orthogonal", &nn::orthogonal, "rows"_a, "columns"_a, "seed"_a = 0,
                   "Orthonormal rows or columns (Saxe et al., arXiv:1312.6120).")
+      .def_prop_ro(
+          "kind",
+          [](const Initializer& of) {
+            return word_of(of.kind, Words<Initializer::Kind>{
+                                        {"zeros", Initializer::Kind::kZeros},
+                                        {"constant", Initializer::Kind::kConstant},
+                                        {"uniform", Initializer::Kind::kUniform},
+                                        {"normal", Initializer::Kind::kNormal},
+                                        {"truncated_normal", Initializer::Kind::kTruncatedNormal},
+                                        {"value", Initializer::Kind::kValue}});
+          },
+          "\"zeros\", \"constant\", \"uniform\", \"normal\", \"truncated_normal\" or \"value\".")
+      .def_ro("a", &Initializer::a, "The value, the lowest value, or the mean.")
+      .def_ro("b", &Initializer::b, "The upper bound, or the standard deviation.")
+      .def_ro("seed", &Initializer::seed)
+      .def_prop_ro(
+          "value",
+          [](const Initializer& of) {
+            return of.value.defined() ? numpy_of(of.value) : nb::object(nb::none());
+          },
+          nb::sig("def value(self) -> cairn.typing.NDArray | None"), "The whole value; None: none.")
       .def_static(
           "from_value", [](ArrayLike value) { return Initializer::from(tensor_of(value.object)); },
           "value"_a, "Begins with this value.");
@@ -100,7 +121,10 @@ void bind_row_policy(nb::module_& m) {
               "A row goes that no update has named for so many updates; 0: none does.")
       .def_ro("spared_norm", &RowPolicy::spared_norm,
               "But not one whose L2 norm is at least this; 0: the norm does not matter.")
-      .def_ro("evictable", &RowPolicy::evictable, "Rows may go by evict().");
+      .def_ro("evictable", &RowPolicy::evictable, "Rows may go by evict().")
+      .def_prop_ro("admits_all", &RowPolicy::admits_all, "Whether each update makes its rows.")
+      .def_prop_ro("evicts", &RowPolicy::evicts, "Whether rows may go.")
+      .def_prop_ro("keeps_all", &RowPolicy::keeps_all, "Whether all rows come, and stay.");
 }
 
 void bind_ids(nb::module_& m) {

@@ -4,8 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "fields.h"
 #include "layer_object.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -80,21 +82,37 @@ nn::Layer layer_of(nb::handle object, Kept& kept) {
     const auto name = nb::cast<std::string>(object);
     return {name, nn::activation(name)};
   }
-  if (PyCallable_Check(object.ptr()) == 0)
-    throw nb::type_error(str("a layer is one of cairn.nn's, the name of an activation, or a "
-                             "function of an array, not a ",
-                             nb::cast<std::string>(nb::handle(object.type()).attr("__name__")))
-                             .c_str());
+  require_object(object, "a layer");
+  require_function(object,
+                   "a layer is one of cairn.nn's, the name of an activation, or a function of an "
+                   "array");
   return nn::Layer(CalledLayer(kept.keep(object), name_of_callable(object)));
 }
 
 void bind_layers(nb::module_& m) {
   nb::module_ nn = m.def_submodule("nn", "Layers, losses and metrics.");
   bind_layer_options(nn);
+  FieldsOf<nn::LayerSummary>(nn, "LayerSummary", "How large a layer is.")
+      .add("name", &nn::LayerSummary::name, "\"dense_1\".")
+      .add("kind", &nn::LayerSummary::kind, "\"dense\".")
+      .add("parameters", &nn::LayerSummary::parameters, "Numbers of its variables.")
+      .add("trainable_parameters", &nn::LayerSummary::trainable_parameters,
+           "Those that are trained.")
+      .report()
+      .def_prop_ro(
+          "output",
+          [](const nn::LayerSummary& of) -> std::optional<std::string> {
+            if (!of.output) return std::nullopt;
+            return of.output->to_string();
+          },
+          "The type of its last value; None: it was not called.");
   nb::class_<LayerObject>(nn, "Layer",
                           "A layer: variables are made when it is first called.\n\n>>> "
                           "isinstance(cairn.nn.Dense(1), cairn.nn.Layer)\nTrue")
       .def_prop_ro("name", &LayerObject::name, "As it was given, or as its model calls it.")
+      .def(
+          "layer_summary", [](const LayerObject& self) { return self.erased().summary(); },
+          "Its size in the scope that is open.")
       .def_prop_ro(
           "variables", [](const LayerObject& self) { return owned_list(self.variables()); },
           nb::sig("def variables(self) -> list[cairn._cairn.Variable]"),

@@ -5,6 +5,7 @@
 
 #include "layer_object.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -82,6 +83,16 @@ nb::list summary_of(const nn::Sequential& network) {
   return lines;
 }
 
+// Whether an object is this list, or has it among its layers.
+bool holds(nb::handle object, const LayerOf<nn::Sequential>& list) {
+  if (!nb::isinstance<LayerObject>(object)) return false;
+  const auto& layer = nb::cast<const LayerObject&>(object);
+  if (&layer == &list) return true;
+  bool found = false;
+  layer.each_kept([&](nb::handle part) { found = found || holds(part, list); });
+  return found;
+}
+
 void bind_sequential(nb::module_& m) {
   using List = LayerOf<nn::Sequential>;
   auto sequential = layer_class<nn::Sequential>(m, "Sequential", R"(Layers one after another.
@@ -97,6 +108,8 @@ void bind_sequential(nb::module_& m) {
           [](List* self, nb::handle layers, const std::string& name) {
             Kept kept;
             std::vector<nn::Layer> all;
+            if (!layers.is_none() && !nb::hasattr(layers, "__iter__"))
+              type_error(str("Sequential() takes a list of layers, not ", described(layers)));
             if (!layers.is_none())
               for (nb::handle each : layers) all.push_back(layer_of(each, kept));
             make_layer(self, nn::Sequential(std::move(all), name), std::move(kept));
@@ -106,7 +119,11 @@ void bind_sequential(nb::module_& m) {
                   "None = None, name: str = '') -> None"))
       .def(
           "add",
-          [](List& self, LayerLike layer) { self.get().add(layer_of(layer.object, self.kept())); },
+          [](List& self, LayerLike layer) {
+            if (holds(layer.object, self))
+              throw InvalidArgumentError("a Sequential cannot be a layer of itself");
+            self.get().add(layer_of(layer.object, self.kept()));
+          },
           "layer"_a, "Appends a layer.")
       .def("__len__", [](const List& self) { return self.get().layers().size(); })
       .def(

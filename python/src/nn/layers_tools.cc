@@ -33,8 +33,9 @@ class Block {
   std::unique_ptr<Scope> open_;
 };
 
+// `enter`: the signature of __enter__, which returns the block itself.
 template <typename B>
-void bind_block(nb::class_<B>& block) {
+void bind_block(nb::class_<B>& block, const char* enter) {
   block
       .def(
           "__enter__",
@@ -42,7 +43,7 @@ void bind_block(nb::class_<B>& block) {
             nb::cast<B&>(self).enter();
             return nb::borrow(self);
           },
-          nb::sig("def __enter__(self) -> typing.Self"))
+          nb::sig(enter))
       .def(
           "__exit__", [](B& self, nb::args) { self.exit(); }, "error"_a,
           nb::sig("def __exit__(self, *error: object) -> None"));
@@ -61,14 +62,14 @@ void bind_scopes(nb::module_& m) {
 ...     cairn.nn.is_training()
 True)");
   training.def(nb::init<bool>(), "training"_a = true);
-  bind_block(training);
+  bind_block(training, "def __enter__(self) -> TrainingScope");
   m.def("is_training", &nn::is_training,
         "Whether layers are recorded for training.\n\n>>> cairn.nn.is_training()\nFalse");
   nb::class_<Members> members(m, "StepMembers",
                               "So many runs make one step together, without being replicas in "
                               "sync.\n\n>>> with cairn.nn.StepMembers(2):\n...     pass");
   members.def(nb::init<std::int64_t>(), "members"_a);
-  bind_block(members);
+  bind_block(members, "def __enter__(self) -> StepMembers");
   nb::class_<Added> added(m, "AddedLosses", R"(Collects what layers add to the loss within it.
 
 >>> with cairn.nn.AddedLosses() as added:
@@ -76,7 +77,7 @@ True)");
 ...     [term.item() for term in added.terms]
 [3.0])");
   added.def(nb::init<>());
-  bind_block(added);
+  bind_block(added, "def __enter__(self) -> AddedLosses");
   added.def_prop_ro(
       "terms", [](const Added& self) { return self.get().terms(); },
       "Scalars, in the order in which they were added.");

@@ -8,6 +8,7 @@
 
 #include "layer_object.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -44,8 +45,8 @@ void make_loss(LossObject* self, nb::handle loss, bool from_logits, float label_
         {});
     return;
   }
-  if (PyCallable_Check(loss.ptr()) == 0)
-    throw nb::type_error("a loss is a name or a function of prediction and label");
+  require_object(loss, "a loss");
+  require_function(loss, "a loss is a name or a function of prediction and label");
   nn::Loss made = called_loss(loss, kept, name.empty() ? name_of_function(loss, "loss") : name,
                               input_of(input));
   new (self) LossObject(std::move(made), std::move(kept));
@@ -75,8 +76,8 @@ nn::Loss loss_of(nb::handle loss, Kept& kept) {
     return nb::cast<const LossObject&>(loss).get();
   }
   if (nb::isinstance<nb::str>(loss)) return nn::Loss(nb::cast<std::string>(loss));
-  if (PyCallable_Check(loss.ptr()) == 0)
-    throw nb::type_error("a loss is a name, a cairn.Loss, or a function of prediction and label");
+  require_object(loss, "a loss");
+  require_function(loss, "a loss is a name, a cairn.Loss, or a function of prediction and label");
   return called_loss(loss, kept, name_of_function(loss, "loss"), nn::LossInput::kNumbers);
 }
 
@@ -108,6 +109,14 @@ array([0.6931], dtype=float32)
            [](const LossObject& loss) { return str("<cairn.Loss \"", loss.get().name(), "\">"); });
   nb::module_ nn = nb::borrow<nb::module_>(m.attr("nn"));
   bind_loss_functions(nn);
+  nn.def(
+      "probabilities_of",
+      [](const std::string& input, ArrayLike prediction) {
+        return nn::probabilities_of(input_of(input), prediction);
+      },
+      "input"_a, "prediction"_a,
+      "The probabilities that a loss's predictions mean.\n\n>>> "
+      "cairn.nn.probabilities_of(\"logits\", [0.0]).numpy()\narray([0.5], dtype=float32)");
   nn.def("loss_names", &nn::loss_names,
          "The names of losses.\n\n>>> \"huber\" in cairn.nn.loss_names()\nTrue");
   nn.def(

@@ -19,6 +19,16 @@ void bind_classification(nb::module_& m) {
 >>> metric.update([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
 >>> metric.result()
 0.75)")
+      .def_prop_ro(
+          "negatives", [](const MetricOf<nn::Auc>& self) { return self.own().negatives(); },
+          "The weights of negatives, by buckets of their predictions.")
+      .def_prop_ro(
+          "positives", [](const MetricOf<nn::Auc>& self) { return self.own().positives(); },
+          "The same of positives.")
+      .def(
+          "least_of",
+          [](const MetricOf<nn::Auc>& self, double bucket) { return self.own().least_of(bucket); },
+          "bucket"_a, "The least prediction of a bucket.")
       .def(
           "__init__",
           [](MetricOf<nn::Auc>* self, std::int64_t buckets, const std::string& curve,

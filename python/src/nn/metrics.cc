@@ -8,6 +8,7 @@
 #include "layer_object.h"
 #include "losses.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -26,6 +27,7 @@ std::optional<std::string> direction_name(nn::Direction direction) {
 }
 
 nn::MeanMetric::Function called_values(nb::handle function, Kept& kept) {
+  require_function(function, "a metric's values come of a function of prediction and label");
   return [function = kept.keep(function)](const Array& prediction, const Array& label) {
     const Acquired here;
     const Array values = array_of(call_recorded(function, prediction, label));
@@ -55,6 +57,27 @@ void bind_base(nb::module_& m) {
           "direction",
           [](const MetricObject& self) { return direction_name(self.get().direction()); },
           "\"rises\" or \"falls\" as a model gets better; None: neither, or it is not known.")
+      .def_prop_ro(
+          "needed_labels",
+          [](const MetricObject& self) {
+            const bool any = self.get().needed_labels() == nn::NeededLabels::kAny;
+            return std::string(any ? "any" : "both_classes");
+          },
+          "\"both_classes\": the result is undefined unless there are examples of both.")
+      .def(
+          "input",
+          [](const MetricObject& self, ArrayLike prediction) {
+            switch (self.get().input(prediction)) {
+              case nn::MetricInput::kNumbers: return std::string("numbers");
+              case nn::MetricInput::kProbabilities: return std::string("probabilities");
+            }
+            return std::string();
+          },
+          "prediction"_a, "Whether it takes \"numbers\" or \"probabilities\".")
+      .def(
+          "clone",
+          [](const MetricObject& self) { return new MetricObject(self.get().clone(), Kept()); },
+          "Another one of the same kind, to which nothing was added.")
       .def(
           "summary",
           [](const MetricObject& self, ArrayLike prediction, ArrayLike label, nb::handle weights) {
@@ -160,9 +183,9 @@ std::shared_ptr<nn::Metric> metric_of(nb::handle metric, Kept& kept) {
     return nb::cast<const MetricObject&>(metric).shared();
   }
   if (nb::isinstance<nb::str>(metric)) return nn::make_metric(nb::cast<std::string>(metric));
-  if (PyCallable_Check(metric.ptr()) == 0)
-    throw nb::type_error(
-        "a metric is a name, one of cairn.nn's, or a function of prediction and label");
+  require_object(metric, "a metric");
+  require_function(metric,
+                   "a metric is a name, one of cairn.nn's, or a function of prediction and label");
   return std::make_shared<nn::MeanMetric>(name_of_function(metric, "metric"),
                                           called_values(metric, kept));
 }
@@ -191,6 +214,9 @@ void bind_metrics(nb::module_& m) {
       .def(
           "add", [](nn::Mean& self, ArrayLike summary) { self.add(tensor_of(summary.object)); },
           "summary"_a, "Adds the summary of a batch.")
+      .def(
+          "merge", [](nn::Mean& self, const nn::Mean& other) { self.merge(other); }, "other"_a,
+          "As if all that was added to the other had been added here.")
       .def(
           "update",
           [](nn::Mean& self, ArrayLike values, nb::handle weights) {

@@ -9,6 +9,7 @@
 #include "core/graph/custom_rule.h"
 #include "layer_object.h"
 #include "nn/nn.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -47,8 +48,8 @@ std::map<std::string, double> arguments_of(const nn::OptimizerKind& kind, const 
     }
     double number = 0;
     if (!nb::try_cast(value, number))
-      throw nb::type_error(
-          str("\"", text, "\" of the optimizer \"", kind.name, "\" is a number").c_str());
+      type_error(str("\"", text, "\" of the optimizer \"", kind.name, "\" is a number, not ",
+                     described(value)));
     all[text] = number;
   }
   return all;
@@ -83,9 +84,9 @@ RuleOutput output_of(nb::handle returned, const std::vector<std::string>& names,
   RuleOutput out{.value = array_of(nb::object(returned[0]))};
   const nb::object slots = returned[1];
   if (!nb::isinstance<nb::dict>(slots))
-    throw nb::type_error(str("the rule \"", rule,
-                             "\" returns the new value, or the new value and a dict of its slots")
-                             .c_str());
+    type_error(str("the rule \"", rule,
+                   "\" returns the new value, or the new value and a dict of its slots, not ",
+                   described(slots)));
   for (const std::string& name : names) {
     const nb::object value = slots.attr("get")(name, nb::none());
     if (value.is_none())
@@ -104,6 +105,7 @@ void make_custom(OptimizerObject* self, nb::handle function,
                  std::optional<float> clipnorm, std::optional<float> clipvalue,
                  std::optional<float> global_clipnorm, const std::string& name) {
   Kept kept;
+  require_function(function, "a rule is a function of the UpdateRuleInput");
   const nb::object own = nb::getattr(function, "__name__", nb::str("custom"));
   const std::string title = !name.empty()                              ? name
                             : nb::cast<std::string>(own) == "<lambda>" ? "custom"
@@ -193,8 +195,11 @@ array([0.8], dtype=float32))")
 std::vector<Variable> variables_of(nb::handle list) {
   std::vector<Variable> all;
   if (list.is_none()) return all;
+  if (nb::isinstance<OwnedVariable>(list) || !nb::hasattr(list, "__iter__"))
+    type_error(str("a list of Variables is wanted, not ", described(list)));
   for (nb::handle each : list) {
-    if (!nb::isinstance<OwnedVariable>(each)) throw nb::type_error("a list of Variables is wanted");
+    if (!nb::isinstance<OwnedVariable>(each))
+      type_error(str("a list of Variables is wanted, and it has ", described(each)));
     all.push_back(nb::cast<const OwnedVariable&>(each).get());
   }
   return all;
@@ -203,6 +208,11 @@ std::vector<Variable> variables_of(nb::handle list) {
 // VariableGradients, or Keras's pairs of a gradient and its variable.
 std::vector<VariableGradient> gradients_of(nb::handle list) {
   std::vector<VariableGradient> all;
+  const auto refuse = [](nb::handle given) {
+    type_error(str("gradients are a list of VariableGradients, or of pairs (gradient, variable), ",
+                   "not ", described(given)));
+  };
+  if (!nb::hasattr(list, "__iter__")) refuse(list);
   for (nb::handle each : list) {
     if (nb::isinstance<VariableGradient>(each)) {
       all.push_back(nb::cast<const VariableGradient&>(each));
@@ -210,8 +220,7 @@ std::vector<VariableGradient> gradients_of(nb::handle list) {
     }
     if (!nb::isinstance<nb::tuple>(each) || nb::len(each) != 2 ||
         !nb::isinstance<OwnedVariable>(nb::object(each[1])))
-      throw nb::type_error(
-          "gradients are a list of VariableGradients, or of pairs (gradient, variable)");
+      refuse(each);
     const nb::object gradient = each[0], variable = each[1];
     if (gradient.is_none()) continue;
     all.push_back({.variable = nb::cast<const OwnedVariable&>(variable).get(),
@@ -351,7 +360,10 @@ array([0.], dtype=float32))")
           "The rate for the next step.")
       .def(
           "make_rate_adjustable", [](OptimizerObject& self) { self.get().make_rate_adjustable(); },
-          "From now on the rate is a variable, which can be set.");
+          "From now on the rate is a variable, which can be set.")
+      .def_prop_ro(
+          "rule", [](const OptimizerObject& self) { return self.get().rule(); },
+          "How it changes a variable's rows.");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "layer_object.h"
 #include "nn/nn.h"
 #include "optimizers.h"
+#include "refusing.h"
 
 namespace cairn::python {
 namespace {
@@ -95,12 +96,14 @@ void bind_cosines(nb::module_& m) {
 nn::LearningRate LearningRateLike::in(Kept& kept) const {
   if (nb::isinstance<ScheduleObject>(object))
     return nn::LearningRate(nb::cast<const ScheduleObject&>(object).schedule);
+  require_object(object, "a schedule");
   if (PyCallable_Check(object.ptr()) != 0)
     return nn::LearningRate(std::shared_ptr<const nn::LearningRateSchedule>(
         std::make_shared<CalledSchedule>(kept.keep(object))));
   double rate = 0;
   if (!nb::try_cast(object, rate))
-    throw nb::type_error("a learning rate is a number, a schedule, or a function of the step");
+    type_error(str("a learning rate is a number, a schedule, or a function of the step, not ",
+                   described(object)));
   return nn::LearningRate(rate);
 }
 

@@ -5,7 +5,10 @@
 
 #include <thread>
 
+#include "distributed.h"
 #include "functions.h"
+#include "kinds.h"
+#include "options.h"
 #include "strategy/base/replica_context.h"
 #include "strategy/strategies.h"
 #include "values.h"
@@ -15,26 +18,14 @@ namespace {
 
 // ---- arguments and results of run() ----
 
-struct Distributed {
-  DistributedDataset dataset;
-  SharedOwner owner;
-};
-struct Elements {
-  DistributedIterator iterator;
-  SharedOwner owner;
-};
-
 RunArgument run_argument(const nb::object& leaf) {
   if (nb::isinstance<Elements>(leaf)) return RunArgument(nb::cast<const Elements&>(leaf).iterator);
   if (nb::isinstance<Iterator>(leaf)) return RunArgument(nb::cast<const Iterator&>(leaf));
   if (nb::isinstance<PerReplica>(leaf)) return RunArgument(nb::cast<const PerReplica&>(leaf));
+  if (nb::isinstance<Dataset>(leaf) || nb::isinstance<Distributed>(leaf))
+    type_error("a dataset is read by an iterator: pass strategy.iterate(dataset)");
   if (is_tracing() || nb::isinstance<Array>(leaf)) return RunArgument(PerReplica(array_of(leaf)));
   return RunArgument(tensor_of(leaf));
-}
-
-nb::object value_of(const PerReplica& value) {
-  if (value.is_per_replica()) return nb::cast(value);
-  return nb::cast(static_cast<const Array&>(value));
 }
 
 using Run = RunResult (Strategy::*)(Function&, const std::vector<RunArgument>&);
@@ -42,10 +33,11 @@ nb::object run_by(const StrategyObject& owner, Run run, nb::handle function, con
                   const nb::kwargs& kwargs) {
   Strategy& strategy = owner->strategy();
   if (!nb::isinstance<TracedFunction>(function))
-    throw nb::type_error("what is run is a function that was made by @strategy.function");
-  TracedFunction::Call call = nb::cast<TracedFunction&>(function).call(args, kwargs);
-  std::vector<RunArgument> arguments;
-  for (const nb::object& leaf : call.leaves) arguments.push_back(run_argument(leaf));
+    type_error(str("what is run is a function that was made by @strategy.function, not ",
+                   described(function)));
+  auto& traced = nb::cast<TracedFunction&>(function);
+  TracedFunction::Call call = traced.call(args, kwargs);
+  const auto arguments = traced.arguments<RunArgument>(call, args, kwargs, run_argument);
   const RunResult result =
       recorded_or_run([&] { return (strategy.*run)(*call.function, arguments); });
   std::vector<nb::object> leaves;
@@ -96,32 +88,6 @@ class PythonScope {
   std::unique_ptr<Scope> scope_;
   std::thread::id thread_;
 };
-
-PerReplica per_replica_of(nb::handle value) {
-  if (nb::isinstance<PerReplica>(value)) return nb::cast<const PerReplica&>(value);
-  return PerReplica(array_of(value));
-}
-
-struct OneDevice : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct Mirrored : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct Central : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-struct MultiWorker : StrategyObject {
-  using StrategyObject::StrategyObject;
-};
-
-template <typename T, typename... A>
-SharedOwner made(A&&... arguments) {
-  auto strategy = released([&] { return std::make_unique<T>(std::forward<A>(arguments)...); });
-  auto owner = std::make_shared<Owner>(std::move(strategy));
-  remember(owner);
-  return owner;
-}
 
 void bind_base(nb::class_<StrategyObject>& strategy) {
   strategy
@@ -202,46 +168,24 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
           "value"_a,
           nb::sig("def experimental_local_results(self, value: PerReplica | "
                   "cairn.typing.ArrayLike) -> tuple[Array, ...]"))
+      .def("save", &save_by, "folder"_a, "metadata"_a = "{}", nb::sig(kSaveSignature),
+           "Saves a checkpoint below the folder, or as a policy asks; its own folder.")
+      .def("restore", &restore_by, "checkpoint"_a, "options"_a = nb::none(),
+           nb::sig(kRestoreSignature), "Takes variables, slots and positions from a checkpoint.")
       .def(
-          "experimental_distribute_dataset",
-          [](const StrategyObject& of, const Dataset& dataset) {
-            return new Distributed(
-                Distributed{of->strategy().experimental_distribute_dataset(dataset), of});
+          "close",
+          [](const StrategyObject& of) {
+            if (is_tracing())
+              throw FailedPreconditionError(
+                  "a strategy is closed outside of functions that are recorded");
+            of->close();
           },
-          "dataset"_a, "Deals batches out to the replicas.")
-      .def(
-          "iterate",
-          [](const StrategyObject& of, const Dataset& dataset) {
-            Strategy& strategy = of->strategy();
-            return new Elements(Elements{released([&] { return strategy.iterate(dataset); }), of});
-          },
-          "dataset"_a, "One pass over it, to be passed to run().")
-      .def(
-          "iterate",
-          [](const StrategyObject& of, const Distributed& dataset) {
-            Strategy& strategy = of->strategy();
-            return new Elements(
-                Elements{released([&] { return strategy.iterate(dataset.dataset); }), of});
-          },
-          "dataset"_a)
-      .def(
-          "save",
-          [](const StrategyObject& of, const std::string& folder) {
-            Strategy& strategy = of->strategy();
-            return released([&] { return strategy.save({.folder = folder}); });
-          },
-          "folder"_a, "Saves a checkpoint below the folder; its own folder.")
-      .def(
-          "restore",
-          [](const StrategyObject& of, const std::string& checkpoint) {
-            Strategy& strategy = of->strategy();
-            released([&] { strategy.restore(checkpoint).expect_partial(); });
-          },
-          "checkpoint"_a, "Takes variables, slots and positions from a checkpoint.")
-      .def(
-          "close", [](const StrategyObject& of) { of->close(); },
           "Ends it; what it made can be used no more.")
       .def_prop_ro("closed", [](const StrategyObject& of) { return of->closed(); })
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, "memo"_a,
+          nb::sig("def __deepcopy__(self, memo: typing.Any) -> Strategy"),
+          "Itself: what is copied with it goes on to use it.")
       .def(
           "__reduce__",
           [](nb::handle) -> nb::object {
@@ -255,18 +199,17 @@ void bind_base(nb::class_<StrategyObject>& strategy) {
 }  // namespace
 
 void bind_strategies(nb::module_& m) {
-  nb::class_<PerReplica>(m, "PerReplica", "One value for each replica.")
-      .def_prop_ro(
-          "values",
-          [](const PerReplica& value) {
-            nb::list all;
-            for (std::size_t i = 0; i < value.size(); ++i)
-              all.append(nb::cast(value.of_replica(i)));
-            return nb::tuple(all);
-          },
-          nb::sig("def values(self) -> tuple[Array, ...]"))
-      .def("__len__", &PerReplica::size);
-  nb::class_<PythonScope>(m, "Scope")
+  bind_consistency(m);
+  bind_checkpoint_options(m);
+  bind_cluster_spec(m);
+  bind_engine_options(m);
+  bind_distributed(m);
+  nb::class_<PythonScope>(m, "Scope", R"(Variables that are made in it are the strategy's.
+
+>>> with cairn.OneDeviceStrategy().scope():
+...     v = cairn.Variable([1.0], name="v")
+>>> v.numpy()
+array([1.], dtype=float32))")
       .def(
           "__enter__",
           [](nb::handle_t<PythonScope> self) {
@@ -277,60 +220,18 @@ void bind_strategies(nb::module_& m) {
       .def(
           "__exit__", [](PythonScope& scope, nb::args) { scope.leave(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
-  nb::class_<Distributed>(m, "DistributedDataset");
-  nb::class_<Elements>(m, "DistributedIterator");
+  nb::class_<StrategyObject> strategy(m, "Strategy", R"(Where variables live and how a step runs.
 
-  nb::class_<StrategyObject> strategy(m, "Strategy", "Where variables live and how a step runs.");
+>>> isinstance(cairn.OneDeviceStrategy(), cairn.Strategy)
+True)");
   bind_base(strategy);
-  nb::class_<OneDevice, StrategyObject>(m, "OneDeviceStrategy", R"(One replica in this process.
-
->>> strategy = cairn.OneDeviceStrategy()
->>> strategy.num_replicas_in_sync
-1)")
-      .def(
-          "__init__",
-          [](OneDevice* self, const std::string& device, std::uint64_t seed) {
-            new (self) OneDevice(made<OneDeviceStrategy>(device, seed));
-          },
-          "device"_a = "cpu:0", "seed"_a = 0);
-  nb::class_<Mirrored, StrategyObject>(
-      m, "MirroredStrategy",
-      R"(Several replicas in this process, each with a copy of every variable.
-
->>> strategy = cairn.MirroredStrategy(["cpu:0", "cpu:1"])
->>> strategy.num_replicas_in_sync
-2)")
-      .def(
-          "__init__",
-          [](Mirrored* self, const std::vector<std::string>& devices, std::uint64_t seed) {
-            new (self) Mirrored(made<MirroredStrategy>(devices, InSyncOptions{.seed = seed}));
-          },
-          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
-  nb::class_<Central, StrategyObject>(
-      m, "CentralStorageStrategy",
-      "Several replicas in this process, with the variables in one place.")
-      .def(
-          "__init__",
-          [](Central* self, const std::vector<std::string>& compute_devices,
-             const std::string& parameter_device, std::uint64_t seed) {
-            new (self) Central(made<CentralStorageStrategy>(compute_devices, parameter_device,
-                                                            InSyncOptions{.seed = seed}));
-          },
-          "compute_devices"_a = std::vector<std::string>{}, "parameter_device"_a = "",
-          "seed"_a = 0);
-  nb::class_<MultiWorker, StrategyObject>(
-      m, "MultiWorkerMirroredStrategy",
-      "Replicas in each of several processes, which TF_CONFIG names.")
-      .def(
-          "__init__",
-          [](MultiWorker* self, const std::vector<std::string>& devices, std::uint64_t seed) {
-            MultiWorkerOptions options;
-            options.devices = devices;
-            options.seed = seed;
-            new (self) MultiWorker(made<MultiWorkerMirroredStrategy>(
-                TFConfigClusterResolver(), CommunicationOptions(), options));
-          },
-          "devices"_a = std::vector<std::string>{}, "seed"_a = 0);
+  bind_distributing(strategy);
+  bind_replicas(m, strategy);
+  bind_in_sync(m);
+  bind_collectives(m);
+  bind_restore_plan(m);
+  bind_servers(m);
+  bind_make_strategy(m);
 }
 
 }  // namespace cairn::python
