@@ -1,5 +1,5 @@
-// The flags of the examples: "--name=value" for names that the program knows, each with the value
-// that it has without. Whatever else stands in the command line is a plain argument, in its order.
+// The flags of the examples: "--name=value" for names that the program knows, each with a default.
+// Everything else on the command line is a plain argument, in its order.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -14,12 +14,12 @@
 
 namespace cairn {
 
-// The graph's bytes, after its origins have been remembered, of 4,096 graphs at most.
+// Returns the graph's bytes and remembers its origins, those of the newest 4,096 graphs.
 std::vector<std::byte> serialize_with_origins(const Graph& traced);
-// The graph, with its origins where this process recorded it.
+// Returns the graph, with its origins if this process recorded it.
 Graph parse_with_origins(std::span<const std::byte> bytes);
-// Replaces "node 3, gather(" in the message by the line of the only remembered operation that this
-// can be, and sets the place's origin. Changes nothing where there is none, or several.
+// Replaces "node 3, gather(" in the message by the line that recorded it, and sets the place's
+// origin, if exactly one remembered operation matches. Otherwise it changes nothing.
 void add_map_origin(ErrorParts& parts);
 
 }  // namespace cairn

@@ -9,10 +9,10 @@ namespace cairn::python {
 // left as it is: to end it would wait for them for ever.
 bool in_own_process();
 
-// Counts what has threads, from when they begin until they have ended.
+// Counts the objects that own threads: +1 when one is made, -1 when its threads have ended.
 void count_living(int change);
-// From now on a process that ends while any of them lives ends at once, with its exit status: they
-// may use what the destructors of static objects would take away.
+// Registers an exit handler: while such an object is alive the process ends at once, with its exit
+// status and without static destructors, since its threads may still use what those destroy.
 void leave_without_destructors();
 
 // For destructors: ends what `owner` (a smart pointer) holds, or forgets it in a forked process.

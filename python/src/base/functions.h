@@ -15,8 +15,8 @@ namespace cairn::python {
 // The nests that the traces of a function have returned, by the names of their leaves.
 class Results {
  public:
-  // Returns what the names of the leaves are to end with, so that a list and a dict whose leaves
-  // have the same names are told apart.
+  // Returns a suffix for the names of the leaves, by which a list and a dict whose leaves have the
+  // same names can be told apart; usually empty.
   //   Errors  InvalidArgument: another nest without leaves, which no name can tell from the first.
   std::string add(Nest nest, const std::string& function);
   // The same where the latest trace is the one that runs: the nest takes the place of another.

@@ -1,4 +1,4 @@
-// How what was given is refused: in the words of Python, with the place at which it was found.
+// Errors about arguments: in Python's words, with the place at which the value was found.
 #pragma once
 #include <string>
 #include <utility>

@@ -6,7 +6,7 @@
 namespace cairn::python {
 
 void bind_dataset_parts(nb::module_& m);
-// Dataset.open().
+// Binds Dataset.open().
 void bind_opening(nb::class_<Dataset>& dataset);
 
 }  // namespace cairn::python

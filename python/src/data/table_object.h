@@ -1,4 +1,4 @@
-// cairn.Table as C++ has it.
+// The C++ class behind cairn.Table.
 #pragma once
 #include <memory>
 

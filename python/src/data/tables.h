@@ -33,9 +33,9 @@ struct TableOptions {
   // not in the column `complete`.
   bool nulls_are_missing = false;
   std::string complete = {};
-  std::vector<std::string> without = {};  // none of these, which need not be there
+  std::vector<std::string> without = {};  // columns to leave out; other names are ignored
 };
-// Found out about a table on the way.
+// Facts about a table that reading it finds.
 struct TableFacts {
   std::vector<std::string> names;       // of all columns, in order
   std::vector<std::string> categories;  // of columns whose type is one of categories
@@ -47,7 +47,7 @@ bool is_table(nb::handle object);
 //   Errors  TypeError: no table. InvalidArgument: a column of a type that Cairn has not, a null
 //           without a default, two columns of one name, a name in `options` that is none; the
 //           message names column, row and cure.
-// `facts`: takes them, unless it is null.
+// `facts` receives what was found, unless it is null.
 Columns columns_of_table(nb::handle table, const TableOptions& options = {},
                          TableFacts* facts = nullptr);
 // {"age": 0.0} of Python.
@@ -72,7 +72,7 @@ Dataset spilled(const Dataset& dataset, const std::string& folder, std::int64_t 
 std::shared_ptr<const Columns> columns_behind(const void* generator);
 
 // ---- shared by the readers ----
-// The names that are read, in order. `facts`: takes all names.
+// The names that are read, in order. `facts` receives all names.
 //   Errors  InvalidArgument: two columns of one name; a name in `options` that no column has.
 std::vector<std::string> chosen_columns(const std::vector<std::string>& names,
                                         const TableOptions& options, TableFacts* facts);

@@ -1,4 +1,4 @@
-// Options of strategies, and what checkpoints are asked for.
+// Options of strategies and of checkpoints.
 #pragma once
 #include <memory>
 

@@ -30,15 +30,15 @@ class RunOutput {
   virtual void show(const Progress& progress) = 0;
   // A line about the run.
   virtual void say(const std::string& text) = 0;
-  // A line about what the user may want to change, without a line end.
+  // A warning: a line without its end.
   virtual void warn(const std::string& text) = 0;
-  // Why the run, which has ended, is not complete: a line that the exit status goes with.
+  // The reason why a run that has ended is incomplete: the command's exit status is then 1.
   virtual void fail(const std::string& text) = 0;
   // The first step is about to begin. An interrupt now leaves something worth saving.
   virtual void began() {}
   // Progress is not shown again.
   virtual void end() {}
-  // The process's log goes to this file while the run lasts, since its place belongs to the output.
+  // Sends the process's log to this file while the run lasts; its usual place shows the output.
   virtual void send_log_to(const std::string& file) = 0;
 };
 

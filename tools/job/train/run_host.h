@@ -1,4 +1,4 @@
-// RunHost: the process that a run runs in, as the run needs it.
+// RunHost: the process of a run, as far as the run depends on it.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -13,8 +13,8 @@ struct RunHost {
   // The number of the signal that asks the run to save and end; 0: none does.
   const std::atomic<int>& interrupted;
   std::string programs = "";  // the folder of Cairn's programs; empty: that of the running one
-  // Called when job and data have been read, before anything is made: until then there is nothing
-  // to lose.
+  // Called once job and data have been read and before the run creates anything. Until then an
+  // interrupt may end the process at once.
   std::function<void()> prepared = {};
 
   void tell_prepared() const {
