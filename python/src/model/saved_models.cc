@@ -57,7 +57,8 @@ Element element_of(const SavedModel& about, nb::handle x) {
     for (const auto& [name, values] : named.value_or(Columns())) {
       if (name == column.name) tensor = values;
       const auto& known = about.input.columns;
-      if (std::ranges::none_of(known, [&](const ColumnSpec& each) { return each.name == name; }))
+      if (std::ranges::none_of(
+              known, [&, &name = name](const ColumnSpec& each) { return each.name == name; }))
         names.push_back(name);
     }
     if (!tensor.defined()) {
