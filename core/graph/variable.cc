@@ -94,7 +94,7 @@ Array of_type(const Variable& variable, const Array& value) {
 // A zero for each element of the rows of these ids, int64[n].
 Array zeros_of_rows(const VariableSpec& spec, const Array& ids) {
   Array zeros = cast(zeros_like(ids), spec.dtype);
-  for (std::size_t i = 1; i < spec.shape.rank(); ++i) zeros = expand_dims(zeros, -1);
+  for (int i = 1; i < spec.shape.rank(); ++i) zeros = expand_dims(zeros, -1);
   return zeros + Array(Tensor::zeros(spec.dtype, spec.shape.with_dim(0, 1)));
 }
 
