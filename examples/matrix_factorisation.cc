@@ -2,7 +2,7 @@
 // site a user visits. A visit that was held out is among the first ten of a hundred areas in 0.10
 // of the lists by chance, and in 0.76 by how popular the areas are. On a cluster of this machine:
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/matrix_factorisation --strategy=parameter_server
-// --data=FILE reads other visits; --checkpoint=FOLDER saves what was learnt.
+// --data=FILE reads other visits; --checkpoint=FOLDER saves the trained variables.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // other examples of a batch serve as negatives. Of users never seen, ten areas that the model names
 // hold the visit looked for more often (0.77) than the ten most popular ones (0.62).
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/visits --strategy=parameter_server
-// --data=FILE reads other visits; --checkpoint=FOLDER saves what was learnt.
+// --data=FILE reads other visits; --checkpoint=FOLDER saves the trained variables.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // The lines on which functions of map(), filter() and take_while() were recorded.
 //
 // Such a function travels with its dataset as a graph's bytes, which have no origins
-// (core/base/origin.h). Here the process that recorded it looks them up again, for itself and for
-// errors that its workers send.
+// (core/base/origin.h). The process that recorded the function keeps them here, for its own errors
+// and for those that its workers send.
 //   Thread  any.
 #pragma once
 #include <span>

@@ -113,8 +113,8 @@ WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::mo
       [this](const RoleEvent& event) { on_event(event); });
 }
 
-// The chief shares our process group and our terminal, as a program of a cluster does, unless this
-// is a program with a terminal of its own. The data service comes first, so that workers find it.
+// On a terminal, the chief shares it and our process group, as a program of a cluster does. Inside
+// another program it does not. The data service starts first, so that workers find it.
 std::vector<RoleSpec> WorkerProcesses::Group::specs() const {
   std::vector<RoleSpec> roles = data_roles_.specs(facts());
   for (int i = 0; i < options_.workers; ++i) {

@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-// Does nothing unless the environment asks for it.
+// Writes the function if CAIRN_GRAPHS is set; otherwise does nothing.
 //   Errors  PermissionDenied: the folder or the file cannot be written.
 void write_graph_file(const std::string& name, const Graph& graph, const GraphHash& hash);
 

@@ -9,7 +9,7 @@ using HtmlRows = std::vector<std::vector<std::string>>;
 
 // The text with what HTML would read as its own escaped.
 std::string html_text(const std::string& text);
-// A table of texts, which are escaped; without a caption if that is empty.
+// Returns an HTML table of these texts, all of them escaped. An empty caption is left out.
 std::string html_table(const std::vector<std::string>& head, const HtmlRows& rows,
                        const std::string& caption = "");
 
