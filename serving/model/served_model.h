@@ -1,0 +1,56 @@
+// ServedModel: one version of a model in memory, from which several threads predict at once.
+//
+//   auto model = ServedModel::load("/models/clicks", {.threads = 2});
+//   model->predict(batch, 0);                      // on computing thread 0
+//
+// It is a LoadedModel (model/saved/loaded_model.h) without the rule of one thread at a time:
+// weights are read-only and shared, and each computing thread has a workspace of its own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor/element.h"
+#include "model/saved/saved_model.h"
+
+namespace cairn::serving {
+
+struct ServeOptions {
+  int threads = 1;  // that compute
+  // The version that this one replaces: rows that are equal in both are in memory once.
+  std::shared_ptr<const class ServedModel> before = {};
+};
+
+class ServedModel {
+ public:
+  // Reads and verifies the folder of a saved model.
+  //   Errors  read_saved_model()'s. ResourceExhausted: not enough memory.
+  //   Thread  any that may block on files.
+  static std::shared_ptr<const ServedModel> load(const std::string& folder,
+                                                 const ServeOptions& options = {});
+  ~ServedModel();
+  ServedModel(const ServedModel&) = delete;
+  ServedModel& operator=(const ServedModel&) = delete;
+
+  const SavedModel& about() const;
+  // The outputs for one batch, whose columns are those of about().input, in that order, of types
+  // that these admit. An id that a hashed table has no row for reads as its initial value.
+  //   Errors  those of a run: InvalidArgument, an id outside of its table.
+  //   Thread  each number in [0, threads) is used by one thread at a time.
+  std::vector<Tensor> predict(const Element& batch, int thread) const;
+
+  struct Memory {
+    std::size_t bytes = 0;   // of all weights
+    std::size_t shared = 0;  // of these, in common with the version before
+  };
+  Memory memory() const;
+
+ private:
+  struct State;
+  explicit ServedModel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::serving

@@ -1,0 +1,61 @@
+// Batcher: the computing threads, and the examples that wait for one.
+//
+// A thread that is free takes what waits for one version of a model, up to batch_max examples, and
+// computes it as one batch. Nothing waits for company unless batch_wait says so. Models take turns,
+// so that the flood of one does not hold up another.
+//   Thread  any.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/tensor/element.h"
+
+namespace cairn::serving {
+
+class ServedModel;
+
+struct BatcherOptions {
+  int threads = 1;
+  std::int64_t queue_max = 65'536;  // examples that wait
+  std::int64_t batch_max = 1024;    // examples in one batch; a larger request is one by itself
+  Duration batch_wait{};            // that the first of a batch waits for others, at most
+};
+
+// What a request has come to: the outputs of its own examples, or an error.
+struct Answer {
+  std::vector<Tensor> outputs;
+  std::exception_ptr error;
+};
+
+struct WaitingExamples {
+  std::shared_ptr<const ServedModel> model;
+  Element columns;  // as ServedModel::predict() takes them
+  std::int64_t examples = 0;
+  TimePoint deadline = TimePoint::max();  // later: DeadlineExceeded
+  // Called once, on a computing thread. Must not throw.
+  std::function<void(Answer)> done;
+};
+
+class Batcher {
+ public:
+  explicit Batcher(BatcherOptions options);
+  ~Batcher();  // what still waits is answered Cancelled
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  //   Errors  ResourceExhausted: more than queue_max examples would wait; `done` is not called.
+  void submit(WaitingExamples request);
+  // Runs `work` on a computing thread, before examples that wait.
+  void run(std::function<void()> work);
+  std::int64_t waiting() const;  // examples
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::serving
