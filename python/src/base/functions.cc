@@ -14,18 +14,12 @@ namespace cairn::python {
 
 // ---- results ----
 
-std::string Results::key(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all += str(name.size(), ':', name);
-  return all;
-}
-
 std::string Results::add(Nest nest, const std::string& function) {
   const std::vector<std::string> names = nest.paths();
   for (std::string ending;; ending += '\'') {
     std::vector<std::string> ended = names;
     for (std::string& name : ended) name += ending;
-    const auto [found, is_new] = nests_.try_emplace(key(ended), nest);
+    const auto [found, is_new] = nests_.try_emplace(std::move(ended), nest);
     if (is_new || found->second.key() == nest.key()) return ending;
     if (names.empty())
       throw InvalidArgumentError(
@@ -36,13 +30,13 @@ std::string Results::add(Nest nest, const std::string& function) {
 }
 
 void Results::replace(Nest nest) {
-  const std::string names = key(nest.paths());
-  nests_.insert_or_assign(names, std::move(nest));
+  std::vector<std::string> names = nest.paths();
+  nests_.insert_or_assign(std::move(names), std::move(nest));
 }
 
 nb::object Results::around(const std::vector<std::string>& names,
                            const std::vector<nb::object>& leaves) const {
-  const auto found = nests_.find(key(names));
+  const auto found = nests_.find(names);
   if (found != nests_.end()) return found->second.around(leaves);
   nb::list plain;  // of a function that C++ made
   for (const nb::object& leaf : leaves) plain.append(leaf);

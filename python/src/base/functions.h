@@ -26,8 +26,7 @@ class Results {
                     const std::vector<nb::object>& leaves) const;
 
  private:
-  static std::string key(const std::vector<std::string>& names);
-  std::map<std::string, Nest> nests_;
+  std::map<std::vector<std::string>, Nest> nests_;
 };
 
 class TracedFunction {
