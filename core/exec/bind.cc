@@ -191,7 +191,7 @@ void Binder::emit_kernel(std::int32_t i) {
   try {
     made.run = device_.prepare(
         *n.op, {stored_input_types(n), outputs, n.attributes, plan_.options.products,
-                plan_.options.deterministic, input_stride, output_stride});
+                plan_.options.deterministic, plan_.rows_alike, input_stride, output_stride});
   } catch (const InvalidArgumentError& error) {
     bound_.fail(i, Code::kInvalidArgument, error.what());
   }

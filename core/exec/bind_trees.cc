@@ -116,7 +116,8 @@ void Binder::emit_fused(std::int32_t top) {
     for (std::size_t k = 0; k < 2; ++k)
       tree.factors[k] = bound_.stored_type(plan_.value(n.inputs[k])).dtype;
     const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
-    tree.product = {c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")};
+    tree.product = {
+        c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b"), plan_.rows_alike};
   }
   made.run = fusion_->prepare(tree);
   into_->compute.push_back(std::move(made));

@@ -25,7 +25,7 @@ bool Plan::reduces(const Node& node) const {
 // nodes. Which updates take their ids from a read is known only then, and after that some compute
 // is idle.
 Plan::Plan(Graph g, std::vector<VariableId> b, PlanOptions o)
-    : graph(std::move(g)), bound(std::move(b)), options(o) {
+    : graph(std::move(g)), bound(std::move(b)), options(o), rows_alike(!graph.updates_variables()) {
   CAIRN_CHECK(bound.size() == graph.variables.size(), bound.size(), " ids for ",
               graph.variables.size(), " variables");
   CAIRN_CHECK(options.replicas >= 1, "a plan for ", options.replicas, " replicas");

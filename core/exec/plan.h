@@ -48,6 +48,10 @@ class Plan {
   const Graph graph;
   const std::vector<VariableId> bound;
   const PlanOptions options;
+  // Predictions and evaluations compute an example in the same way whichever others are beside it:
+  // in another batch, or in what a server makes of the requests that wait. Steps of training need
+  // not, and their products are a little faster.
+  const bool rows_alike;
   std::vector<Wave> waves;            // the last one calls no store, or pushes
   std::vector<UpdateIds> update_ids;  // by node
   // by node: the number of its first output among all values; one more at the end

@@ -39,6 +39,7 @@ struct KernelTypes {
   const Attributes& attributes;
   Arithmetic products = Arithmetic::kFloat32;
   bool deterministic = false;
+  bool rows_alike = false;  // as Gemm has it
   // From one row of the first input, or of the output, to the next, in elements, where these rows
   // lie within those of a larger value (Device::takes_rows_within()); 0: they lie by themselves.
   std::int64_t input_stride = 0, output_stride = 0;
