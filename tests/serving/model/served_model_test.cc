@@ -1,0 +1,104 @@
+// Served models predict what LoadedModel does, bit for bit, in whatever batches and threads.
+#include "serving/model/served_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "strategy/base/one_device_strategy.h"
+#include "tests/model/small_model.h"
+
+namespace cairn::serving::testing {
+namespace {
+
+using cairn::testing::SmallSave;
+
+struct ServedModelTest : ::testing::Test {
+  OneDeviceStrategy strategy{3};
+  SmallSave small;
+  ServedModelTest() {
+    cairn::testing::train(strategy, small.model, small.examples());
+    small.save(strategy);
+  }
+  // The columns that the model takes, of batches of this size.
+  std::vector<Element> batches(std::int64_t size) {
+    LoadedModel loaded = LoadedModel::load(small.path);
+    const Dataset data = loaded.examples({small.data}).batch(size);
+    std::vector<Element> all;
+    const auto iterator = open(data);
+    while (const auto element = iterator->next()) {
+      Element batch;
+      for (const ColumnSpec& column : loaded.about().input.columns)
+        batch.push_back((*element)[data.element_spec().find(column.name)]);
+      all.push_back(std::move(batch));
+    }
+    return all;
+  }
+};
+
+TEST_F(ServedModelTest, PredictsTheBitsOfALoadedModel) {
+  LoadedModel loaded = LoadedModel::load(small.path);
+  const auto served = ServedModel::load(small.path, {.threads = 1});
+  EXPECT_EQ(served->about().global_step, loaded.about().global_step);
+  for (const std::int64_t size : {1, 3, 8, 40}) {
+    std::vector<std::vector<Tensor>> got, wanted;
+    for (const Element& batch : batches(size)) {
+      got.push_back(served->predict(batch, 0));
+      wanted.push_back(loaded.predict(batch));
+    }
+    cairn::testing::expect_equal_bits(got, wanted);
+  }
+}
+
+TEST_F(ServedModelTest, PredictsTheSameBitsInWhateverBatches) {
+  const auto served = ServedModel::load(small.path);
+  const std::vector<Tensor> together = served->predict(batches(40).front(), 0);
+  std::int64_t row = 0;
+  for (const Element& one : batches(1)) {
+    const std::vector<Tensor> alone = served->predict(one, 0);
+    for (std::size_t o = 0; o < alone.size(); ++o)
+      EXPECT_EQ(std::memcmp(alone[o].raw(), together[o].rows(row, row + 1).raw(),
+                            alone[o].bytes()),
+                0)
+          << "example " << row << ", output " << o;
+    ++row;
+  }
+}
+
+TEST_F(ServedModelTest, SeveralThreadsPredictAtOnce) {
+  constexpr int kThreads = 4;
+  const auto served = ServedModel::load(small.path, {.threads = kThreads});
+  const std::vector<Element> all = batches(8);
+  std::vector<std::vector<Tensor>> wanted;
+  for (const Element& batch : all) wanted.push_back(served->predict(batch, 0));
+  std::vector<std::vector<std::vector<Tensor>>> got(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 20; ++round)
+        for (const Element& batch : all)
+          got[static_cast<std::size_t>(i)].push_back(served->predict(batch, i));
+    });
+  for (std::thread& each : threads) each.join();
+  for (const auto& of_thread : got)
+    for (std::size_t i = 0; i < of_thread.size(); ++i)
+      cairn::testing::expect_equal_bits({of_thread[i]}, {wanted[i % all.size()]});
+}
+
+TEST_F(ServedModelTest, ANewVersionSharesTheRowsThatTrainingDidNotChange) {
+  auto first = ServedModel::load(small.path);
+  cairn::testing::train(strategy, small.model, small.examples(), 1);
+  small.save(strategy);
+  const auto second = ServedModel::load(small.path, {.before = first});
+  EXPECT_GT(second->memory().shared, 0u);
+  EXPECT_LT(second->memory().shared, second->memory().bytes);
+  LoadedModel loaded = LoadedModel::load(small.path);
+  first.reset();
+  for (const Element& batch : batches(8))
+    cairn::testing::expect_equal_bits({second->predict(batch, 0)}, {loaded.predict(batch)});
+}
+
+}  // namespace
+}  // namespace cairn::serving::testing
