@@ -10,8 +10,7 @@
 namespace cairn::serving {
 
 SavedRowsReader::SavedRowsReader(std::string folder)
-    : folder_(std::move(folder)),
-      manifest_(storage::read_manifest(storage::any_disk(), folder_)) {
+    : folder_(std::move(folder)), manifest_(storage::read_manifest(storage::any_disk(), folder_)) {
   storage::verify_here(storage::any_disk(), folder_, manifest_);
   const auto store = storage::make_rocks_row_store();
   for (const auto& database : manifest_.databases) {
@@ -21,8 +20,8 @@ SavedRowsReader::SavedRowsReader(std::string folder)
 }
 
 void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const {
-  const auto found = std::ranges::find(manifest_.variables, variable.name,
-                                       &storage::VariableInfo::name);
+  const auto found =
+      std::ranges::find(manifest_.variables, variable.name, &storage::VariableInfo::name);
   if (found == manifest_.variables.end() || found->dtype != variable.dtype ||
       found->shape != variable.shape)
     throw DataLossError(str("the weights in ", folder_, " have no variable \"", variable.name,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/exec/executor.h"
@@ -37,11 +38,34 @@ Rows whole_rows(const SavedRowsReader& weights, const VariableSpec& spec) {
   return std::make_shared<WholeRows>(std::move(value));
 }
 
-Rows pooled_rows(const SavedRowsReader& weights, const VariableSpec& spec, Rows before) {
-  PooledRowsBuilder rows(std::make_shared<VariableSpec>(spec), weights.seed(), std::move(before));
-  weights.read(spec,
-               [&](std::int64_t row, const std::byte* values) { rows.put(row, values); });
-  return rows.finish();
+// A version that takes or gives other columns than the one before would break its clients.
+void verify_signature(const SavedModel& before, const SavedModel& next) {
+  if (before.input == next.input && before.outputs == next.outputs) return;
+  throw InvalidArgumentError(
+      str("it has another signature than the version that serves: serve it under another name, ",
+          "or start the server anew. It is\n", signature_text(next), "and the other\n",
+          signature_text(before)));
+}
+
+// The rows of all variables. Those in pools take their places after everything has been read, so
+// that a version which fails half way leaves the one before as it was.
+std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<VariableSpec>& specs,
+                          std::map<std::string, Rows> before) {
+  std::vector<Rows> all(specs.size());
+  std::vector<std::pair<std::size_t, std::unique_ptr<PooledRowsBuilder>>> pooled;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const VariableSpec& spec = specs[i];
+    if (!is_pooled(spec)) {
+      all[i] = whole_rows(weights, spec);
+      continue;
+    }
+    auto rows = std::make_unique<PooledRowsBuilder>(std::make_shared<VariableSpec>(spec),
+                                                    weights.seed(), before[spec.name]);
+    weights.read(spec, [&](std::int64_t row, const std::byte* values) { rows->put(row, values); });
+    pooled.emplace_back(i, std::move(rows));
+  }
+  for (auto& [i, rows] : pooled) all[i] = rows->finish();
+  return all;
 }
 
 // What one computing thread reads a version through.
@@ -85,6 +109,7 @@ struct ServedModel::State {
   SavedModel model;
   std::vector<Rows> rows;  // by variable
   std::shared_ptr<const Plan> plan;
+  bool by_example = false;
   std::vector<std::unique_ptr<Lane>> lanes;  // by computing thread
 };
 
@@ -95,24 +120,30 @@ std::shared_ptr<const ServedModel> ServedModel::load(const std::string& folder,
                                                      const ServeOptions& options) {
   auto state = std::make_unique<State>();
   state->model = read_saved_model(folder);
-  const SavedRowsReader weights(folder + "/" + kWeightsFolder);
+  const SavedRowsReader weights(options.weights.empty() ? folder + "/" + kWeightsFolder
+                                                        : options.weights);
+  if (!options.weights.empty()) state->model.global_step = weights.global_step();
   std::map<std::string, Rows> before;
-  if (options.before != nullptr)
-    for (std::size_t i = 0; i < options.before->state_->rows.size(); ++i)
-      before[options.before->about().variables[i].name] = options.before->state_->rows[i];
-  std::vector<VariableId> bound;
-  for (const VariableSpec& spec : state->model.variables) {
-    bound.push_back(static_cast<VariableId>(bound.size()));
-    state->rows.push_back(is_pooled(spec) ? pooled_rows(weights, spec, before[spec.name])
-                                          : whole_rows(weights, spec));
+  if (options.before != nullptr) {
+    const State& of = *options.before->state_;
+    verify_signature(of.model, state->model);
+    for (std::size_t i = 0; i < of.rows.size(); ++i)
+      before[of.model.variables[i].name] = of.rows[i];
   }
+  state->rows = rows_of(weights, state->model.variables, std::move(before));
+  std::vector<VariableId> bound(state->rows.size());
+  std::iota(bound.begin(), bound.end(), VariableId{0});
   state->plan = make_plan(read_model_graph(state->model), std::move(bound));
+  state->by_example = std::ranges::all_of(state->model.outputs, [](const ColumnSpec& output) {
+    return output.type.shape.rank() > 0 && output.type.shape[0] == Shape::kUnknown;
+  });
   for (int i = 0; i < options.threads; ++i)
     state->lanes.push_back(std::make_unique<State::Lane>(*state));
   return std::shared_ptr<const ServedModel>(new ServedModel(std::move(state)));
 }
 
 const SavedModel& ServedModel::about() const { return state_->model; }
+bool ServedModel::is_by_example() const { return state_->by_example; }
 
 // Runs in an evaluation's context, as LoadedModel does.
 std::vector<Tensor> ServedModel::predict(const Element& batch, int thread) const {

@@ -20,13 +20,17 @@ namespace cairn::serving {
 struct ServeOptions {
   int threads = 1;  // that compute
   // The version that this one replaces: rows that are equal in both are in memory once.
+  // InvalidArgument: it takes or gives other columns.
   std::shared_ptr<const class ServedModel> before = {};
+  // A checkpoint to take the weights from; empty: the model's own.
+  std::string weights = {};
 };
 
 class ServedModel {
  public:
   // Reads and verifies the folder of a saved model.
-  //   Errors  read_saved_model()'s. ResourceExhausted: not enough memory.
+  //   Errors  read_saved_model()'s. NotFound, DataLoss: the checkpoint is not there, is damaged, or
+  //           lacks a variable. ResourceExhausted: not enough memory.
   //   Thread  any that may block on files.
   static std::shared_ptr<const ServedModel> load(const std::string& folder,
                                                  const ServeOptions& options = {});
@@ -34,7 +38,11 @@ class ServedModel {
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;
 
+  // Its global_step is that of the weights.
   const SavedModel& about() const;
+  // Whether every output has a row for each example, so that requests may be computed together and
+  // each gets its own rows. A model with another output is computed request by request.
+  bool is_by_example() const;
   // The outputs for one batch, whose columns are those of about().input, in that order, of types
   // that these admit. An id that a hashed table has no row for reads as its initial value.
   //   Errors  those of a run: InvalidArgument, an id outside of its table.

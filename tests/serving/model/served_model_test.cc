@@ -7,36 +7,12 @@
 #include <random>
 #include <thread>
 
-#include "strategy/base/one_device_strategy.h"
-#include "tests/model/small_model.h"
+#include "tests/serving/small_requests.h"
 
 namespace cairn::serving::testing {
 namespace {
 
-using cairn::testing::SmallSave;
-
-struct ServedModelTest : ::testing::Test {
-  OneDeviceStrategy strategy{3};
-  SmallSave small;
-  ServedModelTest() {
-    cairn::testing::train(strategy, small.model, small.examples());
-    small.save(strategy);
-  }
-  // The columns that the model takes, of batches of this size.
-  std::vector<Element> batches(std::int64_t size) {
-    LoadedModel loaded = LoadedModel::load(small.path);
-    const Dataset data = loaded.examples({small.data}).batch(size);
-    std::vector<Element> all;
-    const auto iterator = open(data);
-    while (const auto element = iterator->next()) {
-      Element batch;
-      for (const ColumnSpec& column : loaded.about().input.columns)
-        batch.push_back((*element)[data.element_spec().find(column.name)]);
-      all.push_back(std::move(batch));
-    }
-    return all;
-  }
-};
+struct ServedModelTest : SmallRequests {};
 
 TEST_F(ServedModelTest, PredictsTheBitsOfALoadedModel) {
   LoadedModel loaded = LoadedModel::load(small.path);
@@ -59,8 +35,7 @@ TEST_F(ServedModelTest, PredictsTheSameBitsInWhateverBatches) {
   for (const Element& one : batches(1)) {
     const std::vector<Tensor> alone = served->predict(one, 0);
     for (std::size_t o = 0; o < alone.size(); ++o)
-      EXPECT_EQ(std::memcmp(alone[o].raw(), together[o].rows(row, row + 1).raw(),
-                            alone[o].bytes()),
+      EXPECT_EQ(std::memcmp(alone[o].raw(), together[o].rows(row, row + 1).raw(), alone[o].bytes()),
                 0)
           << "example " << row << ", output " << o;
     ++row;
@@ -89,8 +64,7 @@ TEST_F(ServedModelTest, SeveralThreadsPredictAtOnce) {
 
 TEST_F(ServedModelTest, ANewVersionSharesTheRowsThatTrainingDidNotChange) {
   auto first = ServedModel::load(small.path);
-  cairn::testing::train(strategy, small.model, small.examples(), 1);
-  small.save(strategy);
+  train_on();
   const auto second = ServedModel::load(small.path, {.before = first});
   EXPECT_GT(second->memory().shared, 0u);
   EXPECT_LT(second->memory().shared, second->memory().bytes);

@@ -43,8 +43,7 @@ std::vector<float> read(const ServedRows& rows, std::int64_t row) {
 void expect_rows(const ServedRows& rows, const Values& values, bool hashed) {
   for (std::int64_t row = 0; row < kRows; ++row) {
     std::vector<float> wanted(kDim);
-    initialize_rows(*table(hashed), 7, row, 1, kDim,
-                    reinterpret_cast<std::byte*>(wanted.data()));
+    initialize_rows(*table(hashed), 7, row, 1, kDim, reinterpret_cast<std::byte*>(wanted.data()));
     if (const auto found = values.find(row); found != values.end())
       wanted.assign(kDim, found->second);
     ASSERT_EQ(read(rows, row), wanted) << "row " << row;
@@ -91,8 +90,8 @@ TEST_P(PooledRowsTest, VersionsReadTheirOwnRowsWhicheverOfThemAreAlive) {
       else
         values[row] = static_cast<float>(random() % 1000);
     }
-    alive.push_back({rows_of(values, GetParam(), alive.empty() ? nullptr : alive.back().rows),
-                     values});
+    alive.push_back(
+        {rows_of(values, GetParam(), alive.empty() ? nullptr : alive.back().rows), values});
     // Any but the newest may end, in any order; at most four stay.
     while (alive.size() > 1 && (alive.size() > 4 || random() % 2 == 0))
       alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(random() % (alive.size() - 1)));

@@ -1,0 +1,218 @@
+#include "serving/server/batcher.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "serving/model/served_model.h"
+#include "serving/server/joined_examples.h"
+
+namespace cairn::serving {
+namespace {
+
+// Requests that wait for one version of a model, the oldest first.
+struct Line {
+  std::shared_ptr<const ServedModel> model;
+  std::deque<WaitingExamples> requests;
+  std::int64_t examples = 0;
+  TimePoint since;  // when the oldest of them came
+};
+
+void answer_error(WaitingExamples& request, std::exception_ptr error) {
+  request.done({{}, std::move(error)});
+}
+
+std::exception_ptr too_late(const WaitingExamples& request) {
+  return std::make_exception_ptr(DeadlineExceededError(
+      str("the deadline passed while ", request.examples,
+          " examples waited to be computed: the server has more requests than it can answer")));
+}
+
+// The outputs of these examples, of which none depends on another.
+std::vector<Tensor> outputs_of(const ServedModel& model, const std::vector<WaitingExamples>& batch,
+                               std::int64_t examples, int thread) {
+  const std::int64_t computed = model.is_by_example() ? computed_as(examples) : examples;
+  if (batch.size() == 1 && computed == examples)
+    return model.predict(batch.front().columns, thread);
+  std::vector<const Element*> parts;
+  for (const WaitingExamples& request : batch) parts.push_back(&request.columns);
+  return model.predict(joined_examples(model.about().input, parts, computed), thread);
+}
+
+// A joined batch that fails is computed once more request by request, so that the others do not
+// suffer from the fault of one.
+void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int thread) {
+  std::int64_t examples = 0;
+  for (const WaitingExamples& request : batch) examples += request.examples;
+  std::vector<Tensor> outputs;
+  try {
+    outputs = outputs_of(model, batch, examples, thread);
+  } catch (...) {
+    if (batch.size() == 1) return answer_error(batch.front(), std::current_exception());
+    for (WaitingExamples& request : batch) {
+      std::vector<WaitingExamples> alone;
+      alone.push_back(std::move(request));
+      compute(model, alone, thread);
+    }
+    return;
+  }
+  std::int64_t begin = 0;
+  for (WaitingExamples& request : batch) {
+    const std::int64_t end = begin + request.examples;
+    Answer answer;
+    for (const Tensor& output : outputs)
+      answer.outputs.push_back(model.is_by_example() ? output.rows(begin, end) : output);
+    begin = end;
+    request.done(std::move(answer));
+  }
+}
+
+}  // namespace
+
+struct Batcher::State {
+  explicit State(const BatcherOptions& of) : options(of) {}
+
+  // The next batch of the line whose turn it is; empty: nothing is ready. `hold` is locked.
+  std::vector<WaitingExamples> take(TimePoint now) {
+    std::vector<WaitingExamples> batch;
+    for (auto line = lines.begin(); line != lines.end(); ++line) {
+      const bool ready = line->examples >= options.batch_max || stopping ||
+                         now - line->since >= options.batch_wait;
+      if (!ready) continue;
+      std::int64_t examples = 0;
+      while (!line->requests.empty()) {
+        WaitingExamples& next = line->requests.front();
+        if (!batch.empty() && (examples + next.examples > options.batch_max ||
+                               !line->model->is_by_example()))
+          break;
+        examples += next.examples;
+        batch.push_back(std::move(next));
+        line->requests.pop_front();
+      }
+      line->examples -= examples;
+      waiting -= examples;
+      // Behind the others.
+      if (line->requests.empty())
+        lines.erase(line);
+      else
+        lines.splice(lines.end(), lines, line);
+      return batch;
+    }
+    return batch;
+  }
+
+  // When the first line that still waits for company is ready.
+  TimePoint next_ready() const {
+    TimePoint at = TimePoint::max();
+    for (const Line& line : lines) at = std::min(at, line.since + options.batch_wait);
+    return at;
+  }
+
+  void compute_until_stopped(int thread);
+
+  const BatcherOptions options;
+  mutable std::mutex mutex;  // guards all below
+  std::condition_variable changed;
+  std::list<Line> lines;  // in the order of their turns
+  std::deque<std::function<void()>> work;
+  std::int64_t waiting = 0;
+  int idle = 0;  // threads that wait for something to do
+  bool stopping = false;
+  std::vector<std::thread> threads;
+};
+
+void Batcher::State::compute_until_stopped(int thread) {
+  std::unique_lock hold(mutex);
+  for (;;) {
+    if (!work.empty()) {
+      const std::function<void()> next = std::move(work.front());
+      work.pop_front();
+      hold.unlock();
+      next();
+      hold.lock();
+      continue;
+    }
+    if (stopping) return;
+    const TimePoint now = system_clock().now();
+    std::vector<WaitingExamples> batch = take(now);
+    if (batch.empty()) {
+      ++idle;
+      if (lines.empty())
+        changed.wait(hold);
+      else
+        changed.wait_for(hold, next_ready() - now);
+      --idle;
+      continue;
+    }
+    hold.unlock();
+    const std::shared_ptr<const ServedModel> model = batch.front().model;
+    std::erase_if(batch, [&](WaitingExamples& request) {
+      if (now <= request.deadline) return false;
+      answer_error(request, too_late(request));
+      return true;
+    });
+    if (!batch.empty()) compute(*model, batch, thread);
+    batch.clear();
+    hold.lock();
+  }
+}
+
+Batcher::Batcher(BatcherOptions options) : state_(std::make_unique<State>(options)) {
+  CAIRN_CHECK(options.threads > 0, "no thread computes");
+  for (int i = 0; i < options.threads; ++i)
+    state_->threads.emplace_back([state = state_.get(), i] { state->compute_until_stopped(i); });
+}
+
+Batcher::~Batcher() {
+  std::list<Line> left;
+  {
+    const std::lock_guard hold(state_->mutex);
+    state_->stopping = true;
+    left.swap(state_->lines);
+    state_->changed.notify_all();
+  }
+  for (std::thread& each : state_->threads) each.join();
+  for (Line& line : left)
+    for (WaitingExamples& request : line.requests)
+      answer_error(request,
+                   std::make_exception_ptr(CancelledError("the server ends: ask another one")));
+}
+
+void Batcher::submit(WaitingExamples request) {
+  State& state = *state_;
+  const std::lock_guard hold(state.mutex);
+  // A request that is larger than the queue is let in where nothing else waits, since it would
+  // never fit.
+  if (state.waiting > 0 && state.waiting + request.examples > state.options.queue_max)
+    throw ResourceExhaustedError(
+        str(state.waiting, " examples wait already, and --queue allows ", state.options.queue_max,
+            ": ask again later, or let more servers share the requests"));
+  auto line = std::ranges::find(state.lines, request.model, &Line::model);
+  if (line == state.lines.end()) {
+    state.lines.push_back({request.model, {}, 0, system_clock().now()});
+    line = std::prev(state.lines.end());
+  }
+  line->examples += request.examples;
+  state.waiting += request.examples;
+  line->requests.push_back(std::move(request));
+  if (state.idle > 0) state.changed.notify_one();
+}
+
+void Batcher::run(std::function<void()> work) {
+  const std::lock_guard hold(state_->mutex);
+  state_->work.push_back(std::move(work));
+  if (state_->idle > 0) state_->changed.notify_one();
+}
+
+std::int64_t Batcher::waiting() const {
+  const std::lock_guard hold(state_->mutex);
+  return state_->waiting;
+}
+
+}  // namespace cairn::serving

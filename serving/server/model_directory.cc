@@ -1,0 +1,333 @@
+#include "serving/server/model_directory.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "core/base/log.h"
+#include "serving/model/served_model.h"
+#include "serving/server/joined_examples.h"
+#include "serving/server/version_places.h"
+
+namespace cairn::serving {
+namespace {
+
+constexpr std::size_t kRemembered = 32;          // requests of a model
+constexpr std::int64_t kRememberedExamples = 256;  // larger ones are not kept
+constexpr Duration kRetryFirst = std::chrono::seconds(1), kRetryLast = std::chrono::seconds(30);
+// Loading takes what the computing threads leave, and about a tenth of a core where they leave
+// nothing.
+constexpr int kLoadingNice = 10;
+
+struct Refused {
+  std::string identity;
+  TimePoint again;
+  Duration pause{};
+  Code code = Code::kUnknown;
+  std::string error;
+};
+
+struct Model {
+  ModelToServe what;
+  std::map<std::int64_t, std::shared_ptr<const ServedModel>> serving;  // by version
+  std::map<std::int64_t, std::string> identities;                      // of these
+  std::map<std::int64_t, Refused> refused;
+  std::optional<std::int64_t> loading;
+  std::optional<std::int64_t> newest;  // that answers requests which name no version
+  std::deque<Element> remembered;
+  std::string trouble;  // in looking at its path, as it was logged last
+};
+
+std::string numbers(const std::map<std::int64_t, std::shared_ptr<const ServedModel>>& of) {
+  std::string all;
+  for (const auto& [version, served] : of) all += str(all.empty() ? "" : ", ", version);
+  return all;
+}
+
+void verify_names(const std::vector<ModelToServe>& models) {
+  std::set<std::string> names;
+  for (const ModelToServe& model : models) {
+    if (model.name.empty() || model.name.find_first_of("/:?#%") != std::string::npos)
+      throw InvalidArgumentError(str("\"", model.name, "\" is no name for a model: it stands in ",
+                                     "addresses, so it must have none of / : ? # %; write ",
+                                     "NAME=PATH"));
+    if (!names.insert(model.name).second)
+      throw InvalidArgumentError(
+          str("two models are named \"", model.name, "\": write NAME=PATH for one of them"));
+  }
+}
+
+}  // namespace
+
+struct ModelDirectory::State {
+  explicit State(DirectoryOptions of) : options(of) {}
+
+  const Model& model(const std::string& name) const {
+    const auto found = models.find(name);
+    if (found != models.end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& [each, model] : models) names.push_back(each);
+    const std::string nearest = nearest_name(name, names);
+    std::string all;
+    for (const std::string& each : names) all += str(all.empty() ? "" : ", ", each);
+    throw NotFoundError(str("there is no model \"", name, "\"",
+                            nearest.empty() ? str("; there are: ", all)
+                                            : str("; did you mean \"", nearest, "\"?")));
+  }
+
+  void look_at(Model& of);
+  void load(Model& of, const VersionPlace& place);
+  void warm(const ServedModel& next, const std::deque<Element>& requests) const;
+  void give_back();
+  void keep_looking();
+
+  const DirectoryOptions options;
+  std::mutex looking;  // one at a time looks and loads; taken before `mutex`
+  mutable std::mutex mutex;  // guards all below
+  std::condition_variable changed;
+  std::map<std::string, Model> models;
+  // Versions that requests may still use. They are let go of here, since to give back gigabytes
+  // takes longer than a request.
+  std::vector<std::shared_ptr<const ServedModel>> retired;
+  bool stopping = false;
+  std::thread thread;
+};
+
+// What is wanted, and not there or there in another form, is loaded; what is not wanted any more is
+// retired once another serves.
+void ModelDirectory::State::look_at(Model& of) {
+  std::vector<VersionPlace> places;
+  try {
+    places = versions_at(of.what.path);
+    of.trouble.clear();
+  } catch (const std::exception& error) {
+    if (std::exchange(of.trouble, error.what()) != error.what())
+      log_warning("model ", of.what.name, ": ", error.what());
+    return;
+  }
+  std::set<std::int64_t> wanted;
+  if (of.what.pin)
+    wanted.insert(*of.what.pin);
+  else if (!places.empty())
+    wanted.insert(places.back().version);
+  for (const auto& [label, version] : of.what.labels) wanted.insert(version);
+  for (const VersionPlace& place : places) {
+    if (!wanted.contains(place.version)) continue;
+    {
+      const std::lock_guard hold(mutex);
+      const auto known = of.identities.find(place.version);
+      if (known != of.identities.end() && known->second == place.identity) continue;
+      const auto refused = of.refused.find(place.version);
+      if (refused != of.refused.end() && refused->second.identity == place.identity &&
+          system_clock().now() < refused->second.again)
+        continue;
+    }
+    load(of, place);
+  }
+  const std::lock_guard hold(mutex);
+  for (auto each = of.serving.begin(); each != of.serving.end();) {
+    if (wanted.contains(each->first) || each->first == of.newest) {
+      ++each;
+      continue;
+    }
+    log_info("model ", of.what.name, ": version ", each->first, " serves no longer");
+    retired.push_back(std::move(each->second));
+    of.identities.erase(each->first);
+    each = of.serving.erase(each);
+  }
+}
+
+void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
+  ServeOptions how{.threads = options.threads, .weights = place.weights};
+  std::deque<Element> requests;
+  {
+    const std::lock_guard hold(mutex);
+    of.loading = place.version;
+    if (of.newest) how.before = of.serving.at(*of.newest);
+    requests = of.remembered;
+  }
+  const TimePoint began = system_clock().now();
+  try {
+    auto served = ServedModel::load(place.model, how);
+    warm(*served, requests);
+    const auto memory = served->memory();
+    log_info("model ", of.what.name, ": version ", place.version, " serves, loaded in ",
+             fixed(std::chrono::duration<double>(system_clock().now() - began).count(), 2),
+             " s; ", memory.bytes >> 20, " MB, of which ", memory.shared >> 20,
+             " MB are the version's before");
+    const std::lock_guard hold(mutex);
+    auto& at = of.serving[place.version];
+    if (at != nullptr) retired.push_back(std::move(at));
+    at = std::move(served);
+    of.identities[place.version] = place.identity;
+    of.refused.erase(place.version);
+    const bool labelled = std::ranges::any_of(
+        of.what.labels, [&](const auto& label) { return label.second == place.version; });
+    if (!of.newest || place.version >= *of.newest || !labelled) of.newest = place.version;
+    of.loading.reset();
+  } catch (...) {
+    const ErrorParts why = error_parts(std::current_exception());
+    const std::lock_guard hold(mutex);
+    Refused& refused = of.refused[place.version];
+    if (refused.identity != place.identity || refused.error != why.message)
+      log_warning("model ", of.what.name, ": version ", place.version, " in ", place.model,
+                  " is refused", of.newest ? str(", and version ", *of.newest, " serves on") : "",
+                  ": ", why.message);
+    const Duration pause = refused.identity == place.identity
+                               ? std::min(kRetryLast, 2 * refused.pause)
+                               : kRetryFirst;
+    refused = {place.identity, system_clock().now() + pause, pause, why.code, why.message};
+    of.loading.reset();
+  }
+}
+
+// The first run of a shape makes the graph ready for it, and the first read of a row brings it into
+// the caches.
+void ModelDirectory::State::warm(const ServedModel& next,
+                                 const std::deque<Element>& requests) const {
+  std::vector<const Element*> all;
+  for (const Element& each : requests) all.push_back(&each);
+  for (int thread = 0; thread < options.threads && !all.empty(); ++thread)
+    for (std::size_t first = 0; first < all.size(); ++first) {
+      const std::vector<const Element*> some(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                             all.end());
+      try {
+        std::int64_t examples = 0;
+        for (const Element* each : some)
+          examples += examples_of(next.about().input, *each);
+        next.predict(joined_examples(next.about().input, some,
+                                     next.is_by_example() ? computed_as(examples) : examples),
+                     thread);
+      } catch (const InvalidArgumentError&) {  // an id that this version does not have
+      }
+    }
+}
+
+void ModelDirectory::State::give_back() {
+  std::vector<std::shared_ptr<const ServedModel>> done;
+  {
+    const std::lock_guard hold(mutex);
+    for (auto& each : retired)
+      if (each.use_count() == 1) done.push_back(std::move(each));
+    std::erase(retired, nullptr);
+  }
+}
+
+void ModelDirectory::State::keep_looking() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLoadingNice);
+  std::unique_lock hold(mutex);
+  while (!stopping) {
+    changed.wait_for(hold, options.look_every);
+    if (stopping) return;
+    hold.unlock();
+    {
+      const std::lock_guard one(looking);
+      for (auto& [name, model] : models) look_at(model);
+      give_back();
+    }
+    hold.lock();
+  }
+}
+
+ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options)
+    : state_(std::make_unique<State>(options)) {
+  if (models.empty()) throw InvalidArgumentError("there is no model to serve: name one");
+  verify_names(models);
+  for (ModelToServe& model : models) {
+    versions_at(model.path);
+    const std::string name = model.name;
+    state_->models[name].what = std::move(model);
+  }
+  if (options.look_every > Duration::zero())
+    state_->thread = std::thread([state = state_.get()] { state->keep_looking(); });
+}
+
+ModelDirectory::~ModelDirectory() {
+  {
+    const std::lock_guard hold(state_->mutex);
+    state_->stopping = true;
+    state_->changed.notify_all();
+  }
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+ServedVersion ModelDirectory::find(const std::string& name, std::optional<std::int64_t> version,
+                                   const std::string& label) const {
+  const std::lock_guard hold(state_->mutex);
+  const Model& model = state_->model(name);
+  if (!label.empty()) {
+    const auto found = model.what.labels.find(label);
+    if (found == model.what.labels.end()) {
+      std::vector<std::string> labels;
+      for (const auto& [each, of] : model.what.labels) labels.push_back(each);
+      const std::string nearest = nearest_name(label, labels);
+      throw NotFoundError(str("the model \"", name, "\" has no label \"", label, "\"",
+                              nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?")));
+    }
+    version = found->second;
+  }
+  if (!version) version = model.newest;
+  if (!version)
+    throw UnavailableError(str("the model \"", name, "\" has no version that serves yet"));
+  const auto found = model.serving.find(*version);
+  if (found == model.serving.end())
+    throw NotFoundError(str("version ", *version, " of the model \"", name,
+                            "\" does not serve; those that do: ", numbers(model.serving)));
+  return {name, *version, found->second};
+}
+
+std::vector<std::string> ModelDirectory::names() const {
+  const std::lock_guard hold(state_->mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, model] : state_->models) names.push_back(name);
+  return names;
+}
+
+std::vector<VersionStatus> ModelDirectory::status(const std::string& name) const {
+  const std::lock_guard hold(state_->mutex);
+  const Model& model = state_->model(name);
+  std::map<std::int64_t, VersionStatus, std::greater<>> all;
+  for (const auto& [version, served] : model.serving)
+    all[version] = {version, VersionStatus::State::kAvailable, {}, ""};
+  for (const auto& [version, why] : model.refused)
+    if (!all.contains(version))
+      all[version] = {version, VersionStatus::State::kRefused, why.code, why.error};
+  if (model.loading && !model.serving.contains(*model.loading))
+    all[*model.loading] = {*model.loading, VersionStatus::State::kLoading, {}, ""};
+  std::vector<VersionStatus> list;
+  for (auto& [version, status] : all) list.push_back(std::move(status));
+  return list;
+}
+
+bool ModelDirectory::ready() const {
+  const std::lock_guard hold(state_->mutex);
+  return std::ranges::all_of(state_->models,
+                             [](const auto& each) { return each.second.newest.has_value(); });
+}
+
+void ModelDirectory::look() {
+  const std::lock_guard one(state_->looking);
+  for (auto& [name, model] : state_->models) state_->look_at(model);
+  state_->give_back();
+}
+
+void ModelDirectory::remember(const std::string& name, const Element& columns) {
+  const std::lock_guard hold(state_->mutex);
+  const auto found = state_->models.find(name);
+  if (found == state_->models.end()) return;
+  Model& model = found->second;
+  if (!model.newest) return;
+  if (examples_of(model.serving.at(*model.newest)->about().input, columns) > kRememberedExamples)
+    return;
+  model.remembered.push_back(columns);
+  if (model.remembered.size() > kRemembered) model.remembered.pop_front();
+}
+
+}  // namespace cairn::serving

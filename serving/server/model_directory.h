@@ -1,0 +1,85 @@
+// ModelDirectory: the models that a server has, each in the versions that it is to serve.
+//
+// A thread of its own looks at the models' places every `look_every`. A new version is read,
+// verified and warmed beside the one that serves, and takes over at the next request; the old one's
+// memory is given back when its last request has ended. A version that cannot be loaded, or that
+// takes or gives other columns than the one before, is refused: the log and status() say why, and
+// the one before serves on. A version that was refused is tried again, after a second at first and
+// every half minute later on.
+//   Thread  any.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/tensor/element.h"
+
+namespace cairn::serving {
+
+class ServedModel;
+
+// A model, as the command line or a program names it.
+struct ModelToServe {
+  std::string name;
+  std::string path;                              // as versions_at() takes it
+  std::optional<std::int64_t> pin = {};          // this version alone; unset: the newest
+  std::map<std::string, std::int64_t> labels = {};  // further versions, by label
+};
+
+struct DirectoryOptions {
+  int threads = 1;                              // that compute
+  Duration look_every = std::chrono::seconds(1);  // zero: only when look() is called
+};
+
+// A version that serves.
+struct ServedVersion {
+  std::string model;
+  std::int64_t version = 0;
+  std::shared_ptr<const ServedModel> served;
+};
+
+struct VersionStatus {
+  enum class State : std::uint8_t { kLoading, kAvailable, kRefused };
+  std::int64_t version = 0;
+  State state = State::kLoading;
+  Code code = Code::kUnknown;  // of a refused one
+  std::string error;           // why it was refused
+};
+
+class ModelDirectory {
+ public:
+  //   Errors  InvalidArgument: two models of one name, a name with '/' or ':', or none. Those of
+  //           versions_at().
+  ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options);
+  ~ModelDirectory();
+  ModelDirectory(const ModelDirectory&) = delete;
+  ModelDirectory& operator=(const ModelDirectory&) = delete;
+
+  // The version that a request means: that number, that label, or else the newest that serves.
+  //   Errors  NotFound: no such model, version or label; names the nearest, or those that there
+  //           are. Unavailable: the model has no version that serves yet.
+  ServedVersion find(const std::string& model, std::optional<std::int64_t> version = {},
+                     const std::string& label = "") const;
+  std::vector<std::string> names() const;
+  // Newest first. NotFound as find().
+  std::vector<VersionStatus> status(const std::string& model) const;
+  // Whether every model has a version that serves.
+  bool ready() const;
+  // Looks at the places now, and returns when what was found there has been loaded or refused.
+  //   Thread  any that may block on files.
+  void look();
+  // A request that the model has answered, to warm the next version with; a few are kept.
+  void remember(const std::string& model, const Element& columns);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::serving

@@ -1,0 +1,29 @@
+// Where the versions of a model lie on disk.
+//
+//   /models/clicks                 a saved model: one version, whose number is its step
+//   /models/clicks/1, .../2        a folder of versions, each a saved model, by number
+//   runs/adult                     a run of `cairn train`: its model, or the newest checkpoint
+//                                  with that model's graph, whichever is of the later step
+//   runs/adult/checkpoints/ckpt-7  one checkpoint of a run
+//   Thread  any that may block on files.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cairn::serving {
+
+struct VersionPlace {
+  std::int64_t version = 0;
+  std::string model;    // the folder of a saved model
+  std::string weights;  // a checkpoint; empty: the model's own weights
+  // Changes when another model takes the place of this one.
+  std::string identity;
+};
+
+// The versions that there are now, by ascending number; none while there is nothing to serve yet.
+//   Errors  NotFound: there is no such path. InvalidArgument: it is none of the above; says what
+//           was looked for.
+std::vector<VersionPlace> versions_at(const std::string& path);
+
+}  // namespace cairn::serving
