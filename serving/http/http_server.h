@@ -3,12 +3,28 @@
 //   HttpServer server(options, [](HttpRequest request, HttpReply reply) {
 //     reply.send({.status = 200, .body = "{}"});      // now, or later from any thread
 //   });
-//   server.address().port ...
+//   server.port() ...
 //   server.stop(5s);
 //
 // Requests of a connection are answered in their order, one at a time: the next one is read when
-// the answer has been written. A request that cannot be read (its body is larger than body_max, it
-// has no length, it is not HTTP) is answered here and never reaches the handler.
+// the answer has been written, so that pipelined requests wait in the kernel's buffer. A request
+// that cannot be read never reaches the handler; the server answers it with {"error": "..."}:
+//
+//   400  it is not HTTP/1.1 or HTTP/1.0, or has no Host
+//   401  it lacks the token
+//   408  no byte of it came for progress_timeout
+//   411  POST, PUT or PATCH without a length
+//   413  its body is larger than body_max
+//   417  it expects something other than 100-continue
+//   429  the bodies of all connections together are larger than buffered_max
+//   431  its header is larger than header_max
+//   501  its transfer encoding is unknown
+//
+// and closes the connection, because where the next request begins is then unknown. The length of a
+// body is looked at before memory is taken for it, and memory grows with the bytes that arrive.
+//
+// TLS would be a second stream type beside PlainStream (serving/http/plain_stream.h), on which
+// Connection is a template.
 //   Source  RFC 9110 and RFC 9112.
 //   Thread  any.
 #pragma once
@@ -28,7 +44,8 @@ namespace cairn::serving {
 struct HttpRequest {
   std::string method;  // "GET"
   std::string target;  // "/v1/models/adult:predict?raw", as it was sent
-  // Names in lower case, in the order in which they were sent.
+  // Names in lower case, in the order in which they were sent. Trailers of a chunked body are
+  // dropped.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   // The first header of that name, which is in lower case; empty: there is none.
@@ -39,7 +56,9 @@ struct HttpResponse {
   unsigned status = 200;
   std::string content_type = "application/json";
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+  // Further ones. The server itself writes Content-Type, Content-Length, Date and Connection. Line
+  // breaks in a value become spaces.
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // Answers one request. If it is destroyed without send(), the client gets status 500.
@@ -55,45 +74,69 @@ class HttpReply {
   ~HttpReply();
   HttpReply(HttpReply&&) noexcept = default;
   HttpReply& operator=(HttpReply&&) = delete;
-  // Once. If the client has gone, the response is dropped.
+  // Once. If the client has gone, or the server has stopped, the response is dropped.
+  //   Cost  no lock on the server's own thread. From others one mutex, and one wake-up of the
+  //         server's thread for all responses that it has not yet seen.
   void send(HttpResponse response);
 
  private:
   std::shared_ptr<Target> target_;
 };
 
-struct HttpOptions {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 0;                                  // 0: any that is free
-  std::size_t body_max = std::size_t{16} << 20;            // larger: 413
-  std::size_t header_max = 16 << 10;                       // larger: 431
-  std::size_t connections_max = 20'000;                    // more wait to be accepted
-  Duration progress_timeout = std::chrono::seconds(10);    // no byte of a request or answer moved
-  Duration idle_timeout = std::chrono::minutes(10);        // between two requests
-  std::string token = "";                                  // if set: "Authorization: Bearer TOKEN"
+// One answered request, for a log. The views are valid during the call only.
+struct AccessLine {
+  std::string_view remote;          // the client's address
+  std::string_view method, target;  // empty if the request could not be read that far
+  unsigned status = 0;
+  std::size_t bytes_in = 0, bytes_out = 0;  // of the bodies
+  std::int64_t microseconds = 0;            // from the request's first byte to the answer's last
 };
 
-// What connections have come to, for metrics.
+struct HttpOptions {
+  std::string host = "127.0.0.1";                // an address, or "localhost"
+  std::uint16_t port = 0;                        // 0: any that is free
+  std::size_t body_max = std::size_t{16} << 20;  // larger: 413
+  std::size_t header_max = 16 << 10;             // larger: 431
+  // Bytes of bodies that are being read, and of answers that their clients have not yet taken, of
+  // all connections together; of each the first 16 KiB are free. More: 429, or the client that is
+  // slow to take its answer is cut off.
+  std::size_t buffered_max = std::size_t{512} << 20;
+  std::size_t connections_max = 20'000;                  // more wait to be accepted
+  Duration progress_timeout = std::chrono::seconds(10);  // no byte of a request or answer moved
+  Duration idle_timeout = std::chrono::minutes(10);      // between two requests
+  std::string token = "";                                // if set: "Authorization: Bearer TOKEN"
+  // Called on the server's thread when an answer has been written. Must not block or throw.
+  std::function<void(const AccessLine&)> access_log = nullptr;
+};
+
+// The connections so far, for metrics.
 struct HttpCounts {
-  std::uint64_t accepted = 0, open = 0, cut_off = 0, refused = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t open = 0;     // now
+  std::uint64_t cut_off = 0;  // closed because a timeout had passed
+  std::uint64_t refused = 0;  // requests that the server itself answered with an error
 };
 
 using HttpHandler = std::function<void(HttpRequest request, HttpReply reply)>;
 
 class HttpServer {
  public:
-  // Listens when it returns. `handler` is called on the server's thread and must not block.
-  //   Errors  Unavailable: the address is in use. InvalidArgument: it is no address; an address
-  //           other than loopback without a token.
+  // Listens when it returns. `handler` is called on the server's thread and must not block; if it
+  // throws before it has sent, the client gets error_response() of that (http_error.h).
+  // Raises the process's soft limit on open files to the hard one.
+  //   Errors  Unavailable: the address is in use, or is not this machine's. InvalidArgument: the
+  //           host is no address, or it is one other than loopback and there is no token.
   HttpServer(HttpOptions options, HttpHandler handler);
-  ~HttpServer();
+  ~HttpServer();  // stop(0s)
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
   HttpCounts counts() const;
-  // Accepts no further connection, lets requests under way end, and then closes everything; after
-  // `drain` it closes what is left.
+  // Accepts no further connection, closes idle ones, lets requests under way end, whose answers
+  // carry "Connection: close", and after `drain` closes what is left. Returns when all connections
+  // are closed and the thread has ended; a second call returns at once.
+  //   Thread  any but the server's own, one at a time.
   void stop(Duration drain);
 
  private:
