@@ -16,6 +16,7 @@
 #include "core/base/offload.h"
 #include "core/tensor/element.h"
 #include "data/dataset/lines_read.h"
+#include "data/dataset/open_bytes.h"
 #include "data/dataset/pipes.h"
 #include "data/dataset/service_source.h"
 
@@ -49,6 +50,9 @@ struct OpenOptions {
   LineEvents line_events = {};
   // Whether a source of lines or TFRecords may be a pipe.
   Pipes pipes = Pipes::kRefuse;
+  // Instead of files, for sources of text (FileSource::is_text()). An empty text is then passed
+  // over, whatever EmptyFiles says.
+  OpenBytes open_bytes = {};
   // For datasets whose elements come from a data service. Empty: what service::distribute() gave
   // the description, where it has not travelled.
   OpenElements open_elements = {};

@@ -10,6 +10,7 @@
 
 #include "core/tensor/element.h"
 #include "data/dataset/lines_read.h"
+#include "data/dataset/open_bytes.h"
 #include "data/dataset/pipes.h"
 #include "data/dataset/schema.h"
 #include "data/dataset/stage_spec.h"
@@ -23,6 +24,7 @@ class Stage;
 struct SourceOptions {
   LineEvents events = {};
   Pipes pipes = Pipes::kRefuse;
+  OpenBytes open_bytes = {};  // empty: files on disk
 };
 
 // A request to open a source: its own stage, and the stages above that it takes over.
@@ -73,6 +75,10 @@ class FileSource {
   //   Errors  those of opening the files.
   virtual std::int64_t count(const LineEvents& events) const;
 
+  // The columns by name, of records that are cells of text; nullptr: they are something else.
+  virtual const CsvSchema* cell_schema() const { return nullptr; }
+  // Whether its records are text, which open() reads from SourceOptions::open_bytes as well.
+  virtual bool is_text() const { return false; }
   virtual TakesOver takes_over() const { return TakesOver::kShard; }
   //   Errors  NotFound: a file is missing.
   virtual std::unique_ptr<Stage> open(SourceRequest request) const = 0;

@@ -2,6 +2,7 @@
 // CSV (data/file/csv_reader.h) and the objects of JSON lines.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,9 @@ class CellReader : public FileReader {
   virtual void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out) = 0;
   // Goes past up to `most` records without cutting them. Returns how many it passed.
   virtual std::int64_t skip(std::int64_t most) = 0;
+  // Where a record is that has the number `line` (CsvCells::Row), for messages. `column`: the
+  // character in it, from 1; 0: not known.
+  virtual std::string place(const std::string& path, std::int64_t line, std::int64_t column) const;
   // The fault of the last record that read() found faulty.
   virtual RecordFault fault() const = 0;
 };

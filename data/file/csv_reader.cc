@@ -59,20 +59,37 @@ void CsvCells::erase(const std::vector<bool>& unwanted) {
   sift(rows);
 }
 
-CsvReader::CsvReader(std::string path, const CsvSchema& schema,
-                     const std::vector<std::size_t>& wanted, Pipes pipes)
+std::string CellReader::place(const std::string& path, std::int64_t line,
+                              std::int64_t column) const {
+  return str(path, ":", line, column > 0 ? str(":", column) : "");
+}
+
+CsvReader::CsvReader(std::string path, std::unique_ptr<ByteSource> bytes, const CsvSchema& schema,
+                     std::vector<std::size_t> wanted)
     : path_(std::move(path)),
       schema_(schema),
-      bytes_(open_bytes(path_, pipes)),
-      fields_(schema.columns.size()),
+      wanted_(std::move(wanted)),
+      bytes_(std::move(bytes)),
       buffer_(kReadBytes + kSlack) {
+  begin();
+}
+
+// The header is read in each pass: bytes in memory may be others than in the one before.
+void CsvReader::rewind() {
+  seek(0, 1);
+  begin();
+}
+
+void CsvReader::begin() {
+  slot_of_field_.clear();
+  fields_ = schema_.columns.size();
   skip_byte_order_mark();
   if (schema_.header)
-    read_header(wanted);
+    read_header();
   else
-    place_columns(wanted);
+    place_columns();
   data_offset_ = offset();
-  data_line_ = line_;
+  saw_records_ = false;
 }
 
 // The byte order mark that some programs put before UTF-8 is not part of the first cell.
@@ -86,11 +103,11 @@ void CsvReader::skip_byte_order_mark() {
 }
 
 // Without a header, columns are in the order of the schema.
-void CsvReader::place_columns(const std::vector<std::size_t>& wanted) {
+void CsvReader::place_columns() {
   const bool lacks = lacks_optional_columns();
   std::vector<int> slots(schema_.columns.size(), -1);
-  for (std::size_t slot = 0; slot < wanted.size(); ++slot)
-    slots[wanted[slot]] = static_cast<int>(slot);
+  for (std::size_t slot = 0; slot < wanted_.size(); ++slot)
+    slots[wanted_[slot]] = static_cast<int>(slot);
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (!lacks || !schema_.columns[i].optional) slot_of_field_.push_back(slots[i]);
   fields_ = slot_of_field_.size();
@@ -110,7 +127,7 @@ bool CsvReader::lacks_optional_columns() {
   return cells + optional == schema_.columns.size();
 }
 
-void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
+void CsvReader::read_header() {
   Found found;
   if (!find(found, true)) {  // an empty file, which has no rows either
     fields_ = 0;
@@ -131,8 +148,8 @@ void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
   std::vector<std::string> titles;
   for (std::size_t i = 0; i < fields_; ++i) titles.emplace_back(header.columns[i].front());
   slot_of_field_.assign(fields_, -1);
-  for (std::size_t slot = 0; slot < wanted.size(); ++slot) {
-    const std::string& name = schema_.columns[wanted[slot]].name;
+  for (std::size_t slot = 0; slot < wanted_.size(); ++slot) {
+    const std::string& name = schema_.columns[wanted_[slot]].name;
     auto place = std::find(titles.begin(), titles.end(), name);
     if (place == titles.end()) {
       for (std::string& title : titles) title = printable(title);

@@ -25,12 +25,12 @@ namespace cairn {
 //   Cost  one look at each byte to find line ends, one at those of wanted records to find cells.
 class CsvReader final : public CellReader {
  public:
-  // Opens the file and finds the `wanted` columns (places in schema.columns) by position, or by the
-  // header. `schema` must outlive the reader.
-  //   Errors  NotFound: there is no such file. InvalidArgument: the header lacks a column (names
-  //           the nearest), or the file is UTF-16.
-  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
-            Pipes pipes);
+  // Finds the `wanted` columns (places in schema.columns) by position, or by the header. `path` is
+  // for messages; `schema` must outlive the reader.
+  //   Errors  InvalidArgument: the header lacks a column (names the nearest), or the file is
+  //           UTF-16; rewind() raises these, too. Those of reading.
+  CsvReader(std::string path, std::unique_ptr<ByteSource> bytes, const CsvSchema& schema,
+            std::vector<std::size_t> wanted);
 
   // Those that lie whole in the buffer.
   void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out) override;
@@ -40,7 +40,7 @@ class CsvReader final : public CellReader {
   std::uint64_t offset() const override { return base_ + begin_; }
   std::int64_t number() const override { return line_; }
   void seek(std::uint64_t offset, std::int64_t number) override;
-  void rewind() override { seek(data_offset_, data_line_); }
+  void rewind() override;
   bool saw_records() const override { return saw_records_; }
 
  private:
@@ -64,15 +64,17 @@ class CsvReader final : public CellReader {
   std::size_t cut_rest(const char* begin, const char* end, CsvCells& out);
   std::size_t cut_quoted(const char* begin, const char* end, CsvCells& out);
   void take_cell(std::size_t field, std::string_view cell, CsvCells& out);
-  void read_header(const std::vector<std::size_t>& wanted);
-  void place_columns(const std::vector<std::size_t>& wanted);
+  void begin();
+  void read_header();
+  void place_columns();
   bool lacks_optional_columns();
 
   std::string path_;
   const CsvSchema& schema_;
+  const std::vector<std::size_t> wanted_;
   std::unique_ptr<ByteSource> bytes_;
   std::vector<int> slot_of_field_;  // which column of CsvCells a field becomes; -1: none
-  std::size_t fields_;
+  std::size_t fields_ = 0;
   std::vector<char> buffer_;         // kSlack bytes longer than what is read into it
   std::size_t begin_ = 0, end_ = 0;  // the buffer's bytes that are not yet passed
   std::uint64_t base_ = 0;           // the file offset of buffer_[0]
@@ -84,7 +86,6 @@ class CsvReader final : public CellReader {
   std::size_t fault_cells_ = 0;
   bool at_end_ = false;            // of the file; the buffer may still hold some
   std::uint64_t data_offset_ = 0;  // behind the header
-  std::int64_t data_line_ = 1;
   // Text of quoted cells, whose doubled quotes are gone; a deque, since views refer to its
   // elements.
   std::deque<std::string> unquoted_;

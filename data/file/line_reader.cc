@@ -20,11 +20,22 @@ std::size_t byte_order_mark(const std::string& path, std::string_view text) {
   return text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
 }
 
-LineReader::LineReader(std::string path, const LineRules& rules, Pipes pipes)
-    : path_(std::move(path)), rules_(rules), window_(open_bytes(path_, pipes)) {
+LineReader::LineReader(std::string path, std::unique_ptr<ByteSource> bytes, const LineRules& rules)
+    : path_(std::move(path)), rules_(rules), window_(std::move(bytes)) {
+  begin();
+}
+
+// Bytes in memory may be others than in the pass before.
+void LineReader::rewind() {
+  seek(0, 1);
+  begin();
+}
+
+void LineReader::begin() {
   while (window_.view().size() < 3 && window_.more()) continue;
   data_offset_ = byte_order_mark(path_, window_.view());
   window_.pass(data_offset_);
+  saw_records_ = false;
 }
 
 void LineReader::seek(std::uint64_t offset, std::int64_t number) {

@@ -1,5 +1,6 @@
 // LineReader: the lines of a text file, without their ends ("\n" or "\r\n").
 #pragma once
+#include <memory>
 #include <string>
 
 #include "data/file/byte_window.h"
@@ -15,19 +16,20 @@ struct LineRules {
 
 class LineReader final : public RecordReader {
  public:
-  // A byte order mark is passed.
-  //   Errors  NotFound: there is no such file. InvalidArgument: the file is UTF-16.
-  LineReader(std::string path, const LineRules& rules, Pipes pipes);
+  // A byte order mark is passed. `path` is for messages.
+  //   Errors  InvalidArgument: the file is UTF-16; rewind() raises it, too. Those of reading.
+  LineReader(std::string path, std::unique_ptr<ByteSource> bytes, const LineRules& rules);
 
   bool next(RawRecord& out, bool wanted) override;
   std::uint64_t offset() const override { return window_.offset(); }
   std::int64_t number() const override { return line_; }
   void seek(std::uint64_t offset, std::int64_t number) override;
-  void rewind() override { seek(data_offset_, 1); }
+  void rewind() override;
   bool saw_records() const override { return saw_records_; }
   std::string place(const RawRecord& record) const override;
 
  private:
+  void begin();
   bool take_line(RawRecord& out);
   void drop_line();
   bool is_no_record(std::string_view line) const;

@@ -25,10 +25,11 @@ RecordFault lost(std::string why) {
 
 }  // namespace
 
-TfRecordReader::TfRecordReader(std::string path, std::int64_t record_bytes_max, Pipes pipes)
+TfRecordReader::TfRecordReader(std::string path, std::unique_ptr<ByteSource> bytes,
+                               std::int64_t record_bytes_max)
     : path_(std::move(path)),
       bytes_max_(static_cast<std::uint64_t>(record_bytes_max)),
-      window_(open_bytes(path_, pipes)) {}
+      window_(std::move(bytes)) {}
 
 void TfRecordReader::seek(std::uint64_t offset, std::int64_t number) {
   window_.seek(offset);

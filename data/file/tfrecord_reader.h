@@ -4,6 +4,7 @@
 //           checksum of bytes that hold checksums is no special one.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "data/file/byte_window.h"
@@ -17,8 +18,9 @@ inline std::uint32_t masked_checksum(std::uint32_t crc) {
 
 class TfRecordReader final : public RecordReader {
  public:
-  //   Errors  NotFound: there is no such file.
-  TfRecordReader(std::string path, std::int64_t record_bytes_max, Pipes pipes = Pipes::kRefuse);
+  // `path` is for messages.
+  TfRecordReader(std::string path, std::unique_ptr<ByteSource> bytes,
+                 std::int64_t record_bytes_max);
 
   bool next(RawRecord& out, bool wanted) override;
   std::uint64_t offset() const override { return window_.offset(); }

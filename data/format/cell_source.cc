@@ -28,8 +28,9 @@ class CellSource final : public FilesStage<CellReader> {
     if (features_) plan_.emplace(source_->element, std::get<FeaturesSpec>(features_->kind).columns);
     layout_ = std::make_shared<BlockLayout>(features_ ? features_->element : source_->element);
     choose_columns();
-    const auto open = [this, open = std::move(parts.open)](const std::string& path, Pipes pipes) {
-      return open(path, wanted_, pipes);
+    const auto open = [this, open = std::move(parts.open)](const std::string& path,
+                                                           std::unique_ptr<ByteSource> bytes) {
+      return open(path, std::move(bytes), wanted_);
     };
     open_first(open);
   }
@@ -194,9 +195,9 @@ class CellSource final : public FilesStage<CellReader> {
     refuse(cells_.fault_row.line, fault.column, fault.why);
   }
   void refuse(std::int64_t line, std::int64_t column, const std::string& why) {
-    const std::string message =
-        str(path(), ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
-    if (!leaves_out_bad()) throw InvalidArgumentError(str(message, "; ", line_cure()));
+    const std::string message = str(reader()->place(path(), line, column), ": ", why);
+    if (!leaves_out_bad())
+      throw InvalidArgumentError(in_memory() ? message : str(message, "; ", line_cure()));
     report(message);
   }
 

@@ -18,7 +18,8 @@ struct CellSourceParts {
   const CsvSchema* schema;  // of the request's stage
   // `wanted`: the places in schema->columns of the columns to cut, in their order.
   std::function<std::unique_ptr<CellReader>(const std::string& path,
-                                            const std::vector<std::size_t>& wanted, Pipes pipes)>
+                                            std::unique_ptr<ByteSource> bytes,
+                                            const std::vector<std::size_t>& wanted)>
       open;
 };
 

@@ -13,6 +13,9 @@ namespace cairn {
 //   Errors  InvalidArgument: they do not fit together.
 ElementSpec element_of_cells(const CsvSchema& schema);
 
+// The schema of files that may lack the column, where names or the number of cells show that.
+CsvSchema without_cells(CsvSchema schema, const std::string& column);
+
 // The schema, the files and their options on the wire, and back.
 void write_cells(pipeline::Csv::Builder out, const std::vector<std::string>& paths,
                  const CsvSchema& schema, const CsvOptions& options);

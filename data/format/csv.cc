@@ -126,21 +126,27 @@ ElementSpec CsvFiles::element() const {
   return element_of_cells(schema);
 }
 
+CsvSchema without_cells(CsvSchema schema, const std::string& column) {
+  for (CsvColumn& each : schema.columns)
+    if (each.name == column) {
+      each.skip = true;
+      each.optional = !schema.header;
+    }
+  if (schema.label.column == column) schema.label = {};
+  return schema;
+}
+
 // If a header names the columns, a file needs only those that are read; otherwise the number of
 // cells shows whether the column is there.
 FileSourcePtr CsvFiles::without_column(const std::string& column) const {
-  if (schema.header || schema.last_takes_rest) return nullptr;
-  return changed([&](CsvFiles& copy) {
-    for (CsvColumn& each : copy.schema.columns)
-      if (each.name == column) each.skip = each.optional = true;
-    if (copy.schema.label.column == column) copy.schema.label = {};
-  });
+  if (schema.last_takes_rest) return nullptr;
+  return changed([&](CsvFiles& copy) { copy.schema = without_cells(schema, column); });
 }
 
 StagePtr CsvFiles::open(SourceRequest request) const {
-  const auto open = [this](const std::string& path, const std::vector<std::size_t>& wanted,
-                           Pipes pipes) {
-    return std::make_unique<CsvReader>(path, schema, wanted, pipes);
+  const auto open = [this](const std::string& path, std::unique_ptr<ByteSource> bytes,
+                           const std::vector<std::size_t>& wanted) {
+    return std::make_unique<CsvReader>(path, std::move(bytes), schema, wanted);
   };
   CellSourceParts parts{{paths, options.on_error, options.empty_files}, &schema, open};
   return make_cell_source(std::move(parts), std::move(request));

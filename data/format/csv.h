@@ -11,6 +11,8 @@ struct CsvFiles final : FilesOf<CsvFiles, CsvSchema, CsvOptions> {
   const char* format() const override { return "csv"; }
   ElementSpec element() const override;
   FileSourcePtr without_column(const std::string& column) const override;
+  const CsvSchema* cell_schema() const override { return &schema; }
+  bool is_text() const override { return true; }
   TakesOver takes_over() const override { return TakesOver::kShardAndFeatures; }
   std::unique_ptr<Stage> open(SourceRequest request) const override;
   void write(StageWriter& out) const override;

@@ -57,7 +57,8 @@ class FilesStage : public Stage {
   std::int64_t skipped() const override { return skipped_; }
 
  protected:
-  using Open = std::function<std::unique_ptr<Reader>(const std::string& path, Pipes pipes)>;
+  using Open = std::function<std::unique_ptr<Reader>(const std::string& path,
+                                                     std::unique_ptr<ByteSource> bytes)>;
 
   FilesStage(FilesRules rules, const ShardSpec& shard, SourceOptions options)
       : rules_(std::move(rules)), shard_(shard), options_(std::move(options)) {}
@@ -66,7 +67,8 @@ class FilesStage : public Stage {
   void open_first(Open open) {
     open_ = std::move(open);
     // A missing file is reported now, not hours into the run when its turn comes.
-    for (const auto& path : rules_.paths) verify_file(path, options_.pipes);
+    if (!in_memory())
+      for (const auto& path : rules_.paths) verify_file(path, options_.pipes);
     open_file();
   }
   // Called when it reads: from now on restart() goes back.
@@ -76,11 +78,14 @@ class FilesStage : public Stage {
   const std::string& path() const { return rules_.paths[file_]; }
   std::size_t file() const { return file_; }
   void next_file() {
-    if (!reader_->saw_records()) pass_empty_file(path(), rules_.empty_files, options_.events);
+    if (!reader_->saw_records() && !in_memory())
+      pass_empty_file(path(), rules_.empty_files, options_.events);
     ++file_;
     open_file();
   }
 
+  // Whether the bytes are not those of files (SourceOptions::open_bytes).
+  bool in_memory() const { return options_.open_bytes != nullptr; }
   const LineEvents& events() const { return options_.events; }
   const ShardSpec& shard() const { return shard_; }
   // The place of the next record within the shards.
@@ -112,7 +117,8 @@ class FilesStage : public Stage {
     if (reader_ && rules_.paths.size() == 1)
       reader_->rewind();
     else
-      reader_ = open_(path(), options_.pipes);
+      reader_ = open_(
+          path(), in_memory() ? options_.open_bytes(path()) : open_bytes(path(), options_.pipes));
   }
 
   FilesRules rules_;

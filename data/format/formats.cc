@@ -11,7 +11,7 @@
 #include "data/format/column_files.h"
 #include "data/format/csv.h"
 #include "data/format/idx.h"
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "data/format/libsvm.h"
 #include "data/format/records.h"
 #include "data/format/text_lines.h"

@@ -184,8 +184,9 @@ ElementSpec LibsvmFiles::element() const {
 }
 
 StagePtr LibsvmFiles::open(SourceRequest request) const {
-  const auto open = [](const std::string& path, Pipes pipes) {
-    return std::make_unique<LineReader>(path, LineRules{.skip_blank = true, .comment = '#'}, pipes);
+  const auto open = [](const std::string& path, std::unique_ptr<ByteSource> bytes) {
+    const LineRules rules{.skip_blank = true, .comment = '#'};
+    return std::make_unique<LineReader>(path, std::move(bytes), rules);
   };
   RowStageParts parts{.files = {paths, options.on_error, options.empty_files},
                       .open = open,

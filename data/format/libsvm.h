@@ -10,6 +10,7 @@ struct LibsvmFiles final : FilesOf<LibsvmFiles, LibsvmSchema, FileOptions> {
 
   const char* format() const override { return "libsvm"; }
   ElementSpec element() const override;
+  bool is_text() const override { return true; }
   std::unique_ptr<Stage> open(SourceRequest request) const override;
   void write(StageWriter& out) const override;
 };

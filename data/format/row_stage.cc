@@ -77,9 +77,10 @@ class RowStage final : public FilesStage<RecordReader> {
     if (fault.column > 0) message += str(":", fault.column);
     message += ": " + fault.why;
     if (leaves_out_bad()) return report(message);
-    message += str("; mend the ", fault.rest_lost ? "file" : record_name_, ", or leave such ",
-                   fault.rest_lost ? "rests of files" : str(record_name_, "s"),
-                   " out with OnError::kSkipAndCount");
+    if (!in_memory())
+      message += str("; mend the ", fault.rest_lost ? "file" : record_name_, ", or leave such ",
+                     fault.rest_lost ? "rests of files" : str(record_name_, "s"),
+                     " out with OnError::kSkipAndCount");
     if (fault.damaged) throw DataLossError(message);
     throw InvalidArgumentError(message);
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/dataset/file_source.h"
-#include "data/dataset/pipes.h"
 #include "data/dataset/stage.h"
+#include "data/file/byte_source.h"
 #include "data/file/record_reader.h"
 #include "data/format/files_stage.h"
 
@@ -34,7 +34,9 @@ std::unique_ptr<RowDecoder> make_text_rows();
 
 struct RowStageParts {
   FilesRules files;
-  std::function<std::unique_ptr<RecordReader>(const std::string& path, Pipes pipes)> open;
+  std::function<std::unique_ptr<RecordReader>(const std::string& path,
+                                              std::unique_ptr<ByteSource> bytes)>
+      open;
   std::unique_ptr<RowDecoder> rows;  // may refer to the schema of the request's stage
   const char* record = "line";       // a record's name in messages
 };

@@ -48,11 +48,12 @@ ElementSpec TextFiles::element() const {
 
 StagePtr TextFiles::open(SourceRequest request) const {
   const LineRules rules{.skip_blank = options.skip_blank, .bytes_max = options.line_bytes_max};
-  RowStageParts parts{
-      .files = {paths, options.on_error, options.empty_files},
-      .open = [rules](const std::string& path,
-                      Pipes pipes) { return std::make_unique<LineReader>(path, rules, pipes); },
-      .rows = make_text_rows()};
+  const auto open = [rules](const std::string& path, std::unique_ptr<ByteSource> bytes) {
+    return std::make_unique<LineReader>(path, std::move(bytes), rules);
+  };
+  RowStageParts parts{.files = {paths, options.on_error, options.empty_files},
+                      .open = open,
+                      .rows = make_text_rows()};
   return make_row_stage(std::move(parts), std::move(request));
 }
 

@@ -13,6 +13,7 @@ struct TextFiles final : FilesOf<TextFiles, NoSchema, TextOptions> {
 
   const char* format() const override { return "text_lines"; }
   ElementSpec element() const override;
+  bool is_text() const override { return true; }
   std::unique_ptr<Stage> open(SourceRequest request) const override;
   void write(StageWriter& out) const override;
 };

@@ -68,8 +68,9 @@ ElementSpec TfRecordFiles::element() const {
 }
 
 StagePtr TfRecordFiles::open(SourceRequest request) const {
-  const auto open = [most = options.record_bytes_max](const std::string& path, Pipes pipes) {
-    return std::make_unique<TfRecordReader>(path, most, pipes);
+  const auto open = [most = options.record_bytes_max](const std::string& path,
+                                                      std::unique_ptr<ByteSource> bytes) {
+    return std::make_unique<TfRecordReader>(path, std::move(bytes), most);
   };
   RowStageParts parts{
       .files = {paths, options.on_error, options.empty_files},

@@ -35,6 +35,9 @@ void require_no_hint(const ShardSpec& shard) {
 // `at` moves past the stages that it took over.
 StagePtr open_files(const Chain& chain, std::size_t& at, const SourceOptions& how) {
   const FileSource& source = *file_source_of(*chain[0]);
+  if (how.open_bytes && !source.is_text())
+    throw UnimplementedError(str("files of the format \"", source.format(),
+                                 "\" are read from disk alone: only text is read from memory"));
   const TakesOver takes = source.takes_over();
   SourceRequest request{.stage = chain[0], .options = how};
   bool sharded = takes == TakesOver::kNothing;
@@ -133,7 +136,7 @@ struct OpenOver {
 
 StagePtr open_source(const Chain& chain, std::size_t& at, const OpenOptions& options) {
   if (holds<FilesSpec>(chain, 0))
-    return open_files(chain, at, {options.line_events, options.pipes});
+    return open_files(chain, at, {options.line_events, options.pipes, options.open_bytes});
   at = 1;
   if (holds<ServiceSpec>(chain, 0)) return make_service_stage(*chain[0], options.open_elements);
   if (holds<GeneratorSpec>(chain, 0)) return make_generator_source(chain[0]);
@@ -176,13 +179,15 @@ StagePtr open_one_file(const Chain& chain, std::size_t file, const SourceOptions
   Chain one = chain;
   one[0] = source_of_file(*chain[0], file);
   std::size_t at = 0;
-  StagePtr stage = open_source(one, at, {.line_events = how.events, .pipes = how.pipes});
+  StagePtr stage = open_source(
+      one, at, {.line_events = how.events, .pipes = how.pipes, .open_bytes = how.open_bytes});
   return open_over(std::move(stage), one, at, {}, (static_cast<std::uint64_t>(file) + 1) << 32);
 }
 
 StagePtr open_interleaved(const Chain& chain, std::size_t at, const SourceOptions& how) {
   // A missing file is reported now, not hours into the run when its turn comes.
-  for (const std::string& path : paths_of(*chain[0])) verify_file(path, how.pipes);
+  if (!how.open_bytes)
+    for (const std::string& path : paths_of(*chain[0])) verify_file(path, how.pipes);
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
   OpenFile open = [below = std::move(below), how](std::size_t file) {
     return open_one_file(below, file, how);
@@ -197,8 +202,9 @@ StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const Op
                           std::uint64_t salt) {
   const Chain chain = chain_of(last);
   if (const std::size_t at = place_of_interleave(chain))
-    return open_over(open_interleaved(chain, at, {options.line_events, options.pipes}), chain,
-                     at + 1, options, salt);
+    return open_over(
+        open_interleaved(chain, at, {options.line_events, options.pipes, options.open_bytes}),
+        chain, at + 1, options, salt);
   std::size_t at = 0;
   StagePtr stage = open_source(chain, at, options);
   return open_over(std::move(stage), chain, at, options, salt);

@@ -1,4 +1,4 @@
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "tests/fuzz/read_dataset.h"
 
 namespace cairn::fuzz {

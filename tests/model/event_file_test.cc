@@ -61,7 +61,7 @@ std::vector<Number> numbers_in(const std::string& bytes) {
 class EventFileTest : public ::testing::Test {
  protected:
   static std::vector<Fields> events_in(const std::string& path) {
-    TfRecordReader records(path, 1 << 20);
+    TfRecordReader records(path, open_bytes(path), 1 << 20);
     std::vector<Fields> events;
     RawRecord record;
     while (records.next(record, true)) {

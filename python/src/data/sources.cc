@@ -10,7 +10,7 @@
 #include "data/dataset/example_schema.h"
 #include "data/dataset/file_schema.h"
 #include "data/format/criteo_like.h"
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "refusing.h"
 #include "service/consumer/distribute.h"
 #include "tables.h"

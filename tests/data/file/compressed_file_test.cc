@@ -5,7 +5,7 @@
 #include <map>
 
 #include "data/file/tfrecord_writer.h"
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "tests/data/damage.h"
 
 namespace cairn::testing {

@@ -3,7 +3,7 @@
 
 #include "data/dataset/auto_shard.h"
 #include "data/dataset/lines_read.h"
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "data/stage/dataset_wire.h"
 #include "tests/data/damage.h"
 

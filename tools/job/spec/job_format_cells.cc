@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "data/format/criteo_like.h"
 #include "data/format/csv.h"
-#include "data/format/json_lines.h"
+#include "data/format/json/json_lines.h"
 #include "tools/job/spec/job.h"
 #include "tools/job/spec/job_format.h"
 #include "tools/job/toml/job_label.h"
