@@ -65,7 +65,7 @@ void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int 
   std::int64_t begin = 0;
   for (WaitingExamples& request : batch) {
     const std::int64_t end = begin + request.examples;
-    Answer answer;
+    Answer answer{.batch = examples};
     for (const Tensor& output : outputs)
       answer.outputs.push_back(model.is_by_example() ? output.rows(begin, end) : output);
     begin = end;
@@ -120,7 +120,7 @@ struct Batcher::State {
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
   std::list<Line> lines;  // in the order of their turns
-  std::deque<std::function<void()>> work;
+  std::deque<std::function<void(int)>> work;
   std::int64_t waiting = 0;
   int idle = 0;  // threads that wait for something to do
   bool stopping = false;
@@ -131,10 +131,10 @@ void Batcher::State::compute_until_stopped(int thread) {
   std::unique_lock hold(mutex);
   for (;;) {
     if (!work.empty()) {
-      const std::function<void()> next = std::move(work.front());
+      const std::function<void(int)> next = std::move(work.front());
       work.pop_front();
       hold.unlock();
-      next();
+      next(thread);
       hold.lock();
       continue;
     }
@@ -204,7 +204,7 @@ void Batcher::submit(WaitingExamples request) {
   if (state.idle > 0) state.changed.notify_one();
 }
 
-void Batcher::run(std::function<void()> work) {
+void Batcher::run(std::function<void(int)> work) {
   const std::lock_guard hold(state_->mutex);
   state_->work.push_back(std::move(work));
   if (state_->idle > 0) state_->changed.notify_one();

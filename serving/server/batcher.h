@@ -29,6 +29,7 @@ struct BatcherOptions {
 struct Answer {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
+  std::int64_t batch = 0;  // examples that were computed together; 0: none were
 };
 
 struct WaitingExamples {
@@ -49,8 +50,9 @@ class Batcher {
 
   //   Errors  ResourceExhausted: more than queue_max examples would wait; `done` is not called.
   void submit(WaitingExamples request);
-  // Runs `work` on a computing thread, before examples that wait.
-  void run(std::function<void()> work);
+  // Runs `work` on a computing thread, whose number it is given, before examples that wait. What
+  // has not begun when the batcher ends is dropped.
+  void run(std::function<void(int thread)> work);
   std::int64_t waiting() const;  // examples
 
  private:

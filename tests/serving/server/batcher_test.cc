@@ -46,7 +46,7 @@ struct BatcherTest : SmallRequests {
   // Holds up the only computing thread until it is destroyed.
   struct Blocked {
     explicit Blocked(Batcher& batcher) {
-      batcher.run([this] {
+      batcher.run([this](int) {
         std::unique_lock hold(mutex);
         changed.wait(hold, [this] { return free; });
         ended = true;
