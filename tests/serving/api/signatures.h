@@ -36,6 +36,19 @@ inline Signature ragged() {
                        {"tags/row_splits", {DType::kInt64, {kAny}}}});
 }
 
+// Two inputs and two outputs of the Open Inference Protocol's examples.
+inline Signature two_inputs() {
+  Signature made =
+      signature_of({{"input0", {DType::kInt64, {kAny, 2}}}, {"input1", {DType::kBool, {kAny}}}});
+  made.outputs = {{"output0", {DType::kFloat32, {kAny, 2}}}, {"label", {DType::kString, {kAny}}}};
+  return made;
+}
+
+template <typename T>
+std::string bytes_of(std::vector<T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
 // The message with which `act` refuses its input; "" if it does not.
 template <typename Act>
 std::string refusal(Act act) {
