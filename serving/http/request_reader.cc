@@ -182,11 +182,20 @@ void RequestReader::next() {
   begun_ = asked_ = false;
 }
 
+// Beast 1.81 asserts that the last chunk's line has come with what follows it, and an empty chunked
+// body that comes byte by byte has the line alone at first. "0\r\n\r\n" is the shortest end of a
+// chunked body, so that waiting for as many bytes delays no request.
+bool RequestReader::must_wait(std::size_t bytes) const {
+  constexpr std::size_t kShortestEnd = 5;
+  return parser_->is_header_done() && parser_->chunked() && bytes < kShortestEnd;
+}
+
 std::size_t RequestReader::read(std::string_view bytes) {
   std::size_t used = 0;
   // Empty lines in front of a request are passed over (RFC 9112, section 2.2).
   if (!begun_) used = std::min(bytes.find_first_not_of("\r\n"), bytes.size());
   while (state_ == State::kReading && used < bytes.size()) {
+    if (must_wait(bytes.size() - used)) break;
     begun_ = true;
     boost::beast::error_code error;
     used += parser_->put({bytes.data() + used, bytes.size() - used}, error);

@@ -92,6 +92,7 @@ class RequestReader {
   void next();
 
  private:
+  bool must_wait(std::size_t bytes) const;
   void stopped(boost::beast::error_code error, std::size_t unused);
   void refuse(unsigned status, std::string_view text);
 

@@ -252,9 +252,32 @@ void rpc_streams() {
   seed("rpc_stream", "huge", std::string("\0\0\0\0\xff\xff\xff\x7f", 8));
 }
 
+void http_requests() {
+  const std::string host = " HTTP/1.1\r\nHost: a\r\n",
+                    body = "POST /v1/models/m:predict" + host +
+                           "Content-Type: application/json\r\nContent-Length: 17\r\n\r\n"
+                           "{\"instances\":[1]}",
+                    chunks = "POST /c" + host +
+                             "Transfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n"
+                             "0a\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
+                    last = "GET /?q HTTP/1.0\r\nConnection: keep-alive, x\r\n\r\n";
+  seed("http_request", "pipelined", std::string(1, 6) + body + chunks + "\r\n" + last);
+  seed("http_request", "byte-by-byte", std::string(1, 0) + chunks + body);
+  seed("http_request", "continue",
+       std::string(1, 63) + "PUT /" + host +
+           "Expect: 100-continue\r\nX:  folded\r\n  value \r\nContent-Length: 2, 2\r\n\r\nab");
+  seed("http_request", "too-large",
+       std::string(1, 9) + body + "POST /" + host + "Content-Length: 2049\r\n\r\n");
+  seed("http_request", "encoding",
+       std::string(1, 9) + "POST /" + host + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n");
+  seed("http_request", "tls",
+       std::string("\1\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n", 16));
+}
+
 }  // namespace
 
 void seeds_of_calls() {
+  http_requests();
   shard_messages();
   lane_messages();
   replies();

@@ -19,9 +19,11 @@ void arrays(Bytes input);
 void csv(Bytes input);
 // data: a pipeline's description and an iterator state: opened and read
 void dataset(Bytes input);
-void error_text(Bytes input);    // rpc: the text of a failed call
-void graph(Bytes input);         // core: a function: parsed, verified, planned, run
-void hello(Bytes input);         // rpc: the greeting and its reply
+void error_text(Bytes input);  // rpc: the text of a failed call
+void graph(Bytes input);       // core: a function: parsed, verified, planned, run
+void hello(Bytes input);       // rpc: the greeting and its reply
+// serving: HTTP requests of one connection, in pieces
+void http_request(Bytes input);
 void idx(Bytes input);           // data: an IDX file, plain or gzip
 void job(Bytes input);           // tools: a job file
 void json_lines(Bytes input);    // data: a file of JSON lines
@@ -48,6 +50,7 @@ inline constexpr Target kTargets[] = {{"arrays", arrays},
                                       {"error_text", error_text},
                                       {"graph", graph},
                                       {"hello", hello},
+                                      {"http_request", http_request},
                                       {"idx", idx},
                                       {"job", job},
                                       {"json_lines", json_lines},

@@ -53,6 +53,8 @@ const std::string kPost =
 const std::string kChunked =
     "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     "3;x=y\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nTrailer: t\r\n\r\n";
+const std::string kEmptyChunked =
+    "POST /e HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
 const std::string kGet = "GET / HTTP/1.1\r\nHOST:  a \r\nConnection: close\r\n\r\n";
 
 TEST(RequestReader, GivesTheRequestWithLowerCaseNamesAndTrimmedValues) {
@@ -68,7 +70,7 @@ TEST(RequestReader, JoinsChunksAndDropsTheirExtensionsAndTrailers) {
 }
 
 TEST(RequestReader, ReadsTheSameWhereverTheBytesAreSplit) {
-  const std::string all = kPost + kChunked + "\r\n" + kGet;
+  const std::string all = kPost + kEmptyChunked + kChunked + "\r\n" + kGet;
   const std::string whole = read_whole(all);
   for (std::size_t at = 1; at < all.size(); ++at) {
     bool first = true;
