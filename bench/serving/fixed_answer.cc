@@ -1,5 +1,6 @@
 // cairn-bench-fixed-http: one fixed answer over HTTP, by Beast as its documentation writes it (the
-// yardstick of the serving benchmarks) or, with --ours, by HttpServer.
+// yardstick of the serving benchmarks) or, with --ours, by HttpServer. With --elsewhere a second
+// thread answers, as in a server that computes.
 //
 //   taskset -c 0 cairn-bench-fixed-http --port 8501 &
 //   taskset -c 1 wrk -t1 -c32 -d5 --latency http://127.0.0.1:8501/
@@ -13,12 +14,15 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <condition_variable>
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/base/program.h"
 #include "serving/http/http_server.h"
@@ -29,6 +33,9 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using asio::ip::tcp;
+using cairn::serving::HttpReply;
+using cairn::serving::HttpRequest;
+using cairn::serving::HttpServer;
 
 // An answer of the size that a prediction has.
 constexpr const char* kBody = "{\"predictions\": [[0.123456789]]}";
@@ -94,13 +101,52 @@ void serve_by_beast(std::uint16_t port) {
   waiting.join();
 }
 
-void serve_by_us(std::uint16_t port) {
+// Answers all requests that wait, as a computing thread does.
+class Elsewhere {
+ public:
+  Elsewhere() : thread_([this] { run(); }) {}
+  ~Elsewhere() {
+    {
+      std::lock_guard hold(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  void add(HttpReply reply) {
+    std::lock_guard hold(mutex_);
+    replies_.push_back(std::move(reply));
+    if (replies_.size() == 1) changed_.notify_one();
+  }
+
+ private:
+  void run() {
+    std::unique_lock hold(mutex_);
+    while (!ended_) {
+      changed_.wait(hold, [this] { return ended_ || !replies_.empty(); });
+      auto taken = std::exchange(replies_, {});
+      hold.unlock();
+      for (auto& reply : taken) reply.send({.body = kBody});
+      taken.clear();
+      hold.lock();
+    }
+  }
+
+  std::mutex mutex_;  // guards the replies and the flag
+  std::condition_variable changed_;
+  std::vector<HttpReply> replies_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+void serve_by_us(std::uint16_t port, bool elsewhere) {
   cairn::serving::HttpOptions options;
   options.port = port;
-  cairn::serving::HttpServer server(
-      options, [](cairn::serving::HttpRequest, cairn::serving::HttpReply reply) {
-        reply.send({.body = kBody});
-      });
+  Elsewhere thread;
+  HttpServer server(options, [&](HttpRequest, HttpReply reply) {
+    if (elsewhere) return thread.add(std::move(reply));
+    reply.send({.body = kBody});
+  });
   std::cout << server.port() << std::endl;
   wait_for_end_of_input();
 }
@@ -111,12 +157,13 @@ int main(int argc, char** argv) {
   return cairn::run_program("cairn-bench-fixed-http", [&] {
     CLI::App app("One fixed answer over HTTP, for wrk");
     std::uint16_t port = 0;
-    bool ours = false;
+    bool ours = false, elsewhere = false;
     app.add_option("--port", port, "0: any that is free");
     app.add_flag("--ours", ours, "HttpServer instead of Beast");
+    app.add_flag("--elsewhere", elsewhere, "with --ours: answers from a second thread");
     CLI11_PARSE(app, argc, argv);
     if (ours) {
-      serve_by_us(port);
+      serve_by_us(port, elsewhere);
     } else {
       serve_by_beast(port);
     }
