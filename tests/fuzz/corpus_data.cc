@@ -1,6 +1,7 @@
 // Seeds that are files of examples.
 #include <zlib.h>
 
+#include "core/base/error.h"
 #include "data/file/tfrecord_writer.h"
 #include "tests/fuzz/corpus_seeds.h"
 
@@ -95,6 +96,55 @@ void idx_files() {
   seed("idx", "stages", std::string(1, 1 | 8 | 16) + gzip(two_images));
 }
 
+void predict_bodies() {
+  const std::string row =
+      R"({"f": [1, -2.5e-3], "i": 7, "s": "\u00e9", "m": [[0.5, 1]], "b": true, )"
+      R"("u": [1, 255], "r": []})";
+  const std::string other =
+      R"({"r": [1, -2], "s": {"b64": "aGk="}, "f": [0, 1E3], "i": -9223372036854775808, )"
+      R"("u": [0, 1], "b": false, "m": [[1, 2]]})";
+  seed("tf_predict_body", "rows",
+       std::string(1, 0) + R"({"instances": [)" + row + "," + other + "]}");
+  seed("tf_predict_body", "columns",
+       std::string(1, 0) +
+           R"({"inputs": {"f": [[1, 2]], "i": [1], "s": ["x"], "m": [[[1, 2]]], "b": [true], )"
+           R"("u": [[]], "r": [[1, 2, 3]]}, "signature_name": "serving_default"})");
+  seed("tf_predict_body", "bare",
+       std::string(1, 1) + R"({"instances": [["a", {"b64": "YQ=="}], ["c", ""]], "more": [{}]})");
+  seed("tf_predict_body", "not-finite",
+       std::string(1, 4) + R"({"instances": [{"f": [NaN, -Infinity], "i": 7, "s": "NaN", )"
+                           R"("m": [["Infinity", 1]], "b": true, "u": [1], "r": [3]}]})");
+  seed("tf_predict_body", "examples",
+       std::string(1, 2) +
+           R"({"examples": [{"f": [1, 2], "i": true}, {"i": 3, "f": [3, 4]}], )"
+           R"("context": {"s": "x", "m": [1, 2], "b": true, "u": 5, "r": [1, 2]}})");
+}
+
+void infer_bodies() {
+  const std::string json =
+      R"({"id": "1", "inputs": [{"name": "f", "shape": [1, 2], "datatype": "FP32", )"
+      R"("data": [[1, 2]]}, )"
+      R"({"data": [0.5], "name": "h", "shape": [1], "datatype": "BF16"}, )"
+      R"({"name": "s", "shape": [1], "datatype": "BYTES", "data": ["x"]}, )"
+      R"({"name": "b", "shape": [1, 2], "datatype": "BOOL", "data": [true, false]}, )"
+      R"({"name": "r", "shape": [2], "datatype": "INT64", "data": [5, 6]}, )"
+      R"({"name": "r/row_splits", "shape": [2], "datatype": "INT64", "data": [0, 2]}], )"
+      R"("outputs": [{"name": "s"}, {"name": "f", "parameters": {"binary_data": true}}]})";
+  seed("infer_body", "json", std::string(1, 0) + json);
+  const auto behind = [](const char* name, const char* shape, const char* datatype, int bytes) {
+    return str(R"({"name": ")", name, R"(", "shape": )", shape, R"(, "datatype": ")", datatype,
+               R"(", "parameters": {"binary_data_size": )", bytes, "}}");
+  };
+  const std::string binary =
+      R"({"parameters": {"binary_data_output": true}, "inputs": [)" +
+      behind("f", "[1,2]", "FP32", 8) + "," + behind("h", "[1]", "BF16", 2) + "," +
+      behind("s", "[1]", "BYTES", 6) + "," + behind("b", "[1,2]", "BOOL", 2) + "," +
+      behind("r", "[1]", "INT64", 8) + "," + behind("r/row_splits", "[2]", "INT64", 16) + "]}";
+  const std::string bytes("\0\0\x80\x3F\0\0\0\x40\x80\x3F\2\0\0\0hi\1\0\7\0\0\0\0\0\0\0", 26);
+  const std::string splits("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 16);
+  seed("infer_body", "binary", std::string(1, 2) + binary + "\n" + bytes + splits);
+}
+
 }  // namespace
 
 void seeds_of_data() {
@@ -104,6 +154,8 @@ void seeds_of_data() {
   json_lines_files();
   tfrecord_files();
   idx_files();
+  predict_bodies();
+  infer_bodies();
 }
 
 }  // namespace cairn::fuzz

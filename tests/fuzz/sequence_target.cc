@@ -8,8 +8,8 @@
 #include "rpc/net/sim_network.h"
 #include "storage/row_store.h"
 #include "strategy/servers/cluster_coordinator.h"
-#include "tests/fuzz/sequence_parts.h"
-#include "tests/fuzz/sequence_player.h"
+#include "tests/fuzz/player/sequence_parts.h"
+#include "tests/fuzz/player/sequence_player.h"
 #include "worker/worker_server.h"
 
 namespace cairn::fuzz {

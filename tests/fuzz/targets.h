@@ -25,6 +25,7 @@ void hello(Bytes input);       // rpc: the greeting and its reply
 // serving: HTTP requests of one connection, in pieces
 void http_request(Bytes input);
 void idx(Bytes input);           // data: an IDX file, plain or gzip
+void infer_body(Bytes input);    // serving: a request of the Open Inference Protocol
 void job(Bytes input);           // tools: a job file
 void json_lines(Bytes input);    // data: a file of JSON lines
 void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
@@ -35,6 +36,8 @@ void row_block(Bytes input);     // storage: the records of a checkpoint's datab
 void rpc_stream(Bytes input);    // rpc: everything after an accepted hello, served by a real ps
 // rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
 void sequence(Bytes input);
+// serving: a body of TensorFlow Serving's :predict or :classify
+void tf_predict_body(Bytes input);
 void text_lines(Bytes input);  // data: a file of text lines, plain or gzip
 void tfrecord(Bytes input);    // data: a TFRecord file of examples, or one example
 // ps: pull, push, configure, restore, and what a shard does with them
@@ -52,6 +55,7 @@ inline constexpr Target kTargets[] = {{"arrays", arrays},
                                       {"hello", hello},
                                       {"http_request", http_request},
                                       {"idx", idx},
+                                      {"infer_body", infer_body},
                                       {"job", job},
                                       {"json_lines", json_lines},
                                       {"lane_message", lane_message},
@@ -63,6 +67,7 @@ inline constexpr Target kTargets[] = {{"arrays", arrays},
                                       {"sequence", sequence},
                                       {"shard_message", shard_message},
                                       {"text_lines", text_lines},
+                                      {"tf_predict_body", tf_predict_body},
                                       {"tfrecord", tfrecord}};
 
 }  // namespace cairn::fuzz

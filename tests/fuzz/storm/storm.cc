@@ -19,7 +19,7 @@
 #include "core/base/program.h"
 #include "core/base/random.h"
 #include "rpc/net/connection.h"
-#include "tests/fuzz/sequence_player.h"
+#include "tests/fuzz/player/sequence_player.h"
 #include "tools/launch/child_process.h"
 #include "tools/launch/reserved_port.h"
 

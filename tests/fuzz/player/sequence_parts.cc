@@ -1,4 +1,4 @@
-#include "tests/fuzz/sequence_parts.h"
+#include "tests/fuzz/player/sequence_parts.h"
 
 #include <functional>
 

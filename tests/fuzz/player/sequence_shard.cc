@@ -1,8 +1,8 @@
 // The calls of a sequence to a shard.
 #include "core/graph/wire/wire.h"
 #include "tests/core/some_rules.h"
-#include "tests/fuzz/sequence_parts.h"
-#include "tests/fuzz/sequence_player.h"
+#include "tests/fuzz/player/sequence_parts.h"
+#include "tests/fuzz/player/sequence_player.h"
 
 namespace cairn::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/fuzz/sequence_player.h"
+#include "tests/fuzz/player/sequence_player.h"
 
 #include <array>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "data/dataset/dataset.h"
 #include "rpc/net/hello_io.h"
 #include "rpc/net/shared_memory.h"
-#include "tests/fuzz/sequence_parts.h"
+#include "tests/fuzz/player/sequence_parts.h"
 
 namespace cairn::fuzz {
 namespace {

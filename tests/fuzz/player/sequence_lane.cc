@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
 #include "data/dataset/dataset.h"
-#include "tests/fuzz/sequence_parts.h"
-#include "tests/fuzz/sequence_player.h"
+#include "tests/fuzz/player/sequence_parts.h"
+#include "tests/fuzz/player/sequence_player.h"
 
 namespace cairn::fuzz {
 namespace {
