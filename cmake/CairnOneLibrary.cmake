@@ -46,9 +46,10 @@ foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
   target_include_directories(wheel-${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(wheel-${program} PRIVATE cairn_one CapnProto::capnp-rpc CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
   target_compile_options(wheel-${program} PRIVATE -O0)
-  set_target_properties(wheel-${program} PROPERTIES OUTPUT_NAME ${program} INSTALL_RPATH "$ORIGIN/.."
+  # Not by their own names: Ninja would take `cairn` for either of two files, and build this one where the other is meant.
+  set_target_properties(wheel-${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/.."
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel-bin)
-  install(TARGETS wheel-${program} RUNTIME DESTINATION cairn/bin COMPONENT wheel EXCLUDE_FROM_ALL)
+  install(PROGRAMS $<TARGET_FILE:wheel-${program}> DESTINATION cairn/bin RENAME ${program} COMPONENT wheel EXCLUDE_FROM_ALL)
   list(APPEND cairn_wheel_programs wheel-${program})
 endforeach()
 set(in_all)

@@ -4,8 +4,8 @@
 // beside another takes a new place only for a row that differs, so that a swap costs the memory of
 // the changed rows and of the list (4 bytes a row). A place that a later version has replaced is
 // free again once every version that may read it has ended; Generation sees to that.
-//   Thread  take() and data() of new places: the thread that loads a version, one at a time. Reading
-//           a place that has been written: any. give(): any.
+//   Thread  take() and data() of new places: the thread that loads a version, one at a time.
+//           Reading a place that has been written: any. give(): any.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -68,7 +68,7 @@ std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<Vari
   return all;
 }
 
-// What one computing thread reads a version through.
+// The store through which one computing thread reads a version.
 class ServedStore final : public VariableStore {
  public:
   ServedStore(const std::vector<VariableSpec>& specs, const std::vector<Rows>& rows)

@@ -88,8 +88,8 @@ struct Batcher::State {
       std::int64_t examples = 0;
       while (!line->requests.empty()) {
         WaitingExamples& next = line->requests.front();
-        if (!batch.empty() && (examples + next.examples > options.batch_max ||
-                               !line->model->is_by_example()))
+        if (!batch.empty() &&
+            (examples + next.examples > options.batch_max || !line->model->is_by_example()))
           break;
         examples += next.examples;
         batch.push_back(std::move(next));
@@ -190,9 +190,9 @@ void Batcher::submit(WaitingExamples request) {
   // A request that is larger than the queue is let in where nothing else waits, since it would
   // never fit.
   if (state.waiting > 0 && state.waiting + request.examples > state.options.queue_max)
-    throw ResourceExhaustedError(
-        str(state.waiting, " examples wait already, and --queue allows ", state.options.queue_max,
-            ": ask again later, or let more servers share the requests"));
+    throw ResourceExhaustedError(str(state.waiting, " examples wait already, and --queue allows ",
+                                     state.options.queue_max,
+                                     ": ask again later, or let more servers share the requests"));
   auto line = std::ranges::find(state.lines, request.model, &Line::model);
   if (line == state.lines.end()) {
     state.lines.push_back({request.model, {}, 0, system_clock().now()});

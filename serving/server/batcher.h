@@ -25,7 +25,7 @@ struct BatcherOptions {
   Duration batch_wait{};            // that the first of a batch waits for others, at most
 };
 
-// What a request has come to: the outputs of its own examples, or an error.
+// The end of a request: the outputs of its own examples, or an error.
 struct Answer {
   std::vector<Tensor> outputs;
   std::exception_ptr error;

@@ -29,7 +29,8 @@ constexpr Family kFamilies[] = {
     {"cairn_serve_connections_cut_off_total", "counter",
      "Connections that were closed because no byte came or went for too long."},
     {"cairn_serve_unread_requests_total", "counter",
-     "Requests that were refused before they reached a model: too large, without a length, no HTTP."},
+     "Requests that were refused before they reached a model: too large, without a length, no "
+     "HTTP."},
     {"cairn_serve_model_version", "gauge", "The version that answers requests which name none."},
     {"cairn_serve_model_step", "gauge", "The training step of that version's weights."},
     {"cairn_serve_model_bytes", "gauge", "Bytes of a version's weights."},
@@ -97,10 +98,10 @@ void Metrics::answered(const std::string& model, unsigned status, Duration took,
   if (found == models_.end()) return;  // a request for a model that there is not
   OfModel& of = *found->second;
   const auto at = std::ranges::find(kStatuses, status);
-  const std::size_t cell = at == std::end(kStatuses)
-                               ? static_cast<std::size_t>(
-                                     std::ranges::find(kStatuses, 500u) - std::begin(kStatuses))
-                               : static_cast<std::size_t>(at - std::begin(kStatuses));
+  const std::size_t cell =
+      at == std::end(kStatuses)
+          ? static_cast<std::size_t>(std::ranges::find(kStatuses, 500u) - std::begin(kStatuses))
+          : static_cast<std::size_t>(at - std::begin(kStatuses));
   of.answers[cell].fetch_add(1, std::memory_order_relaxed);
   of.seconds.add(std::chrono::duration<double>(took).count());
   if (batch == 0) return;
@@ -110,7 +111,8 @@ void Metrics::answered(const std::string& model, unsigned status, Duration took,
 
 std::string Metrics::text(const std::vector<Measured>& now) const {
   std::string out;
-  head(out, "cairn_serve_requests_total", "counter", "Requests that were answered, by HTTP status.");
+  head(out, "cairn_serve_requests_total", "counter",
+       "Requests that were answered, by HTTP status.");
   for (const auto& [name, of] : models_)
     for (std::size_t i = 0; i < std::size(kStatuses); ++i)
       if (const std::uint64_t count = of->answers[i].load(std::memory_order_relaxed);

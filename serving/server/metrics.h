@@ -42,7 +42,7 @@ struct Measured {
 
 class Metrics {
  public:
-  // Of these models, whose names are text for labels.
+  // For the models of these names.
   explicit Metrics(const std::vector<std::string>& models);
   ~Metrics();
   Metrics(const Metrics&) = delete;

@@ -14,12 +14,13 @@
 #include "core/base/log.h"
 #include "serving/model/served_model.h"
 #include "serving/server/joined_examples.h"
+#include "serving/server/version_codecs.h"
 #include "serving/server/version_places.h"
 
 namespace cairn::serving {
 namespace {
 
-constexpr std::size_t kRemembered = 32;          // requests of a model
+constexpr std::size_t kRemembered = 32;            // requests of a model
 constexpr std::int64_t kRememberedExamples = 256;  // larger ones are not kept
 constexpr Duration kRetryFirst = std::chrono::seconds(1), kRetryLast = std::chrono::seconds(30);
 // Loading takes what the computing threads leave, and about a tenth of a core where they leave
@@ -36,8 +37,8 @@ struct Refused {
 
 struct Model {
   ModelToServe what;
-  std::map<std::int64_t, std::shared_ptr<const ServedModel>> serving;  // by version
-  std::map<std::int64_t, std::string> identities;                      // of these
+  std::map<std::int64_t, ServedVersion> serving;   // by version
+  std::map<std::int64_t, std::string> identities;  // of these
   std::map<std::int64_t, Refused> refused;
   std::optional<std::int64_t> loading;
   std::optional<std::int64_t> newest;  // that answers requests which name no version
@@ -45,7 +46,7 @@ struct Model {
   std::string trouble;  // in looking at its path, as it was logged last
 };
 
-std::string numbers(const std::map<std::int64_t, std::shared_ptr<const ServedModel>>& of) {
+std::string numbers(const std::map<std::int64_t, ServedVersion>& of) {
   std::string all;
   for (const auto& [version, served] : of) all += str(all.empty() ? "" : ", ", version);
   return all;
@@ -77,31 +78,33 @@ struct ModelDirectory::State {
     const std::string nearest = nearest_name(name, names);
     std::string all;
     for (const std::string& each : names) all += str(all.empty() ? "" : ", ", each);
-    throw NotFoundError(str("there is no model \"", name, "\"",
-                            nearest.empty() ? str("; there are: ", all)
-                                            : str("; did you mean \"", nearest, "\"?")));
+    throw NotFoundError(str(
+        "there is no model \"", name, "\"",
+        nearest.empty() ? str("; there are: ", all) : str("; did you mean \"", nearest, "\"?")));
   }
 
   void look_at(Model& of);
   void load(Model& of, const VersionPlace& place);
   void warm(const ServedModel& next, const std::deque<Element>& requests) const;
   void give_back();
+  void look();
   void keep_looking();
 
   const DirectoryOptions options;
-  std::mutex looking;  // one at a time looks and loads; taken before `mutex`
+  std::mutex looking;        // one at a time looks and loads; taken before `mutex`
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
   std::map<std::string, Model> models;
   // Versions that requests may still use. They are let go of here, since to give back gigabytes
   // takes longer than a request.
-  std::vector<std::shared_ptr<const ServedModel>> retired;
+  std::vector<ServedVersion> retired;
+  std::vector<std::function<void()>> asked;  // to be called after the next look
   bool stopping = false;
   std::thread thread;
 };
 
-// What is wanted, and not there or there in another form, is loaded; what is not wanted any more is
-// retired once another serves.
+// A version that is wanted, and is not there or is there in another form, is loaded; one that is
+// not wanted any more is retired once another serves.
 void ModelDirectory::State::look_at(Model& of) {
   std::vector<VersionPlace> places;
   try {
@@ -150,7 +153,7 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
   {
     const std::lock_guard hold(mutex);
     of.loading = place.version;
-    if (of.newest) how.before = of.serving.at(*of.newest);
+    if (of.newest) how.before = of.serving.at(*of.newest).served;
     requests = of.remembered;
   }
   const TimePoint began = system_clock().now();
@@ -159,13 +162,14 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
     warm(*served, requests);
     const auto memory = served->memory();
     log_info("model ", of.what.name, ": version ", place.version, " serves, loaded in ",
-             fixed(std::chrono::duration<double>(system_clock().now() - began).count(), 2),
-             " s; ", memory.bytes >> 20, " MB, of which ", memory.shared >> 20,
+             fixed(std::chrono::duration<double>(system_clock().now() - began).count(), 2), " s; ",
+             memory.bytes >> 20, " MB, of which ", memory.shared >> 20,
              " MB are the version's before");
     const std::lock_guard hold(mutex);
-    auto& at = of.serving[place.version];
-    if (at != nullptr) retired.push_back(std::move(at));
-    at = std::move(served);
+    ServedVersion& at = of.serving[place.version];
+    if (at.served != nullptr) retired.push_back(std::move(at));
+    auto codecs = std::make_shared<VersionCodecs>(of.what.name, served, options.threads + 1);
+    at = {of.what.name, place.version, std::move(served), std::move(codecs)};
     of.identities[place.version] = place.identity;
     of.refused.erase(place.version);
     const bool labelled = std::ranges::any_of(
@@ -180,9 +184,8 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
       log_warning("model ", of.what.name, ": version ", place.version, " in ", place.model,
                   " is refused", of.newest ? str(", and version ", *of.newest, " serves on") : "",
                   ": ", why.message);
-    const Duration pause = refused.identity == place.identity
-                               ? std::min(kRetryLast, 2 * refused.pause)
-                               : kRetryFirst;
+    const Duration pause =
+        refused.identity == place.identity ? std::min(kRetryLast, 2 * refused.pause) : kRetryFirst;
     refused = {place.identity, system_clock().now() + pause, pause, why.code, why.message};
     of.loading.reset();
   }
@@ -200,8 +203,7 @@ void ModelDirectory::State::warm(const ServedModel& next,
                                              all.end());
       try {
         std::int64_t examples = 0;
-        for (const Element* each : some)
-          examples += examples_of(next.about().input, *each);
+        for (const Element* each : some) examples += examples_of(next.about().input, *each);
         next.predict(joined_examples(next.about().input, some,
                                      next.is_by_example() ? computed_as(examples) : examples),
                      thread);
@@ -210,30 +212,40 @@ void ModelDirectory::State::warm(const ServedModel& next,
     }
 }
 
+// The versions that end are declared before the lock, and so end after it.
 void ModelDirectory::State::give_back() {
-  std::vector<std::shared_ptr<const ServedModel>> done;
-  {
-    const std::lock_guard hold(mutex);
-    for (auto& each : retired)
-      if (each.use_count() == 1) done.push_back(std::move(each));
-    std::erase(retired, nullptr);
-  }
+  std::vector<ServedVersion> done;
+  const std::lock_guard hold(mutex);
+  for (ServedVersion& each : retired)
+    if (each.codecs.use_count() == 1 && each.served.use_count() == 2)  // the codecs' and this one
+      done.push_back(std::move(each));
+  std::erase_if(retired, [](const ServedVersion& each) { return each.served == nullptr; });
 }
 
 void ModelDirectory::State::keep_looking() {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLoadingNice);
+  const bool by_itself = options.look_every > Duration::zero();
+  bool first = by_itself;
   std::unique_lock hold(mutex);
-  while (!stopping) {
-    changed.wait_for(hold, options.look_every);
+  for (;; first = false) {
+    const auto wanted = [this] { return stopping || !asked.empty(); };
+    if (by_itself && !first)
+      changed.wait_for(hold, options.look_every, wanted);
+    else if (!by_itself)
+      changed.wait(hold, wanted);
     if (stopping) return;
+    const auto done = std::exchange(asked, {});
     hold.unlock();
-    {
-      const std::lock_guard one(looking);
-      for (auto& [name, model] : models) look_at(model);
-      give_back();
-    }
+    look();
+    for (const auto& each : done) each();
     hold.lock();
   }
+}
+
+void ModelDirectory::State::look() {
+  const std::lock_guard one(looking);
+  for (auto& [name, model] : models) look_at(model);
+  give_back();
 }
 
 ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options)
@@ -245,8 +257,7 @@ ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOption
     const std::string name = model.name;
     state_->models[name].what = std::move(model);
   }
-  if (options.look_every > Duration::zero())
-    state_->thread = std::thread([state = state_.get()] { state->keep_looking(); });
+  state_->thread = std::thread([state = state_.get()] { state->keep_looking(); });
 }
 
 ModelDirectory::~ModelDirectory() {
@@ -255,7 +266,7 @@ ModelDirectory::~ModelDirectory() {
     state_->stopping = true;
     state_->changed.notify_all();
   }
-  if (state_->thread.joinable()) state_->thread.join();
+  state_->thread.join();
 }
 
 ServedVersion ModelDirectory::find(const std::string& name, std::optional<std::int64_t> version,
@@ -280,7 +291,7 @@ ServedVersion ModelDirectory::find(const std::string& name, std::optional<std::i
   if (found == model.serving.end())
     throw NotFoundError(str("version ", *version, " of the model \"", name,
                             "\" does not serve; those that do: ", numbers(model.serving)));
-  return {name, *version, found->second};
+  return found->second;
 }
 
 std::vector<std::string> ModelDirectory::names() const {
@@ -312,10 +323,12 @@ bool ModelDirectory::ready() const {
                              [](const auto& each) { return each.second.newest.has_value(); });
 }
 
-void ModelDirectory::look() {
-  const std::lock_guard one(state_->looking);
-  for (auto& [name, model] : state_->models) state_->look_at(model);
-  state_->give_back();
+void ModelDirectory::look() { state_->look(); }
+
+void ModelDirectory::look_soon(std::function<void()> done) {
+  const std::lock_guard hold(state_->mutex);
+  state_->asked.push_back(std::move(done));
+  state_->changed.notify_all();
 }
 
 void ModelDirectory::remember(const std::string& name, const Element& columns) {
@@ -324,7 +337,8 @@ void ModelDirectory::remember(const std::string& name, const Element& columns) {
   if (found == state_->models.end()) return;
   Model& model = found->second;
   if (!model.newest) return;
-  if (examples_of(model.serving.at(*model.newest)->about().input, columns) > kRememberedExamples)
+  if (examples_of(model.serving.at(*model.newest).served->about().input, columns) >
+      kRememberedExamples)
     return;
   model.remembered.push_back(columns);
   if (model.remembered.size() > kRemembered) model.remembered.pop_front();

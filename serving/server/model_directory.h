@@ -23,18 +23,19 @@
 namespace cairn::serving {
 
 class ServedModel;
+class VersionCodecs;
 
 // A model, as the command line or a program names it.
 struct ModelToServe {
   std::string name;
-  std::string path;                              // as versions_at() takes it
-  std::optional<std::int64_t> pin = {};          // this version alone; unset: the newest
+  std::string path;                                 // as versions_at() takes it
+  std::optional<std::int64_t> pin = {};             // this version alone; unset: the newest
   std::map<std::string, std::int64_t> labels = {};  // further versions, by label
 };
 
 struct DirectoryOptions {
-  int threads = 1;                              // that compute
-  Duration look_every = std::chrono::seconds(1);  // zero: only when look() is called
+  int threads = 1;                                // that compute
+  Duration look_every = std::chrono::seconds(1);  // zero: only when asked to look
 };
 
 // A version that serves.
@@ -42,6 +43,8 @@ struct ServedVersion {
   std::string model;
   std::int64_t version = 0;
   std::shared_ptr<const ServedModel> served;
+  // For the computing threads by their numbers, and for one more.
+  std::shared_ptr<VersionCodecs> codecs;
 };
 
 struct VersionStatus {
@@ -74,6 +77,8 @@ class ModelDirectory {
   // Looks at the places now, and returns when what was found there has been loaded or refused.
   //   Thread  any that may block on files.
   void look();
+  // The same on the directory's own thread, which calls `done` afterwards.
+  void look_soon(std::function<void()> done);
   // A request that the model has answered, to warm the next version with; a few are kept.
   void remember(const std::string& model, const Element& columns);
 

@@ -25,8 +25,8 @@ constexpr const char* kCheckpointsOfRun = "/checkpoints";
 std::string identity_of(const std::string& file) {
   struct stat about {};
   if (::stat(file.c_str(), &about) != 0) return "";
-  return str(about.st_dev, ':', about.st_ino, ':', about.st_mtim.tv_sec, '.',
-             about.st_mtim.tv_nsec, ':', about.st_size);
+  return str(about.st_dev, ':', about.st_ino, ':', about.st_mtim.tv_sec, '.', about.st_mtim.tv_nsec,
+             ':', about.st_size);
 }
 
 std::optional<std::int64_t> number_of(const std::string& name) {
@@ -51,9 +51,9 @@ VersionPlace model_place(const std::string& model) {
 
 VersionPlace checkpoint_place(const std::string& model, const std::string& checkpoint) {
   const std::int64_t step = storage::read_manifest(storage::any_disk(), checkpoint).global_step;
-  return {step, model, checkpoint,
-          identity_of(file_of(model)) + ' ' +
-              identity_of(checkpoint + "/" + storage::kManifestFile)};
+  return {
+      step, model, checkpoint,
+      identity_of(file_of(model)) + ' ' + identity_of(checkpoint + "/" + storage::kManifestFile)};
 }
 
 bool is_folder(const std::string& path) {
@@ -109,10 +109,10 @@ std::vector<VersionPlace> versions_at(const std::string& path) {
     return of_run(folder);
   std::vector<VersionPlace> places = of_versions(folder);
   if (places.empty() && !std::filesystem::is_empty(folder))
-    throw InvalidArgumentError(
-        str(folder, " is no saved model (", kModelFile, "), no run of `cairn train` (model, ",
-            "checkpoints), no checkpoint (", storage::kManifestFile,
-            "), and no folder of versions (1, 2, ...): name one of these"));
+    throw InvalidArgumentError(str(folder, " is no saved model (", kModelFile,
+                                   "), no run of `cairn train` (model, ",
+                                   "checkpoints), no checkpoint (", storage::kManifestFile,
+                                   "), and no folder of versions (1, 2, ...): name one of these"));
   return places;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/cli/model_command.h"
 #include "tools/cli/plot_command.h"
 #include "tools/cli/predict_command.h"
+#include "tools/cli/serve_command.h"
 #include "tools/cli/status_command.h"
 #include "tools/cli/stop_command.h"
 #include "tools/cli/train_command.h"
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
     cairn::tools::add_train_command(app, status);
     cairn::tools::add_predict_command(app, status);
     cairn::tools::add_evaluate_command(app, status);
+    cairn::tools::add_serve_command(app, status);
     cairn::tools::add_up_command(app, status);
     cairn::tools::add_status_command(app, status);
     cairn::tools::add_stop_command(app, status);

@@ -72,8 +72,8 @@ TEST_F(BatcherTest, EachRequestGetsTheOutputsOfItsOwnExamples) {
     const std::vector<Element> requests = batches(3);
     Batcher batcher({.threads = threads});
     for (std::size_t i = 0; i < requests.size(); ++i)
-      batcher.submit({model, requests[i], requests[i].back().shape()[0],
-                      TimePoint::max(), answers.take(i)});
+      batcher.submit(
+          {model, requests[i], requests[i].back().shape()[0], TimePoint::max(), answers.take(i)});
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Answer answer = answers.wait(i);
       if (answer.error) std::rethrow_exception(answer.error);

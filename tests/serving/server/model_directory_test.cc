@@ -180,7 +180,8 @@ TEST_F(ModelDirectoryTest, RefusesWhatCannotBeServed) {
               HasSubstr("two models are named \"a\""));
   EXPECT_THAT(refused({{.name = "a", .path = small.path + "-not"}}),
               HasSubstr("there is no folder " + small.path + "-not"));
-  EXPECT_THAT(refused({{.name = "a", .path = small.path + "/weights/.."}, {.name = "b", .path = small.folder.path()}}),
+  EXPECT_THAT(refused({{.name = "a", .path = small.path + "/weights/.."},
+                       {.name = "b", .path = small.folder.path()}}),
               HasSubstr("is no saved model (model.json), no run"));
 }
 

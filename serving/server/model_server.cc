@@ -1,0 +1,362 @@
+#include "serving/server/model_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "core/base/json.h"
+#include "serving/api/infer.h"
+#include "serving/api/routes.h"
+#include "serving/api/tf_json.h"
+#include "serving/http/http_error.h"
+#include "serving/model/served_model.h"
+#include "serving/server/batcher.h"
+#include "serving/server/metrics.h"
+#include "serving/server/version_codecs.h"
+
+namespace cairn::serving {
+namespace {
+
+// "index" is of Triton's extension for model repositories; "reload" is ours.
+constexpr const char *kIndex = "/v2/repository/index", *kReload = "/v2/repository/reload";
+
+// A larger body is read by a computing thread, so that it holds up no other connection.
+constexpr std::size_t kReadHere = 64 << 10;
+
+// A request on its way.
+struct Call {
+  Call(Route of, HttpRequest asked, HttpReply to)
+      : route(std::move(of)),
+        body(std::make_shared<const std::string>(std::move(asked.body))),
+        reply(std::move(to)) {}
+
+  Route route;
+  std::shared_ptr<const std::string> body;
+  std::string content_type, header_length;
+  HttpReply reply;
+  ServedVersion version;
+  TimePoint began;
+  std::int64_t examples = 0;
+  // Writes the answer from the outputs of the request's examples.
+  std::function<HttpResponse(std::span<const Tensor>)> answer;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+RawForm raw_form(std::string_view content_type) {
+  if (content_type.starts_with("application/json") ||
+      content_type.starts_with("application/x-ndjson") ||
+      content_type.starts_with("application/jsonl"))
+    return RawForm::kJson;
+  return RawForm::kText;
+}
+
+std::string state_name(VersionStatus::State state) {
+  switch (state) {
+    case VersionStatus::State::kLoading: return "LOADING";
+    case VersionStatus::State::kAvailable: return "AVAILABLE";
+    case VersionStatus::State::kRefused: break;
+  }
+  return "END";
+}
+
+// "INVALID_ARGUMENT" of InvalidArgument.
+std::string grpc_name(Code code) {
+  std::string name;
+  for (const char c : code_name(code)) {
+    if (c >= 'A' && c <= 'Z' && !name.empty()) name += '_';
+    name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+}  // namespace
+
+struct ModelServer::State {
+  explicit State(ModelServerOptions of);
+
+  void handle(HttpRequest request, HttpReply reply);
+  HttpResponse about(const Route& route);
+  std::string index();
+  void reload(HttpReply reply);
+  HttpResponse metrics_page();
+  HttpResponse health(bool healthy, std::string body) const {
+    return {.status = healthy ? 200u : 503u, .body = std::move(body)};
+  }
+  void begin(const CallPtr& call);
+  void read(const CallPtr& call, int thread);
+  Examples examples_of(Call& call, int thread);
+  void finish(Call& call, Answer answer);
+  void refuse(Call& call, const std::exception_ptr& error);
+  void answered(const Call& call, unsigned status, std::int64_t batch);
+  bool ready() const { return !ending.load() && directory.ready(); }
+
+  const ModelServerOptions options;
+  std::atomic<bool> ending{false};
+  ModelDirectory directory;
+  Metrics metrics;
+  Batcher batcher;
+  HttpServer http;  // last: it calls all of the above
+};
+
+ModelServer::State::State(ModelServerOptions of)
+    : options(std::move(of)),
+      directory(options.models, {.threads = options.threads, .look_every = options.look_every}),
+      metrics(directory.names()),
+      batcher({.threads = options.threads,
+               .queue_max = options.queue_max,
+               .batch_max = options.batch_max,
+               .batch_wait = options.batch_wait}),
+      http(options.http, [this](HttpRequest request, HttpReply reply) {
+        handle(std::move(request), std::move(reply));
+      }) {}
+
+// ---- what a request means ----
+
+void ModelServer::State::handle(HttpRequest request, HttpReply reply) {
+  if (request.target == kIndex) return reply.send({.body = index()});
+  if (request.target == kReload) return reload(std::move(reply));
+  Route route;
+  try {
+    route = parse_route(request.method, request.target);
+  } catch (const WrongMethodError& error) {
+    HttpResponse response = error_response(405, error.what());
+    response.headers.emplace_back("Allow", error.allowed());
+    return reply.send(std::move(response));
+  }
+  switch (route.kind) {
+    case RouteKind::kTfPredict:
+    case RouteKind::kTfClassify:
+    case RouteKind::kTfRegress:
+    case RouteKind::kInfer: break;
+    default: return reply.send(about(route));
+  }
+  auto call = std::make_shared<Call>(std::move(route), std::move(request), std::move(reply));
+  call->content_type = request.header("content-type");
+  call->header_length = request.header("inference-header-content-length");
+  begin(call);
+}
+
+// Every version of every model, as Triton's extension for model repositories has them.
+std::string ModelServer::State::index() {
+  Json all = Json::array();
+  for (const std::string& name : directory.names()) {
+    const auto versions = directory.status(name);
+    if (versions.empty()) all.push_back({{"name", name}, {"state", "UNAVAILABLE"}});
+    for (const VersionStatus& each : versions) {
+      const bool serves = each.state == VersionStatus::State::kAvailable;
+      all.push_back(
+          {{"name", name},
+           {"version", std::to_string(each.version)},
+           {"state", serves ? "READY" : "UNAVAILABLE"},
+           {"reason", each.state == VersionStatus::State::kLoading ? "loading" : each.error}});
+    }
+  }
+  return json_text(all);
+}
+
+void ModelServer::State::reload(HttpReply reply) {
+  auto to = std::make_shared<HttpReply>(std::move(reply));
+  directory.look_soon([this, to] { to->send({.body = index()}); });
+}
+
+HttpResponse ModelServer::State::about(const Route& route) {
+  switch (route.kind) {
+    case RouteKind::kMetrics: return metrics_page();
+    case RouteKind::kInferServer: return {.body = infer_server_metadata(CAIRN_VERSION)};
+    case RouteKind::kInferLive: return health(true, infer_server_live(true));
+    case RouteKind::kInferReady: return health(ready(), infer_server_ready(ready()));
+    case RouteKind::kInferModelReady: {
+      bool serves = true;
+      try {
+        directory.find(route.model, route.version, route.label);
+      } catch (const UnavailableError&) {
+        serves = false;
+      }
+      return health(serves, infer_model_ready(route.model, serves));
+    }
+    case RouteKind::kInferModel: {
+      std::vector<std::int64_t> versions;
+      for (const VersionStatus& each : directory.status(route.model))
+        if (each.state == VersionStatus::State::kAvailable) versions.push_back(each.version);
+      const ServedVersion version = directory.find(route.model, route.version, route.label);
+      return {.body = infer_model_metadata(version.codecs->signature(), versions)};
+    }
+    case RouteKind::kTfMetadata: {
+      const ServedVersion version = directory.find(route.model, route.version, route.label);
+      return {.body = tf_metadata(version.codecs->signature(), version.version)};
+    }
+    case RouteKind::kTfStatus: {
+      std::vector<TfVersionStatus> versions;
+      for (const VersionStatus& each : directory.status(route.model))
+        if (!route.version || *route.version == each.version)
+          versions.push_back({each.version, state_name(each.state),
+                              each.error.empty() ? "OK" : grpc_name(each.code), each.error});
+      if (versions.empty() && route.version)
+        directory.find(route.model, route.version);  // says which versions there are
+      return {.body = tf_status(versions)};
+    }
+    default: break;
+  }
+  throw UnimplementedError("this server does not answer such requests");
+}
+
+HttpResponse ModelServer::State::metrics_page() {
+  const HttpCounts connections = http.counts();
+  std::vector<Measured> now{
+      {"cairn_serve_queue_examples", "", static_cast<double>(batcher.waiting())},
+      {"cairn_serve_ready", "", ready() ? 1.0 : 0.0},
+      {"cairn_serve_connections", "", static_cast<double>(connections.open)},
+      {"cairn_serve_connections_accepted_total", "", static_cast<double>(connections.accepted)},
+      {"cairn_serve_connections_cut_off_total", "", static_cast<double>(connections.cut_off)},
+      {"cairn_serve_unread_requests_total", "", static_cast<double>(connections.refused)},
+      {"process_resident_memory_bytes", "", resident_bytes()}};
+  for (const std::string& name : directory.names()) {
+    const std::string model = str("model=\"", label_text(name), '"');
+    double refused = 0;
+    for (const VersionStatus& each : directory.status(name)) {
+      if (each.state == VersionStatus::State::kRefused) ++refused;
+      if (each.state != VersionStatus::State::kAvailable) continue;
+      const ServedVersion version = directory.find(name, each.version);
+      const std::string labels = str(model, ",version=\"", each.version, '"');
+      const auto memory = version.served->memory();
+      now.push_back({"cairn_serve_model_bytes", labels, static_cast<double>(memory.bytes)});
+      now.push_back({"cairn_serve_model_shared_bytes", labels, static_cast<double>(memory.shared)});
+    }
+    now.push_back({"cairn_serve_refused_versions", model, refused});
+    try {
+      const ServedVersion newest = directory.find(name);
+      now.push_back({"cairn_serve_model_version", model, static_cast<double>(newest.version)});
+      now.push_back({"cairn_serve_model_step", model,
+                     static_cast<double>(newest.served->about().global_step)});
+    } catch (const UnavailableError&) {
+    }
+  }
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.text(now)};
+}
+
+// ---- from a request to its answer ----
+
+void ModelServer::State::begin(const CallPtr& call) {
+  call->began = system_clock().now();
+  try {
+    call->version = directory.find(call->route.model, call->route.version, call->route.label);
+    if (call->body->size() <= kReadHere) return read(call, options.threads);
+    batcher.run([this, call](int thread) { read(call, thread); });
+  } catch (...) {
+    refuse(*call, std::current_exception());
+  }
+}
+
+// Reads the examples, and has them computed.
+void ModelServer::State::read(const CallPtr& call, int thread) {
+  try {
+    Examples examples = examples_of(*call, thread);
+    call->examples = examples.examples;
+    if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
+    directory.remember(call->version.model, examples.columns);
+    batcher.submit({call->version.served, std::move(examples.columns), examples.examples,
+                    call->began + options.deadline,
+                    [this, call](Answer answer) { finish(*call, std::move(answer)); }});
+  } catch (...) {
+    refuse(*call, std::current_exception());
+  }
+}
+
+Examples ModelServer::State::examples_of(Call& call, int thread) {
+  VersionCodecs& codecs = *call.version.codecs;
+  const Signature& signature = codecs.signature();
+  const DecodeLimits limits{.examples_max = options.examples_max, .allow_nan = options.allow_nan};
+  const auto json = [](std::string body) { return HttpResponse{.body = std::move(body)}; };
+  const auto predictions = [&signature, json](TfForm form) {
+    return [&signature, json, form](std::span<const Tensor> outputs) {
+      return json(tf_predictions(signature, outputs, form));
+    };
+  };
+  switch (call.route.kind) {
+    case RouteKind::kTfClassify:
+      call.answer = [&signature, json](std::span<const Tensor> outputs) {
+        return json(tf_classifications(signature, outputs));
+      };
+      return codecs.tf(thread).classify(*call.body, limits);
+    case RouteKind::kTfRegress:
+      call.answer = [&signature, json](std::span<const Tensor> outputs) {
+        return json(tf_regressions(signature, outputs));
+      };
+      return codecs.tf(thread).regress(*call.body, limits);
+    case RouteKind::kInfer: {
+      auto request = std::make_shared<InferRequest>(
+          codecs.infer(thread).decode(call.body, infer_header_length(call.header_length), limits));
+      Examples examples = std::move(request->examples);
+      call.answer = [&signature, request,
+                     version = call.version.version](std::span<const Tensor> outputs) {
+        InferAnswer answer = infer_answer(signature, version, *request, outputs);
+        HttpResponse response{.body = std::move(answer.body)};
+        if (answer.header_length) {
+          response.content_type = "application/octet-stream";
+          response.headers.emplace_back("Inference-Header-Content-Length",
+                                        std::to_string(*answer.header_length));
+        }
+        return response;
+      };
+      return examples;
+    }
+    default: break;
+  }
+  if (call.route.raw) {
+    call.answer = predictions(TfForm::kRows);
+    RawExamples rows =
+        codecs.raw(thread, options.examples_max).read(*call.body, raw_form(call.content_type));
+    return {std::move(rows.columns), rows.examples};
+  }
+  TfPredict request = codecs.tf(thread).predict(*call.body, limits);
+  call.answer = predictions(request.form);
+  return std::move(request.examples);
+}
+
+void ModelServer::State::finish(Call& call, Answer answer) {
+  if (answer.error) return refuse(call, answer.error);
+  try {
+    HttpResponse response = call.answer(answer.outputs);
+    response.headers.emplace_back("x-cairn-step",
+                                  std::to_string(call.version.served->about().global_step));
+    answered(call, response.status, answer.batch);
+    call.reply.send(std::move(response));
+  } catch (...) {
+    refuse(call, std::current_exception());
+  }
+  // The version may be gone before the client asks again.
+  call.answer = nullptr;
+  call.version = {};
+}
+
+void ModelServer::State::refuse(Call& call, const std::exception_ptr& error) {
+  HttpResponse response = error_response(error);
+  answered(call, response.status, 0);
+  call.reply.send(std::move(response));
+  call.answer = nullptr;
+  call.version = {};
+}
+
+void ModelServer::State::answered(const Call& call, unsigned status, std::int64_t batch) {
+  metrics.answered(call.route.model, status, system_clock().now() - call.began, call.examples,
+                   batch);
+}
+
+// ---- the server ----
+
+ModelServer::ModelServer(ModelServerOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+ModelServer::~ModelServer() { stop(Duration::zero()); }
+
+std::uint16_t ModelServer::port() const { return state_->http.port(); }
+const ModelDirectory& ModelServer::models() const { return state_->directory; }
+void ModelServer::reload() { state_->directory.look(); }
+
+void ModelServer::stop(Duration drain) {
+  state_->ending = true;
+  state_->http.stop(drain);
+}
+
+}  // namespace cairn::serving

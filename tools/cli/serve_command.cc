@@ -1,0 +1,291 @@
+#include "tools/cli/serve_command.h"
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "core/base/processors.h"
+#include "rpc/server/token.h"
+#include "serving/http/http_client.h"
+#include "serving/model/served_model.h"
+#include "serving/server/model_server.h"
+
+namespace cairn::tools {
+namespace {
+
+using serving::ModelServerOptions;
+using serving::ModelToServe;
+
+struct ServeRequest {
+  std::vector<std::string> models, pins, labels;
+  std::string token_file, access_log;
+  double batch_wait_ms = 0, deadline = 30, drain = 10, look_every = 1, max_body = 16;
+  ModelServerOptions options;
+  int threads = 0;
+};
+struct AskRequest {
+  std::string address = "127.0.0.1:8501", token_file;
+  double timeout = 300;
+};
+
+Duration seconds(double value) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
+}
+
+// The text before and behind the first '=', or none before it.
+std::pair<std::string, std::string> named(const std::string& text) {
+  const auto at = text.find('=');
+  if (at == std::string::npos) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::int64_t version_of(const std::string& text, const std::string& option) {
+  std::int64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw InvalidArgumentError(str(option, ": \"", text, "\" is no number of a version"));
+  return version;
+}
+
+// A path without a name is served under the name of its last folder; of a run's "model" and of a
+// checkpoint, under that of the run.
+std::string name_of(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::weakly_canonical(path);
+  if (folder.filename() == "model") folder = folder.parent_path();
+  if (folder.parent_path().filename() == "checkpoints") folder = folder.parent_path().parent_path();
+  return folder.filename().string();
+}
+
+ModelToServe& model_named(std::vector<ModelToServe>& models, const std::string& name,
+                          const std::string& option) {
+  if (name.empty() && models.size() == 1) return models.front();
+  std::vector<std::string> names;
+  for (ModelToServe& model : models) {
+    if (model.name == name) return model;
+    names.push_back(model.name);
+  }
+  const std::string nearest = nearest_name(name, names);
+  throw InvalidArgumentError(
+      name.empty() ? str(option, " names no model, and there are several: write NAME=VERSION")
+                   : str(option, ": there is no model \"", name, "\"",
+                         nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?")));
+}
+
+std::vector<ModelToServe> models_of(const ServeRequest& request) {
+  std::vector<ModelToServe> models;
+  for (const std::string& text : request.models) {
+    auto [name, path] = named(text);
+    models.push_back({.name = name.empty() ? name_of(path) : name, .path = path});
+  }
+  for (const std::string& text : request.pins) {
+    const auto [name, version] = named(text);
+    model_named(models, name, "--pin").pin = version_of(version, "--pin");
+  }
+  for (const std::string& text : request.labels) {
+    const auto [label, version] = named(text);
+    const auto colon = label.find(':');
+    const std::string model = colon == std::string::npos ? "" : label.substr(0, colon);
+    const std::string word = colon == std::string::npos ? label : label.substr(colon + 1);
+    if (word.empty())
+      throw InvalidArgumentError(str("--label ", text, ": write LABEL=VERSION, or ",
+                                     "NAME:LABEL=VERSION where there are several models"));
+    model_named(models, model, "--label").labels[word] = version_of(version, "--label");
+  }
+  return models;
+}
+
+void write_access_line(std::FILE* to, const serving::AccessLine& line) {
+  std::fprintf(to, "%.*s \"%.*s %.*s\" %u %zu %zu %lld us\n", static_cast<int>(line.remote.size()),
+               line.remote.data(), static_cast<int>(line.method.size()), line.method.data(),
+               static_cast<int>(line.target.size()), line.target.data(), line.status, line.bytes_in,
+               line.bytes_out, static_cast<long long>(line.microseconds));
+}
+
+// A file that lives as long as the server, or standard output.
+std::shared_ptr<std::FILE> access_file(const std::string& path) {
+  if (path == "-") return {stdout, [](std::FILE*) {}};
+  std::FILE* const file = std::fopen(path.c_str(), "a");
+  if (file == nullptr) raise_disk_error(errno, "opening", path);
+  std::setvbuf(file, nullptr, _IOLBF, 0);
+  return {file, [](std::FILE* open) { std::fclose(open); }};
+}
+
+// A model that has nothing to serve at the start, and a reason for that, is a mistake of the
+// command line; one that has nothing yet is waited for.
+void verify_served(const serving::ModelServer& server) {
+  for (const std::string& name : server.models().names()) {
+    const auto versions = server.models().status(name);
+    using State = serving::VersionStatus::State;
+    const bool serves = std::ranges::any_of(
+        versions, [](const auto& each) { return each.state == State::kAvailable; });
+    if (serves) {
+      std::printf("model %s: version %lld\n", name.c_str(),
+                  static_cast<long long>(server.models().find(name).version));
+      continue;
+    }
+    for (const auto& each : versions)
+      if (each.state == State::kRefused)
+        throw_error(each.code, str("model ", name, ": version ", each.version,
+                                   " cannot be served: ", each.error));
+    std::printf("model %s: nothing to serve yet; it is looked for\n", name.c_str());
+  }
+}
+
+int serve(ServeRequest& request) {
+  // Before any thread begins, so that the signals come to this one.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  ModelServerOptions& options = request.options;
+  options.models = models_of(request);
+  options.threads = request.threads > 0 ? request.threads
+                                        : std::max(1, static_cast<int>(usable_processors()) - 1);
+  options.batch_wait = seconds(request.batch_wait_ms / 1000);
+  options.deadline = seconds(request.deadline);
+  options.look_every = seconds(request.look_every);
+  options.http.body_max = static_cast<std::size_t>(request.max_body * (1 << 20));
+  options.http.token = request.token_file.empty() ? rpc::token_of_environment()
+                                                  : rpc::read_token(request.token_file);
+  if (!request.access_log.empty()) {
+    const auto file = access_file(request.access_log);
+    options.http.access_log = [file](const serving::AccessLine& line) {
+      write_access_line(file.get(), line);
+    };
+  }
+  const std::string host = options.http.host;
+  serving::ModelServer server(std::move(options));
+  server.reload();
+  verify_served(server);
+  std::printf("serving at http://%s:%u\n", host.c_str(), static_cast<unsigned>(server.port()));
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  log_info("ending: requests under way have ", fixed(request.drain, 0), " s");
+  server.stop(seconds(request.drain));
+  return 0;
+}
+
+serving::HttpAnswer asked(const AskRequest& request, const std::string& method,
+                          const std::string& target) {
+  const serving::HttpAnswer answer =
+      serving::ask_http({.address = request.address,
+                         .method = method,
+                         .target = target,
+                         .token = request.token_file.empty() ? rpc::token_of_environment()
+                                                             : rpc::read_token(request.token_file),
+                         .timeout = seconds(request.timeout)});
+  if (answer.status != 200)
+    throw FailedPreconditionError(
+        str(request.address, " answered ", answer.status, ": ", answer.body));
+  return answer;
+}
+
+// A line for each version: NAME, VERSION, STATE, and the reason of one that was refused.
+int print_index(const AskRequest& request, const std::string& target) {
+  const serving::HttpAnswer answer = asked(request, "POST", target);
+  const Json index = parse_json(answer.body, "the answer of " + request.address);
+  bool all = true;
+  for (const Json& each : index) {
+    const std::string state = each.value("state", "");
+    all = all && state == "READY";
+    std::printf("%-24s %12s  %-12s %s\n", each.value("name", "").c_str(),
+                each.value("version", "-").c_str(), state.c_str(),
+                each.value("reason", "").c_str());
+  }
+  return all ? 0 : 1;
+}
+
+void add_ask(CLI::App& command, AskRequest& request) {
+  command.add_option("--address", request.address, "HOST:PORT of the server")
+      ->capture_default_str();
+  command.add_option("--token-file", request.token_file,
+                     "The file with the server's token; by default CAIRN_TOKEN_FILE names it");
+  command.add_option("--timeout", request.timeout, "Seconds to wait")->capture_default_str();
+}
+
+void add_options(CLI::App& command, ServeRequest& request) {
+  ModelServerOptions& options = request.options;
+  command.add_option("models", request.models,
+                     "[NAME=]PATH: a saved model, a folder of versions (1, 2, ...), a run of "
+                     "`cairn train`, or one of its checkpoints. Newer versions take over while "
+                     "it serves");
+  command.add_option("--host", options.http.host, "The address to listen at")
+      ->capture_default_str();
+  options.http.port = 8501;
+  command.add_option("--port", options.http.port, "Its port; 0: any that is free")
+      ->capture_default_str();
+  command.add_option("--token-file", request.token_file,
+                     "A file whose first line clients send as \"Authorization: Bearer\"; needed "
+                     "for an address that is not loopback");
+  command.add_option("--pin", request.pins,
+                     "[NAME=]VERSION: serve this version, however many newer ones there are");
+  command.add_option("--label", request.labels,
+                     "[NAME:]LABEL=VERSION: serve this version, too, at .../labels/LABEL");
+  command.add_option("--threads", request.threads,
+                     "Threads that compute; by default all processors but one");
+  command.add_option("--queue", options.queue_max, "Examples that may wait; more: status 429")
+      ->capture_default_str();
+  command.add_option("--batch-max", options.batch_max, "Examples that are computed together")
+      ->capture_default_str();
+  command
+      .add_option("--batch-wait", request.batch_wait_ms,
+                  "Milliseconds that a request waits for others to be computed with")
+      ->capture_default_str();
+  command.add_option("--deadline", request.deadline, "Seconds a request may take; then status 504")
+      ->capture_default_str();
+  command.add_option("--max-body", request.max_body, "MB of a request's body; more: status 413")
+      ->capture_default_str();
+  command.add_flag("--allow-nan", options.allow_nan,
+                   "Take NaN and infinities in requests for numbers");
+  command
+      .add_option("--look-every", request.look_every,
+                  "Seconds between two looks for new versions; 0: at `cairn serve reload` alone")
+      ->capture_default_str();
+  command
+      .add_option("--drain", request.drain,
+                  "Seconds that requests under way have to end after SIGTERM")
+      ->capture_default_str();
+  command.add_option("--access-log", request.access_log,
+                     "A file to write a line for each answer to; -: standard output");
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, int& status) {
+  auto request = std::make_shared<ServeRequest>();
+  auto ask = std::make_shared<AskRequest>();
+  CLI::App* command = app.add_subcommand(
+      "serve", "Answer requests for models over HTTP, and follow their new versions");
+  add_options(*command, *request);
+  CLI::App* about =
+      command->add_subcommand("status", "The versions that a server serves, or why not");
+  CLI::App* reload =
+      command->add_subcommand("reload", "Have a server look for new versions, and wait for them");
+  add_ask(*about, *ask);
+  add_ask(*reload, *ask);
+  about->callback([ask, &status] { status = print_index(*ask, "/v2/repository/index"); });
+  reload->callback([ask, &status] { status = print_index(*ask, "/v2/repository/reload"); });
+  command->callback([request, command, &status] {
+    if (!command->get_subcommands().empty()) return;
+    if (request->models.empty())
+      throw InvalidArgumentError(
+          "serve: there is no model: name a saved model, a folder of versions or a run, such as "
+          "`cairn serve runs/adult`");
+    status = serve(*request);
+  });
+}
+
+}  // namespace cairn::tools
