@@ -5,6 +5,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <charconv>
+#include <string_view>
 
 #include "core/base/error.h"
 
@@ -47,7 +49,13 @@ class Exchange {
     if (error_)
       throw UnavailableError(str("no answer from ", ask_.address, ": ", error_.message(),
                                  "; is `cairn serve` running there?"));
-    return {answer_.result_int(), std::move(answer_.body())};
+    HttpAnswer answer{.status = answer_.result_int()};
+    if (const auto step = answer_.find("x-cairn-step"); step != answer_.end()) {
+      const std::string_view text(step->value().data(), step->value().size());
+      std::from_chars(text.data(), text.data() + text.size(), answer.step);
+    }
+    answer.body = std::move(answer_.body());
+    return answer;
   }
 
  private:

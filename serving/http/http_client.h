@@ -18,6 +18,7 @@ struct HttpAsk {
 struct HttpAnswer {
   unsigned status = 0;
   std::string body;
+  std::int64_t step = 0;  // of the header "x-cairn-step"; 0: there is none
 };
 
 // Sends the request, and returns the whole answer, whatever its status.

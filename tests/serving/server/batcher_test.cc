@@ -133,6 +133,14 @@ TEST_F(BatcherTest, ARequestWhoseDeadlineHasPassedIsNotComputed) {
   EXPECT_THROW(std::rethrow_exception(answers.wait(0).error), DeadlineExceededError);
 }
 
+TEST_F(BatcherTest, ARequestThatWaitsForOthersIsAnsweredAtItsDeadline) {
+  Batcher batcher({.threads = 1, .batch_wait = std::chrono::hours(1)});
+  batcher.submit({model, batches(1)[0], 1, system_clock().now() + std::chrono::milliseconds(20),
+                  answers.take(0)});
+  EXPECT_THROW(std::rethrow_exception(answers.wait(0).error), DeadlineExceededError);
+  EXPECT_EQ(batcher.waiting(), 0);
+}
+
 TEST_F(BatcherTest, WhatStillWaitsAtTheEndIsAnswered) {
   Answers answers;
   {
