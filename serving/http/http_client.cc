@@ -28,6 +28,7 @@ class Exchange {
     request_.set(http::field::host, ask.address);
     request_.set(http::field::connection, "close");
     if (!ask.token.empty()) request_.set(http::field::authorization, "Bearer " + ask.token);
+    for (const auto& [name, value] : ask.headers) request_.set(name, value);
     request_.body() = ask.body;
     request_.prepare_payload();
     stream_.expires_after(ask.timeout);

@@ -14,6 +14,7 @@ struct HttpAsk {
   std::string method = "GET", target = "/", body = "";
   std::string token = "";  // if set: "Authorization: Bearer TOKEN"
   Duration timeout = std::chrono::seconds(10);
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
 };
 struct HttpAnswer {
   unsigned status = 0;

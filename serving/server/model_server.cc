@@ -30,6 +30,8 @@ struct Call {
   Call(Route of, HttpRequest asked, HttpReply to)
       : route(std::move(of)),
         body(std::make_shared<const std::string>(std::move(asked.body))),
+        content_type(asked.header("content-type")),
+        header_length(asked.header("inference-header-content-length")),
         reply(std::move(to)) {}
 
   Route route;
@@ -132,10 +134,7 @@ void ModelServer::State::handle(HttpRequest request, HttpReply reply) {
     case RouteKind::kInfer: break;
     default: return reply.send(about(route));
   }
-  auto call = std::make_shared<Call>(std::move(route), std::move(request), std::move(reply));
-  call->content_type = request.header("content-type");
-  call->header_length = request.header("inference-header-content-length");
-  begin(call);
+  begin(std::make_shared<Call>(std::move(route), std::move(request), std::move(reply)));
 }
 
 // Every version of every model, as Triton's extension for model repositories has them.

@@ -57,6 +57,37 @@ TEST_F(ModelServerTest, RawRowsGetTheBitsOfALoadedModel) {
     EXPECT_EQ(std::stof(json_text(predictions[i]["probability"])), wanted[0][0].values<float>()[i]);
 }
 
+// The headers of a request say what its body is.
+TEST_F(ModelServerTest, BodiesAreReadAsTheirHeadersSay) {
+  const auto server = started(options());
+  const HttpAnswer text = predict(*server, "0,w100,1|2,0.5\n", "?raw");
+  const HttpAnswer json = ask_http({.address = "127.0.0.1:" + std::to_string(server->port()),
+                                    .method = "POST",
+                                    .target = "/v1/models/small:predict?raw",
+                                    .body = R"({"word": "w100", "ids": [1, 2], "x": 0.5})",
+                                    .headers = {{"Content-Type", "application/json"}}});
+  EXPECT_EQ(json.status, 200u) << json.body;
+  EXPECT_EQ(json.body, text.body);
+  const std::string head =
+      R"({"inputs": [{"name": "word", "shape": [1], "datatype": "INT64", "data": [100]},)"
+      R"({"name": "ids", "shape": [2], "datatype": "INT64", "data": [1, 2]},)"
+      R"({"name": "ids/row_splits", "shape": [2], "datatype": "INT64", "data": [0, 2]},)"
+      R"({"name": "numeric", "shape": [1, 1], "datatype": "FP32",)"
+      R"( "parameters": {"binary_data_size": 4}}]})";
+  const float half = 0.5f;
+  std::string body = head + std::string(4, '\0');
+  std::memcpy(body.data() + head.size(), &half, 4);
+  const HttpAnswer binary =
+      ask_http({.address = "127.0.0.1:" + std::to_string(server->port()),
+                .method = "POST",
+                .target = "/v2/models/small/infer",
+                .body = body,
+                .headers = {{"Inference-Header-Content-Length", std::to_string(head.size())}}});
+  EXPECT_EQ(binary.status, 200u) << binary.body;
+  EXPECT_EQ(parse_json(binary.body, "")["outputs"][0]["data"][0],
+            parse_json(predict(*server, kOne).body, "")["predictions"][0]["probability"]);
+}
+
 TEST_F(ModelServerTest, SaysWhatIsWrongAndWhatWouldBeRight) {
   auto of = options();
   of.http.body_max = 1000;

@@ -1,0 +1,211 @@
+"""What `cairn serve` answers, beside what bounds it, in one run: `tools/bench serving` (bench/README.md).
+
+    compare.py TREE [--windows N] [--seconds S]      TREE: a build tree with cairn, its servers and the benchmarks
+
+The server runs on core 0, the clients on core 1. Each window measures every figure and its limit in turn; medians,
+with the least and the most.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ADULT = ROOT / "examples" / "data" / "adult" / "adult.test.gz"
+
+
+def on_core(core, command, **how):
+    return subprocess.Popen(["taskset", "-c", str(core), *map(str, command)], text=True, **how)
+
+
+class Server:
+    """A program that prints where it serves; ended at the end."""
+
+    def __init__(self, command, pattern):
+        self.process = on_core(0, command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+        for line in self.process.stdout:
+            if found := re.search(pattern, line):
+                self.url = f"http://127.0.0.1:{found.group(1)}"
+                return
+        raise RuntimeError(f"{command[0]} ended before it served")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def wrk(url, seconds, connections, body=None, headers=None):
+    """Requests a second, p50 and p99 in milliseconds. Any answer other than 200 is an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
+        if body is not None:
+            file = pathlib.Path(folder, "body")
+            file.write_bytes(body)
+            script = pathlib.Path(folder, "post.lua")
+            lines = ['wrk.method = "POST"', f'wrk.body = io.open("{file}", "rb"):read("*a")']
+            lines += [f'wrk.headers["{name}"] = "{value}"' for name, value in (headers or {}).items()]
+            script.write_text("\n".join(lines), encoding="utf-8")
+            command += ["-s", str(script)]
+        done = on_core(1, [*command, url], stdout=subprocess.PIPE)
+        out = done.communicate()[0]
+    if "Non-2xx" in out or "Socket errors" in out:
+        raise RuntimeError(out)
+    unit = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+    of = {}
+    for share in ("50%", "99%"):
+        value, name = re.search(rf"{share}\s+([\d.]+)(us|ms|s)", out).groups()
+        of[share] = float(value) * unit[name]
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), of["50%"], of["99%"]
+
+
+def columns_of(url):
+    metadata = json.load(urllib.request.urlopen(f"{url}/v2/models/adult"))
+    return metadata["inputs"], metadata["outputs"]
+
+
+def json_body(inputs, examples):
+    draw = random.Random(1)
+
+    def value(column):
+        if column["datatype"].startswith("FP"):
+            return [round(draw.uniform(-2, 2), 4) for _ in range(column["shape"][1])]
+        return draw.randrange(3)
+
+    instances = [{column["name"]: value(column) for column in inputs} for _ in range(examples)]
+    return json.dumps({"instances": instances}, separators=(",", ":")).encode()
+
+
+def binary_body(inputs, outputs, examples):
+    draw = random.Random(1)
+    tensors, head = b"", []
+    for column in inputs:
+        width = column["shape"][1] if len(column["shape"]) > 1 else 1
+        if column["datatype"] == "FP32":
+            data = struct.pack(f"<{examples * width}f", *(draw.uniform(-2, 2) for _ in range(examples * width)))
+        else:
+            data = struct.pack(f"<{examples * width}q", *(draw.randrange(3) for _ in range(examples * width)))
+        shape = [examples, *column["shape"][1:]]
+        head.append(
+            {
+                "name": column["name"],
+                "shape": shape,
+                "datatype": column["datatype"],
+                "parameters": {"binary_data_size": len(data)},
+            }
+        )
+        tensors += data
+    asked = [{"name": output["name"], "parameters": {"binary_data": True}} for output in outputs]
+    text = json.dumps({"inputs": head, "outputs": asked}).encode()
+    text += b" " * (-len(text) % 8)  # tensors on boundaries of 8 bytes are not copied
+    return text + tensors, {"Inference-Header-Content-Length": len(text)}
+
+
+def raw_lines(count):
+    lines = [line for line in gzip.open(ADULT, "rt") if line.strip() and not line.startswith("|")]
+    return "".join(lines[:count])
+
+
+def predict_rate(tree, model, folder):
+    """Lines a second of `cairn predict`: of many lines less of few, so that the start does not count."""
+    many, few = pathlib.Path(folder, "many.csv"), pathlib.Path(folder, "few.csv")
+    if not many.exists():
+        lines = raw_lines(16_000)
+        many.write_text(lines * 20, encoding="utf-8")
+        few.write_text(raw_lines(64), encoding="utf-8")
+
+    def run(file):
+        began = time.perf_counter()
+        command = [tree / "bin/cairn", "predict", model, "--data", file, "--out", f"{folder}/out.csv", "--overwrite"]
+        on_core(0, [*command, "--batch", "64"], stdout=subprocess.DEVNULL).wait()
+        return time.perf_counter() - began
+
+    return 320_000 / (run(many) - run(few))
+
+
+class Figures:
+    def __init__(self):
+        self.windows = {}
+
+    def add(self, name, value):
+        self.windows.setdefault(name, []).append(value)
+
+    def median(self, name):
+        return statistics.median(self.windows[name])
+
+    def told(self, name):
+        values = self.windows[name]
+        return f"{self.median(name):,.4g} ({min(values):,.4g} to {max(values):,.4g})"
+
+    def ratio(self, what, name, limit, goal):
+        print(
+            f"{what:46} {self.told(name)}; {limit} {self.told(limit)}; "
+            f"ratio {self.median(name) / self.median(limit):.2f} (goal {goal})",
+            flush=True,
+        )
+
+
+def window(figures, tree, model, folder, seconds):
+    with Server([tree / "bin/cairn-bench-fixed-http"], r"(\d+)") as fixed:
+        rate, _, p99 = wrk(fixed.url + "/", seconds, 32)
+        figures.add("fixed answer, 1/s", rate)
+        figures.add("fixed answer, p99 ms", p99)
+    run = on_core(0, [tree / "bin/cairn-bench-loaded-model", f"{model}/model", 64, 1], stdout=subprocess.PIPE)
+    figures.add("LoadedModel at 64, examples/s", float(run.communicate()[0]))
+    figures.add("cairn predict, lines/s", predict_rate(tree, model, folder))
+    command = [tree / "bin/cairn", "serve", f"adult={model}", "--port", "0", "--threads", "1"]
+    with Server(command, r"serving at http://[^:]*:(\d+)") as server:
+        inputs, outputs = columns_of(server.url)
+        predict = f"{server.url}/v1/models/adult:predict"
+        rate, _, p99 = wrk(predict, seconds, 32, json_body(inputs, 1))
+        figures.add("JSON of 1, requests/s", rate)
+        figures.add("JSON of 1, p99 ms", p99)
+        rate, _, _ = wrk(predict, seconds, 8, json_body(inputs, 64))
+        figures.add("JSON of 64, examples/s", 64 * rate)
+        body, headers = binary_body(inputs, outputs, 64)
+        rate, _, _ = wrk(f"{server.url}/v2/models/adult/infer", seconds, 8, body, headers)
+        figures.add("binary of 64, examples/s", 64 * rate)
+        rate, _, _ = wrk(f"{predict}?raw", seconds, 8, raw_lines(64).encode())
+        figures.add("raw CSV of 64, lines/s", 64 * rate)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=pathlib.Path)
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=3, help="of each figure in a window")
+    options = parser.parse_args()
+    tree = options.tree.resolve()
+    figures = Figures()
+    with tempfile.TemporaryDirectory() as folder:
+        model = f"{folder}/adult"
+        job = ROOT / "examples" / "adult.toml"
+        subprocess.run(
+            [tree / "bin/cairn", "train", job, "--dir", model],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=dict(os.environ, CAIRN_CUDA_LIBRARY="none"),
+        )
+        for _ in range(options.windows):
+            window(figures, tree, model, folder, options.seconds)
+    figures.ratio("one example a request, JSON, 32 connections", "JSON of 1, requests/s", "fixed answer, 1/s", "0.5")
+    figures.ratio("its p99, in milliseconds", "JSON of 1, p99 ms", "fixed answer, p99 ms", "at most 4, and 2 ms")
+    figures.ratio("64 examples a request, JSON", "JSON of 64, examples/s", "LoadedModel at 64, examples/s", "0.2")
+    figures.ratio("64 examples, binary tensors", "binary of 64, examples/s", "LoadedModel at 64, examples/s", "0.5")
+    figures.ratio("64 lines of CSV", "raw CSV of 64, lines/s", "cairn predict, lines/s", "0.6")
+
+
+if __name__ == "__main__":
+    main()
