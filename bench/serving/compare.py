@@ -96,7 +96,8 @@ def binary_body(inputs, outputs, examples):
         if column["datatype"] == "FP32":
             data = struct.pack(f"<{examples * width}f", *(draw.uniform(-2, 2) for _ in range(examples * width)))
         else:
-            data = struct.pack(f"<{examples * width}q", *(draw.randrange(3) for _ in range(examples * width)))
+            ids = (draw.randrange(3 if width == 1 else 100_000) for _ in range(examples * width))
+            data = struct.pack(f"<{examples * width}q", *ids)
         shape = [examples, *column["shape"][1:]]
         head.append(
             {
@@ -181,11 +182,48 @@ def window(figures, tree, model, folder, seconds):
         figures.add("raw CSV of 64, lines/s", 64 * rate)
 
 
+def memory_mb(process, name):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return int(re.search(rf"{name}:\s+(\d+)", status.read()).group(1)) / 1024
+
+
+def swap(tree, folder, rows, seconds):
+    """Takes a version of a large model in while it is asked, and says what that costs."""
+    place = pathlib.Path(folder, "dlrm")
+    subprocess.run([tree / "bin/cairn-bench-large-model", place, str(rows)], check=True)
+    following = pathlib.Path(folder, "next")
+    (place / "next").rename(following)
+    command = [tree / "bin/cairn", "serve", f"adult={place}", "--port", "0", "--threads", "1", "--look-every", "0"]
+    with Server(command, r"serving at http://[^:]*:(\d+)") as server:
+        inputs, outputs = columns_of(server.url)
+        body, headers = binary_body(inputs, outputs, 64)
+        infer = f"{server.url}/v2/models/adult/infer"
+        wrk(infer, seconds, 4, body, headers)
+        _, _, before = wrk(infer, seconds, 4, body, headers)
+        held = memory_mb(server.process, "VmRSS")
+        following.rename(place / "2")
+        asked = subprocess.Popen(["curl", "-s", "-d", "{}", f"{server.url}/v2/repository/reload"], stdout=subprocess.PIPE)
+        began = time.perf_counter()
+        worst = 0.0
+        while asked.poll() is None:
+            worst = max(worst, wrk(infer, 1, 4, body, headers)[2])
+        took = time.perf_counter() - began
+        top = memory_mb(server.process, "VmHWM")
+        time.sleep(1)
+        print(
+            f"a version of {rows:,} rows x 32 taken in: {took:.1f} s; p99 {worst:.2f} ms, before {before:.2f} ms; "
+            f"ratio {worst / before:.2f} (goal at most 2); memory {held:.0f} MB, at its top {top:.0f} MB "
+            f"({top / held:.2f}; goal at most 1.1), afterwards {memory_mb(server.process, 'VmRSS'):.0f} MB",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=pathlib.Path)
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each figure in a window")
+    parser.add_argument("--rows", type=int, default=10_600_000, help="of the large model; 0: leave it out")
     options = parser.parse_args()
     tree = options.tree.resolve()
     figures = Figures()
@@ -200,6 +238,8 @@ def main():
         )
         for _ in range(options.windows):
             window(figures, tree, model, folder, options.seconds)
+        if options.rows > 0:
+            swap(tree, folder, options.rows, options.seconds)
     figures.ratio("one example a request, JSON, 32 connections", "JSON of 1, requests/s", "fixed answer, 1/s", "0.5")
     figures.ratio("its p99, in milliseconds", "JSON of 1, p99 ms", "fixed answer, p99 ms", "at most 4, and 2 ms")
     figures.ratio("64 examples a request, JSON", "JSON of 64, examples/s", "LoadedModel at 64, examples/s", "0.2")

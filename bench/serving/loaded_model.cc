@@ -1,6 +1,6 @@
-// cairn-bench-loaded-model MODEL EXAMPLES [SECONDS]: examples a second that LoadedModel predicts, in
-// batches of that many, on one thread: the yardstick of what a server makes of the same model. The
-// batch is as a client sends it to the server, of columns in which ids are 0 and numbers 0.5.
+// cairn-bench-loaded-model MODEL EXAMPLES [SECONDS]: examples a second that LoadedModel predicts,
+// in batches of that many, on one thread: the yardstick of what a server makes of the same model.
+// The batch is as a client sends it to the server, of columns in which ids are 0 and numbers 0.5.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
