@@ -5,7 +5,9 @@
 //   Thread  one.
 #pragma once
 #include <array>
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,12 +61,16 @@ class ColumnBuilder {
   bool fast_integer(std::int64_t value) {
     return spec_.type.dtype == DType::kInt64 && put_in_list(value);
   }
-  bool fast_number(std::string_view text) {
+  // `parsed` is the parser's own reading of `text`.
+  bool fast_number(std::string_view text, double parsed) {
     if (spec_.type.dtype != DType::kFloat32) return false;
     float value = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    return error == std::errc() && end == last && put_in_list(value);
+    if (!is_nearest_float(text, parsed, value)) {
+      const char* const last = text.data() + text.size();
+      const auto [end, error] = std::from_chars(text.data(), last, value);
+      if (error != std::errc() || end != last) return false;
+    }
+    return put_in_list(value);
   }
   bool integer(std::int64_t value, std::string_view text);
   bool number(std::string_view text);  // any other number
@@ -82,6 +88,21 @@ class ColumnBuilder {
   Tensor take_splits();  // of a ragged column, before take()
 
  private:
+  // Whether `parsed` rounds to the float nearest to `text`, which is then `value`. Boost.JSON has
+  // the digits as a whole number, times or divided by a power of ten. In 16 characters of a number
+  // with a point or an exponent there are at most 15 digits, and between these bounds the power is
+  // at most 10^22: both are exact in a double, so that `parsed` is the double nearest to the text
+  // (Clinger, "How to read floating point numbers accurately", PLDI 1990). The float nearest to
+  // that is the one nearest to the text, unless the double lies halfway between two floats.
+  static bool is_nearest_float(std::string_view text, double parsed, float& value) {
+    constexpr std::uint64_t kBelowFloat = (std::uint64_t{1} << 29) - 1;
+    constexpr std::uint64_t kHalfway = std::uint64_t{1} << 28;
+    const double size = std::abs(parsed);
+    if (text.size() > 16 || !(size >= 1e-7 && size <= 1e15)) return false;
+    if ((std::bit_cast<std::uint64_t>(parsed) & kBelowFloat) == kHalfway) return false;
+    value = static_cast<float>(parsed);
+    return true;
+  }
   template <typename T>
   bool put_in_list(T value) {
     if (depth_ != rank_ || rank_ == 1 || buffer_.size() - used_ < sizeof(T)) [[unlikely]]

@@ -75,9 +75,9 @@ class TfEvents {
   bool on_uint64(std::uint64_t, std::string_view rest, error_code& error) {
     return number(whole(rest), nullptr, error);
   }
-  bool on_double(double, std::string_view rest, error_code& error) {
+  bool on_double(double value, std::string_view rest, error_code& error) {
     const std::string_view text = whole(rest);
-    if (at_ == At::kValue && !has_literals_ && active_->builder.fast_number(text)) [[likely]]
+    if (at_ == At::kValue && !has_literals_ && active_->builder.fast_number(text, value)) [[likely]]
       return true;
     return number(text, nullptr, error);
   }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -222,6 +224,46 @@ TEST(RoundTrip, EveryFloatReadsBackAsTheSame) {
     std::string body = "{\"instances\": [";
     ElementWriter(drawn).append(body, 0, 1000);
     EXPECT_TRUE(same_bits(decoder.predict(body + "]}", kAll).examples.columns[0], drawn));
+  }
+}
+
+// Texts of few digits, with and without exponents, and texts at and beside the middle between two
+// floats, where a reader that goes by way of a double errs.
+TEST(RoundTrip, TextsAreReadAsTheNearestFloat) {
+  constexpr std::uint64_t kSeed = 11;
+  SCOPED_TRACE(str("seed ", kSeed));
+  Random random(kSeed);
+  std::vector<std::string> all;
+  for (int i = 0; i < 200'000; ++i) {
+    std::string digits = std::to_string(random() >> below(random, 63));
+    digits.insert(
+        static_cast<std::size_t>(1 + below(random, static_cast<std::int64_t>(digits.size()))), ".");
+    digits += static_cast<char>('0' + below(random, 10));
+    if (below(random, 3) == 0) digits += str("e", below(random, 40) - 25);
+    all.push_back((below(random, 2) == 0 ? "-" : "") + digits);
+  }
+  for (int i = 0; i < 50'000; ++i) {
+    const float low = static_cast<float>(1 + below(random, 1 << 24));
+    const double middle = (static_cast<double>(low) + std::nextafter(low, INFINITY)) / 2;
+    std::array<char, 64> text;
+    const double scale = std::ldexp(1.0, -static_cast<int>(below(random, 20)));
+    for (const int precision : {14, 15, 17})
+      all.emplace_back(text.data(),
+                       std::to_chars(text.data(), text.data() + text.size(), middle * scale,
+                                     std::chars_format::scientific, precision)
+                           .ptr);
+  }
+  TfDecoder decoder(signature_of({{"x", {DType::kFloat32, {kAny, kAny}}}}));
+  std::string body = "{\"instances\": [[";
+  for (const std::string& text : all) body += (&text == all.data() ? "" : ",") + text;
+  const Tensor read = decoder.predict(body + "]]}", {.elements_max = 1 << 20}).examples.columns[0];
+  const auto values = read.values<float>();
+  ASSERT_EQ(values.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    float nearest = 0;
+    std::from_chars(all[i].data(), all[i].data() + all[i].size(), nearest);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(nearest))
+        << all[i];
   }
 }
 
