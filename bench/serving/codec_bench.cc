@@ -4,8 +4,11 @@
 #include <benchmark/benchmark.h>
 
 #include <charconv>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "serving/api/infer.h"
 #include "serving/api/tf_json.h"
 
 namespace cairn::serving {
@@ -70,6 +73,35 @@ void encode_rows(benchmark::State& state) {
     benchmark::DoNotOptimize(tf_predictions(signature, std::span(&out, 1), TfForm::kRows));
 }
 BENCHMARK(encode_rows)->Arg(1)->Arg(64);
+
+// The same examples as an infer request, in JSON or behind it.
+struct Inferred {
+  std::shared_ptr<const std::string> body;
+  std::optional<std::size_t> header_length;
+};
+Inferred inferred(std::int64_t examples, bool binary) {
+  const Signature signature = adult();
+  TfDecoder decoder(signature);
+  const Element columns = decoder.predict(body_of(examples)).examples.columns;
+  Signature echo = signature;
+  echo.outputs = signature.input.columns;
+  InferRequest all;
+  for (std::size_t i = 0; i < columns.size(); ++i) all.outputs.push_back({i, binary});
+  InferAnswer answer = infer_answer(echo, 1, all, columns);
+  answer.body.replace(answer.body.find("\"outputs\""), 9, "\"inputs\"");
+  if (answer.header_length) --*answer.header_length;
+  return {std::make_shared<const std::string>(answer.body), answer.header_length};
+}
+
+void decode_infer(benchmark::State& state) {
+  const Inferred request = inferred(state.range(0), state.range(1) != 0);
+  InferDecoder decoder(adult());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(decoder.decode(request.body, request.header_length));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(request.body->size()));
+  state.counters["body"] = static_cast<double>(request.body->size());
+}
+BENCHMARK(decode_infer)->ArgNames({"examples", "binary"})->ArgsProduct({{1, 64}, {0, 1}});
 
 }  // namespace
 }  // namespace cairn::serving

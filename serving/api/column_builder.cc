@@ -56,6 +56,7 @@ void ColumnBuilder::reset(DecodeBudget& budget) {
   counts_[0] = 0;
   const Shape& shape = spec_.type.shape;
   rank_ = shape.rank() + (ragged_ ? 1 : 0);
+  in_lists_ = rank_ > 1;
   want_[0] = -1;
   if (ragged_) {
     splits_.push_back(0);
@@ -78,6 +79,7 @@ bool ColumnBuilder::begin_flat_row() {
   flat_rows_ = true;
   if (!ragged_) want_[1] = row.rank() == 1 ? row[0] : row.elements();
   rank_ = 2;
+  in_lists_ = true;
   return true;
 }
 
@@ -87,6 +89,7 @@ void ColumnBuilder::begin_tensor(const Shape& shape) {
   depth_ = base_ = 0;
   given_ = shape;
   rank_ = shape.rank();
+  in_lists_ = true;
   for (int axis = 0; axis < rank_; ++axis) want_[static_cast<std::size_t>(axis)] = shape[axis];
 }
 
@@ -116,7 +119,7 @@ bool ColumnBuilder::list_end() {
                         " is wanted: the column is ", spec_.type.to_string(),
                         given_.rank() > 0 ? str(", the shape given ", given_.to_string()) : ""));
   }
-  if (depth_ == rank_ && rank_ > 1 && !count_values(count)) return false;
+  if (depth_ == rank_ && in_lists_ && !count_values(count)) return false;
   --depth_;
   if (depth_ == 0) return true;
   ++counts_[static_cast<std::size_t>(depth_ - 1)];
@@ -167,7 +170,7 @@ bool ColumnBuilder::put(T value) {
   std::memcpy(buffer_.data() + used_, &value, sizeof(T));
   used_ += sizeof(T);
   ++counts_[static_cast<std::size_t>(rank_ - 1)];
-  return rank_ > 1 || (count_values(1) && count_row());
+  return in_lists_ || (count_values(1) && count_row());
 }
 
 bool ColumnBuilder::integer(std::int64_t value, std::string_view text) {

@@ -105,7 +105,7 @@ class ColumnBuilder {
   }
   template <typename T>
   bool put_in_list(T value) {
-    if (depth_ != rank_ || rank_ == 1 || buffer_.size() - used_ < sizeof(T)) [[unlikely]]
+    if (depth_ != rank_ || !in_lists_ || buffer_.size() - used_ < sizeof(T)) [[unlikely]]
       return false;
     std::memcpy(buffer_.data() + used_, &value, sizeof(T));
     used_ += sizeof(T);
@@ -130,6 +130,7 @@ class ColumnBuilder {
   // (-1: the first one decides), and how many the open lists have so far.
   int rank_ = 0, depth_ = 0, base_ = 0;
   bool flat_rows_ = false;
+  bool in_lists_ = false;  // values count when their list ends, not one by one
   std::array<std::int64_t, kJsonLevelsMax + 2> want_{}, counts_{};
   Shape given_;  // that begin_tensor() was given
 

@@ -17,6 +17,8 @@ InferEvents::InferEvents(const Signature& signature) : spec_(signature.input) {
 
 void InferEvents::begin(const FiniteBody& header, DecodeBudget& budget) {
   header_ = &header;
+  has_literals_ = header.has_literals();
+  data_of_ = nullptr;
   budget_ = &budget;
   for (ColumnBuilder& builder : builders_) builder.reset(budget);
   at_ = At::kDocument;
@@ -35,7 +37,7 @@ void InferEvents::begin_data(InferInput& input) {
   at_ = At::kData;
   of_ = Of::kInput;
   pieces_.clear();
-  builders_[input.column].begin_tensor(Shape(*input.shape));
+  input.builder->begin_tensor(Shape(*input.shape));
 }
 
 bool InferEvents::on_object_begin(error_code& error) {
@@ -78,7 +80,7 @@ bool InferEvents::on_array_begin(error_code& error) {
     return true;
   }
   if (at_ == At::kData) {
-    ColumnBuilder& builder = builders_[data_of_->column];
+    ColumnBuilder& builder = *data_of_->builder;
     return builder.list_begin() || refuse(builder.why(), {}, error);
   }
   if (at_ == At::kValue && (key_ == Key::kInputs || key_ == Key::kOutputs)) {
@@ -97,7 +99,7 @@ bool InferEvents::on_array_begin(error_code& error) {
 bool InferEvents::on_array_end(std::size_t, error_code& error) {
   switch (at_) {
     case At::kSkip: --skipped_; return close_skipped();
-    case At::kData: return close_data(builders_[data_of_->column].list_end(), {}, error);
+    case At::kData: return close_data(data_of_->builder->list_end(), {}, error);
     case At::kList:
       of_ = Of::kRequest;
       at_ = At::kKeys;
@@ -116,7 +118,7 @@ bool InferEvents::on_key(std::string_view rest, std::size_t, error_code& error) 
 bool InferEvents::on_string(std::string_view rest, std::size_t, error_code& error) {
   const std::string_view text = whole(rest);
   if (at_ == At::kSkip) return close_skipped();
-  if (at_ == At::kData) return close_data(builders_[data_of_->column].text(text), text, error);
+  if (at_ == At::kData) return close_data(data_of_->builder->text(text), text, error);
   if (at_ != At::kValue) return refuse_kind("a text", text, error);
   switch (key_) {
     case Key::kId: id_ = text; return close_value();
@@ -130,9 +132,9 @@ bool InferEvents::on_string(std::string_view rest, std::size_t, error_code& erro
 bool InferEvents::number(std::string_view text, const std::int64_t* value, error_code& error) {
   if (at_ == At::kSkip) return close_skipped();
   if (at_ == At::kData) {
-    ColumnBuilder& builder = builders_[data_of_->column];
+    ColumnBuilder& builder = *data_of_->builder;
     const std::string_view literal =
-        header_->has_literals() ? header_->literal_at(offset_of(text)) : std::string_view();
+        has_literals_ ? header_->literal_at(offset_of(text)) : std::string_view();
     return close_data(!literal.empty()   ? builder.not_finite(literal)
                       : value != nullptr ? builder.integer(*value, text)
                                          : builder.number(text),
@@ -156,7 +158,7 @@ bool InferEvents::number(std::string_view text, const std::int64_t* value, error
 
 bool InferEvents::on_bool(bool value, error_code& error) {
   if (at_ == At::kSkip) return close_skipped();
-  if (at_ == At::kData) return close_data(builders_[data_of_->column].boolean(value), {}, error);
+  if (at_ == At::kData) return close_data(data_of_->builder->boolean(value), {}, error);
   if (at_ == At::kValue && key_ == Key::kBinaryOutput)
     binary_output_ = value;
   else if (at_ == At::kValue && key_ == Key::kBinaryData)
@@ -173,9 +175,7 @@ bool InferEvents::on_null(error_code& error) {
 
 // ---- what the events mean ----
 
-std::string_view InferEvents::whole(std::string_view rest) {
-  if (pieces_.empty()) [[likely]]
-    return rest;
+std::string_view InferEvents::joined(std::string_view rest) {
   pieces_ += rest;
   whole_.swap(pieces_);
   pieces_.clear();
@@ -285,6 +285,7 @@ bool InferEvents::check(InferInput& input, std::string_view text, error_code& er
                     text, error);
     elements *= size;
   }
+  input.builder = &builders_[input.column];
   input.checked = true;
   return true;
 }
@@ -312,7 +313,7 @@ bool InferEvents::close_object(error_code& error) {
 }
 
 bool InferEvents::close_data(bool taken, std::string_view text, error_code& error) {
-  ColumnBuilder& builder = builders_[data_of_->column];
+  ColumnBuilder& builder = *data_of_->builder;
   if (!taken) [[unlikely]]
     return refuse(builder.why(), text, error);
   if (builder.ended()) at_ = At::kKeys;

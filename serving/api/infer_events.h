@@ -26,6 +26,7 @@ struct InferInput {
   std::optional<std::int64_t> binary_bytes;
   std::size_t column = 0;  // in Signature::input, once check() has found it
   bool checked = false;
+  ColumnBuilder* builder = nullptr;  // of the column
   // Where "data" begins. The values are taken at once if name, datatype and shape came before them,
   // and otherwise by a second parse of that part.
   std::optional<std::size_t> data_at;
@@ -81,13 +82,21 @@ class InferEvents {
     return true;
   }
   bool on_int64(std::int64_t value, std::string_view rest, error_code& error) {
+    if (at_ == At::kData && !has_literals_ && data_of_->builder->fast_integer(value)) [[likely]] {
+      pieces_.clear();
+      return true;
+    }
     return number(whole(rest), &value, error);
   }
   bool on_uint64(std::uint64_t, std::string_view rest, error_code& error) {
     return number(whole(rest), nullptr, error);
   }
-  bool on_double(double, std::string_view rest, error_code& error) {
-    return number(whole(rest), nullptr, error);
+  bool on_double(double value, std::string_view rest, error_code& error) {
+    const std::string_view text = whole(rest);
+    if (at_ == At::kData && !has_literals_ && data_of_->builder->fast_number(text, value))
+        [[likely]]
+      return true;
+    return number(text, nullptr, error);
   }
   bool on_bool(bool value, error_code& error);
   bool on_null(error_code& error);
@@ -122,7 +131,8 @@ class InferEvents {
     kData,        // in the value of "data"
   };
 
-  std::string_view whole(std::string_view rest);
+  std::string_view whole(std::string_view rest) { return pieces_.empty() ? rest : joined(rest); }
+  std::string_view joined(std::string_view rest);
   bool number(std::string_view text, const std::int64_t* value, error_code& error);
   bool open_key(std::string_view key, error_code& error);
   bool open_parameter(std::string_view key, error_code& error);
@@ -144,7 +154,7 @@ class InferEvents {
   At at_ = At::kDocument;
   Of of_ = Of::kRequest;
   Key key_ = Key::kOther;
-  bool in_parameters_ = false;
+  bool in_parameters_ = false, has_literals_ = false;
   std::uint32_t keys_[3] = {};  // that an object has had, by Of
   int skipped_ = 0;             // open lists and objects
 
