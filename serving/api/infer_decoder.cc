@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/tensor/known_names.h"
 #include "data/feature/printable.h"
 #include "serving/api/infer.h"
 #include "serving/api/infer_binary.h"
 #include "serving/api/infer_events.h"
+#include "serving/api/ragged_columns.h"
 
 namespace cairn::serving {
 namespace {
@@ -142,11 +142,11 @@ struct InferDecoder::State {
     std::int64_t examples = -1;
     const std::string* first = nullptr;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t splits = splits_of(i);
-      if (is_splits(i)) continue;
-      if (splits < columns.size()) check_splits(specs[i].name, columns[splits], columns[i]);
+      const std::size_t splits = ragged.splits[i];
+      if (ragged.is_splits[i]) continue;
+      if (splits != kNoColumn) check_splits(specs[i].name, columns[splits], columns[i]);
       const std::int64_t here =
-          splits < columns.size() ? columns[splits].shape()[0] - 1 : columns[i].shape()[0];
+          splits != kNoColumn ? columns[splits].shape()[0] - 1 : columns[i].shape()[0];
       if (first == nullptr) {
         examples = here;
         first = &specs[i].name;
@@ -162,21 +162,6 @@ struct InferDecoder::State {
     return examples;
   }
 
-  std::size_t splits_of(std::size_t column) const {
-    const std::vector<ColumnSpec>& specs = signature.input.columns;
-    const std::string name = specs[column].name + std::string(kRowSplits);
-    return static_cast<std::size_t>(
-        std::find_if(specs.begin(), specs.end(),
-                     [&](const ColumnSpec& each) { return each.name == name; }) -
-        specs.begin());
-  }
-  bool is_splits(std::size_t column) const {
-    const std::vector<ColumnSpec>& specs = signature.input.columns;
-    return std::any_of(specs.begin(), specs.end(), [&](const ColumnSpec& each) {
-      return specs[column].name == each.name + std::string(kRowSplits);
-    });
-  }
-
   std::vector<InferOutput> wanted_outputs() {
     InferEvents& events = parser.handler();
     std::vector<InferOutput> made;
@@ -189,7 +174,7 @@ struct InferDecoder::State {
       const auto found = std::find(names.begin(), names.end(), wanted.name);
       if (found == names.end())
         throw InvalidArgumentError(str("the model has no output \"", printable(wanted.name), "\"",
-                                       names_there(wanted.name, names)));
+                                       names_near(wanted.name, names)));
       const auto index = static_cast<std::size_t>(found - names.begin());
       for (const InferOutput& other : made)
         if (other.index == index)
@@ -200,6 +185,7 @@ struct InferDecoder::State {
   }
 
   const Signature signature;
+  const RaggedColumns ragged = find_ragged(signature.input.columns);
   boost::json::basic_parser<InferEvents> parser;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/tensor/known_names.h"
 #include "data/feature/printable.h"
 
 namespace cairn::serving {
@@ -260,7 +259,7 @@ bool InferEvents::check(InferInput& input, std::string_view text, error_code& er
   if (found == spec_.columns.end()) {
     std::vector<std::string> names;
     for (const ColumnSpec& column : spec_.columns) names.push_back(column.name);
-    return refuse(str("the model has no such input", names_there(input.name, names)), text, error);
+    return refuse(str("the model has no such input", names_near(input.name, names)), text, error);
   }
   input.column = static_cast<std::size_t>(found - spec_.columns.begin());
   for (const InferInput& other : inputs_)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/tensor/known_names.h"
 #include "serving/api/column_builder.h"
 
 namespace cairn::serving {
@@ -15,6 +16,15 @@ struct Literal {
 };
 constexpr std::array<Literal, 3> kLiterals = {
     {{"NaN", "0.5"}, {"Infinity", "0.500000"}, {"-Infinity", "-0.500000"}}};
+
+// Whether these bytes are a value of their own: in "-NaN" and "NaN5" the number in the literal's
+// place would become part of another one.
+bool stands_alone(std::string_view body, std::size_t begin, std::size_t length) {
+  constexpr std::string_view kBefore = " \t\r\n[:,", kBehind = " \t\r\n],}";
+  const std::size_t end = begin + length;
+  return (begin == 0 || kBefore.find(body[begin - 1]) != kBefore.npos) &&
+         (end == body.size() || kBehind.find(body[end]) != kBehind.npos);
+}
 
 // The literal with which `text` begins; null: none.
 const Literal* literal_of(std::string_view text) {
@@ -32,6 +42,11 @@ std::string place_in(std::string_view body, std::size_t offset) {
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = offset - (newline == before.npos ? 0 : newline + 1) + 1;
   return str("byte ", offset, " (line ", line, ", column ", column, ")");
+}
+
+std::string names_near(std::string_view name, const std::vector<std::string>& names) {
+  constexpr std::size_t kNameMax = 100;
+  return names_there(std::string(name.substr(0, kNameMax)), names);
 }
 
 void throw_fault(const JsonFault& fault, std::string_view body, std::size_t parsed) {
@@ -75,7 +90,7 @@ FiniteBody::FiniteBody(std::string_view body) : body_(body) {
     if (c == '"') in_text = true;
     if (c != 'N' && c != 'I' && c != '-') continue;
     const Literal* literal = literal_of(body.substr(i));
-    if (literal == nullptr) continue;
+    if (literal == nullptr || !stands_alone(body, i, literal->name.size())) continue;
     if (copy_.empty()) copy_ = body;
     copy_.replace(i, literal->name.size(), literal->number);
     places_.push_back(i);

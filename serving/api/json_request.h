@@ -12,6 +12,11 @@ namespace cairn::serving {
 // "byte 17 (line 2, column 5)": bytes count from 0, lines and columns from 1.
 std::string place_in(std::string_view body, std::size_t offset);
 
+// The end of a message about a name of the client's that is none of `names`, as names_there()
+// (core/tensor/known_names.h) has it. A long name, for which the nearest would take long to find,
+// is cut.
+std::string names_near(std::string_view name, const std::vector<std::string>& names);
+
 // A handler's objection to a body.
 struct JsonFault {
   static constexpr std::size_t kUnknown = std::size_t(-1);

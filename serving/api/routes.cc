@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor/known_names.h"
 #include "data/feature/printable.h"
+#include "serving/api/json_request.h"
 
 namespace cairn::serving {
 namespace {
@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 
 [[noreturn]] void refuse_path(std::string_view path, std::string_view part, const Names& there) {
   throw NotFoundError(str("there is no path \"", printable(path, 200), "\": \"", printable(part),
-                          "\" is not known", names_there(std::string(part), there)));
+                          "\" is not known", names_near(part, there)));
 }
 
 int hex_digit(char c) {
@@ -57,7 +57,7 @@ class Segments {
   std::string_view next(const Names& there) {
     if (rest_.size() < 2 || rest_[0] != '/' || rest_[1] == '/')
       throw NotFoundError(str("there is no path \"", printable(path_, 200), "\": it ends too soon",
-                              names_there("", there)));
+                              names_near("", there)));
     rest_.remove_prefix(1);
     const std::size_t end = std::min(rest_.find('/'), rest_.size());
     const std::string_view found = rest_.substr(0, end);

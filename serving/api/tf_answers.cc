@@ -3,12 +3,12 @@
 
 #include "core/base/error.h"
 #include "serving/api/json_text.h"
+#include "serving/api/ragged_columns.h"
 #include "serving/api/tf_json.h"
 
 namespace cairn::serving {
 namespace {
 
-constexpr std::string_view kSplitsSuffix = "/row_splits";
 constexpr std::size_t kBytesPerElement = 12;  // about, for reserve()
 
 // By the numbers of DType.
@@ -129,20 +129,19 @@ void append_class(std::string& out, std::int64_t label, const ElementWriter& sco
 }
 
 void append_tensor_infos(std::string& out, const std::vector<ColumnSpec>& columns) {
+  const RaggedColumns ragged = find_ragged(columns);
   bool is_first = true;
-  for (const ColumnSpec& column : columns) {
-    if (column.name.ends_with(kSplitsSuffix)) continue;
-    const bool ragged = std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& each) {
-      return each.name == column.name + std::string(kSplitsSuffix);
-    });
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (ragged.is_splits[i]) continue;
+    const ColumnSpec& column = columns[i];
     if (!is_first) out += ", ";
     is_first = false;
     append_json_text(out, column.name);
     out += str(": {\"dtype\": \"", tf_name(column.type.dtype), "\", \"tensor_shape\": {\"dim\": [");
     std::vector<std::int64_t> dims = column.type.shape.dims();
-    if (ragged) dims.insert(dims.begin(), -1);
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      out += str(i == 0 ? "" : ", ", "{\"size\": \"", dims[i], "\", \"name\": \"\"}");
+    if (ragged.splits[i] != kNoColumn) dims.insert(dims.begin(), -1);
+    for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      out += str(axis == 0 ? "" : ", ", "{\"size\": \"", dims[axis], "\", \"name\": \"\"}");
     out += "], \"unknown_rank\": false}, \"name\": ";
     append_json_text(out, column.name + ":0");
     out += '}';

@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/tensor/known_names.h"
 #include "data/feature/printable.h"
 #include "serving/api/base64.h"
 
 namespace cairn::serving {
 namespace {
 
-constexpr std::string_view kSplits = "/row_splits";
 constexpr std::size_t kUnknownKeysMax = 4;
 
 // Signatures that a saved model has here, all of which are one.
@@ -35,23 +33,13 @@ const std::array<std::string_view, 4>& signature_names(TfVerb verb) {
 
 TfEvents::TfEvents(const Signature& signature) : places_(signature.input.columns.size()) {
   const std::vector<ColumnSpec>& columns = signature.input.columns;
-  const auto splits_of = [&](const std::string& name) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const ColumnSpec& each) {
-      return each.name.size() == name.size() + kSplits.size() && each.name.starts_with(name) &&
-             each.name.ends_with(kSplits);
-    });
-    return found == columns.end() ? TfColumn::kNone
-                                  : static_cast<std::size_t>(found - columns.begin());
-  };
-  std::vector<bool> is_splits(columns.size(), false);
-  for (const ColumnSpec& column : columns)
-    if (const std::size_t place = splits_of(column.name); place != TfColumn::kNone)
-      is_splits[place] = true;
-  columns_.reserve(columns.size());
+  const RaggedColumns ragged = find_ragged(columns);
+  columns_.reserve(columns.size());  // places_by_name_ has views of what it holds
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (is_splits[i]) continue;
-    const std::size_t splits = splits_of(columns[i].name);
-    columns_.push_back({ColumnBuilder(columns[i], splits != TfColumn::kNone), i, splits});
+    if (ragged.is_splits[i]) continue;
+    const std::size_t splits = ragged.splits[i];
+    columns_.push_back({ColumnBuilder(columns[i], splits != kNoColumn), i, splits});
+    places_by_name_.emplace(columns_.back().builder.spec().name, columns_.size() - 1);
   }
 }
 
@@ -286,12 +274,10 @@ TfColumn* TfEvents::find(std::string_view key) {
   // Instances mostly have their keys in the same order.
   if (next_ < columns_.size() && columns_[next_].builder.spec().name == key)
     return &columns_[next_++];
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].builder.spec().name != key) continue;
-    next_ = i + 1;
-    return &columns_[i];
-  }
-  return nullptr;
+  const auto found = places_by_name_.find(key);
+  if (found == places_by_name_.end()) return nullptr;
+  next_ = found->second + 1;
+  return &columns_[found->second];
 }
 
 bool TfEvents::open_column(std::string_view key, error_code& error) {
@@ -306,8 +292,7 @@ bool TfEvents::open_column(std::string_view key, error_code& error) {
       return true;
     }
     active_ = nullptr;
-    return refuse(str("the model has no input \"", printable(key), "\"",
-                      names_there(std::string(key), names())),
+    return refuse(str("the model has no input \"", printable(key), "\"", names_near(key, names())),
                   key, error);
   }
   active_ = column;
@@ -359,10 +344,9 @@ bool TfEvents::take_signature(std::string_view name, error_code& error) {
   const auto& there = signature_names(verb_);
   at_ = At::kTop;
   if (std::find(there.begin(), there.end(), name) != there.end()) return true;
-  return refuse(
-      str("the model has no signature \"", printable(name), "\"",
-          names_there(std::string(name), std::vector<std::string>(there.begin() + 1, there.end()))),
-      name, error);
+  return refuse(str("the model has no signature \"", printable(name), "\"",
+                    names_near(name, std::vector<std::string>(there.begin() + 1, there.end()))),
+                name, error);
 }
 
 bool TfEvents::take_base64(std::string_view text, error_code& error) {

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "serving/api/column_builder.h"
 #include "serving/api/json_request.h"
+#include "serving/api/ragged_columns.h"
 #include "serving/api/tf_json.h"
 
 namespace cairn::serving {
@@ -19,10 +21,9 @@ enum class TfVerb : std::uint8_t { kPredict, kClassify, kRegress };
 
 // A column that a client may name, and where its tensors stand in an Element.
 struct TfColumn {
-  static constexpr std::size_t kNone = std::size_t(-1);
   ColumnBuilder builder;
   std::size_t place = 0;
-  std::size_t splits_place = kNone;  // of a ragged column
+  std::size_t splits_place = kNoColumn;  // of a ragged column
   bool in_context = false;
   bool is_given = false;  // in column form
 };
@@ -34,6 +35,8 @@ class TfEvents {
                                max_key_size = std::size_t(-1), max_string_size = std::size_t(-1);
 
   explicit TfEvents(const Signature& signature);
+  TfEvents(const TfEvents&) = delete;  // it has views of its own texts
+  TfEvents& operator=(const TfEvents&) = delete;
 
   // Before each body, which must outlive the parsing, as the budget must.
   void begin(TfVerb verb, const FiniteBody& body, DecodeBudget& budget);
@@ -127,7 +130,8 @@ class TfEvents {
   std::vector<std::string> names() const;
 
   std::vector<TfColumn> columns_;
-  std::size_t places_ = 0;  // of an Element
+  std::unordered_map<std::string_view, std::size_t> places_by_name_;  // in columns_
+  std::size_t places_ = 0;                                            // of an Element
   TfVerb verb_ = TfVerb::kPredict;
   TfForm form_ = TfForm::kRows;
   At at_ = At::kDocument, back_ = At::kTop;  // back_: when the value has ended

@@ -51,7 +51,7 @@ Examples TfEvents::finish() {
   made.examples = examples;
   made.columns.resize(places_);
   for (TfColumn& column : columns_) {
-    if (column.splits_place != TfColumn::kNone)
+    if (column.splits_place != kNoColumn)
       made.columns[column.splits_place] = column.builder.take_splits();
     made.columns[column.place] = column.builder.take();
   }

@@ -226,6 +226,11 @@ TEST(TfPredict, TakesNumbersThatAreNotFiniteOnlyWhereThatIsAllowed) {
   EXPECT_EQ(read.to_string(), "float32[7]{nan, inf, -inf, 0.5, nan, -inf, -0.5}");
   EXPECT_THAT(refused(floats, R"({"instances": [1e400]})", {.allow_nan = true}),
               HasSubstr("beyond the range"));
+  for (const char* none :
+       {"-NaN", "1NaN", "NaN5", "5Infinity", "Infinity.5", "--Infinity", "NaNNaN"})
+    EXPECT_THAT(refused(floats, str("{\"instances\": [", none, "]}"), {.allow_nan = true}),
+                HasSubstr("not"))
+        << none;
   EXPECT_THAT(refused(one(DType::kInt64), R"({"instances": [NaN]})", {.allow_nan = true}),
               HasSubstr("NaN is there, and a whole number is wanted"));
   EXPECT_THAT(refused(one(DType::kString), R"({"instances": ["NaN", Nan]})", {.allow_nan = true}),
@@ -260,6 +265,14 @@ TEST(TfPredict, RefusesNamesThatAreNoInputAndAdvisesTheNearest) {
               HasSubstr("did you mean \"tag\"?"));
   EXPECT_THAT(refused(ragged(), R"({"instances": [{"tags/row_splits": [0, 1]}]})"),
               AllOf(HasSubstr("no input \"tags/row_splits\""), HasSubstr("\"price\", \"tags\"")));
+}
+
+// A name takes no longer to refuse than to read: the nearest of a name of 4 MB is not looked for.
+TEST(TfPredict, CutsNamesThatAreNoInput) {
+  const std::string name(std::size_t{4} << 20, 'x');
+  const std::string message = refused(documented(), "{\"instances\": [{\"" + name + "\": 1}]}");
+  EXPECT_THAT(message, HasSubstr("no input \"xxxx"));
+  EXPECT_LT(message.size(), 300U);
 }
 
 TEST(TfPredict, NamesEachMissingInput) {
