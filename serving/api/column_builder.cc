@@ -44,9 +44,7 @@ ColumnBuilder::ColumnBuilder(ColumnSpec spec, bool ragged)
 void ColumnBuilder::reset(DecodeBudget& budget) {
   budget_ = &budget;
   used_ = 0;
-  if (buffer_.size() > kKeptBytesMax) std::vector<std::byte>().swap(buffer_);
-  if (splits_.capacity() > kKeptBytesMax / sizeof(std::int64_t))
-    std::vector<std::int64_t>().swap(splits_);
+  give_back_large();
   strings_.clear();
   splits_.clear();
   why_.clear();
@@ -67,6 +65,12 @@ void ColumnBuilder::reset(DecodeBudget& budget) {
     for (int axis = 1; axis < shape.rank(); ++axis)
       want_[static_cast<std::size_t>(axis)] = shape[axis];
   }
+}
+
+void ColumnBuilder::give_back_large() {
+  if (buffer_.size() > kKeptBytesMax) std::vector<std::byte>().swap(buffer_);
+  if (splits_.capacity() > kKeptBytesMax / sizeof(std::int64_t))
+    std::vector<std::int64_t>().swap(splits_);
 }
 
 bool ColumnBuilder::begin_flat_row() {
@@ -320,6 +324,7 @@ Tensor ColumnBuilder::take() {
   Tensor made(spec_.type.dtype, taken_shape());
   CAIRN_CHECK(made.bytes() == used_, used_, " bytes of values for ", made.type().to_string());
   if (used_ > 0) std::memcpy(made.mutable_raw(), buffer_.data(), used_);
+  give_back_large();
   return made;
 }
 

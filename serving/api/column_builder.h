@@ -120,6 +120,7 @@ class ColumnBuilder {
   bool count_values(std::int64_t values);
   bool count_row();
   bool grow(std::size_t bytes);
+  void give_back_large();
   bool refuse(std::string why);
   bool refuse_type(const std::string& found);
   Shape taken_shape() const;

@@ -33,6 +33,8 @@ const std::array<std::string_view, 4>& signature_names(TfVerb verb) {
 
 TfEvents::TfEvents(const Signature& signature) : places_(signature.input.columns.size()) {
   const std::vector<ColumnSpec>& columns = signature.input.columns;
+  if (columns.empty())
+    throw InvalidArgumentError(str("the model \"", signature.model, "\" has no inputs"));
   const RaggedColumns ragged = find_ragged(columns);
   columns_.reserve(columns.size());  // places_by_name_ has views of what it holds
   for (std::size_t i = 0; i < columns.size(); ++i) {

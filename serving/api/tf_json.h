@@ -43,7 +43,7 @@ struct TfPredict {
 //   Thread  one at a time.
 class TfDecoder {
  public:
-  //   Errors  InvalidArgument: a column of `signature` has no leading dimension.
+  //   Errors  InvalidArgument: `signature` has no inputs, or one has no leading dimension.
   explicit TfDecoder(const Signature& signature);
   ~TfDecoder();
   TfDecoder(TfDecoder&&) noexcept;

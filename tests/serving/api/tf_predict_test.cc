@@ -389,7 +389,8 @@ TEST(TfPredict, RefusesMoreThanItsLimits) {
               HasSubstr("more than 1000 values"));
 }
 
-TEST(TfPredict, RefusesASignatureWithoutALeadingDimension) {
+TEST(TfPredict, RefusesASignatureWithoutInputsOrALeadingDimension) {
+  EXPECT_THAT(refusal([] { TfDecoder decoder(signature_of({})); }), HasSubstr("has no inputs"));
   EXPECT_THAT(refusal([] { TfDecoder decoder(one(DType::kFloat32, {})); }),
               HasSubstr("has a leading dimension"));
 }
