@@ -9,8 +9,8 @@
 #include "core/graph/ops.h"
 #include "data/dataset/dataset_iterator.h"
 #include "model/saved/loaded_model.h"
+#include "serving/retrieval/hnsw_index.h"
 #include "tools/ckpt/format/array_file.h"
-#include "tools/export/hnsw_index.h"
 #include "tools/job/model/job_of_model.h"
 
 namespace cairn::tools {
@@ -68,10 +68,10 @@ class Candidates {
     CandidateExport made{{request_.out}, all.count(), width_};
     if (is_index_) made.files.push_back(request_.out + ".ids.npz");
     ckpt::ArrayWriter arrays(made.files.back(), ckpt::ArrayFormat::kNpz, infos(all), {});
-    std::unique_ptr<HnswIndex> index;
+    std::unique_ptr<serving::HnswIndex> index;
     if (is_index_)
-      index = std::make_unique<HnswIndex>(width_, all.count(), request_.links,
-                                          request_.ef_construction);
+      index = std::make_unique<serving::HnswIndex>(width_, all.count(), request_.links,
+                                                   request_.ef_construction);
     fill(arrays, index.get());
     if (index != nullptr) index->save(request_.out);
     arrays.finish();
@@ -113,7 +113,7 @@ class Candidates {
   }
 
   // Reads names and features side by side: both are of the same rows.
-  void fill(ckpt::ArrayWriter& arrays, HnswIndex* index) {
+  void fill(ckpt::ArrayWriter& arrays, serving::HnswIndex* index) {
     const Dataset prepared = labelled_examples(job_, model_.about()).batch(request_.batch);
     const ElementSpec spec = prepared.element_spec();
     const auto features = open(prepared), names_read = open(rows());

@@ -1,4 +1,4 @@
-#include "tools/export/hnsw_index.h"
+#include "serving/retrieval/hnsw_index.h"
 
 #include <hnswlib/hnswlib.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/disk/disk.h"
 
-namespace cairn::tools {
+namespace cairn::serving {
 
 struct HnswIndex::Index {
   Index(std::int64_t width, std::int64_t vectors, int links, int ef_construction)
@@ -40,6 +40,15 @@ void HnswIndex::add(std::span<const float> vector, std::uint64_t label) {
   index_->graph.addPoint(vector.data(), label);
 }
 
+void HnswIndex::set_ef(int ef) { index_->graph.setEf(static_cast<std::size_t>(ef)); }
+
+std::vector<std::uint64_t> HnswIndex::search(std::span<const float> query, std::int64_t k) const {
+  std::vector<std::uint64_t> labels;
+  auto found = index_->graph.searchKnn(query.data(), static_cast<std::size_t>(k));
+  for (; !found.empty(); found.pop()) labels.push_back(found.top().second);
+  return labels;
+}
+
 void HnswIndex::save(const std::string& path) const {
   const std::string beside = str(path, ".", ::getpid(), ".part");
   index_->graph.saveIndex(beside);
@@ -53,4 +62,4 @@ void HnswIndex::save(const std::string& path) const {
   system_disk().rename(beside, path);
 }
 
-}  // namespace cairn::tools
+}  // namespace cairn::serving
