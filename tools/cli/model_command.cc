@@ -94,12 +94,12 @@ struct CandidatesRequest : ModelOptions {
 };
 
 int write_candidates(const CandidatesRequest& request) {
-  const CandidateExport made = export_candidates({.model = model_at(request.model),
-                                                  .files = request.paths(),
+  const CandidateExport made = export_candidates({.from = {.model = model_at(request.model),
+                                                           .files = request.paths(),
+                                                           .batch = request.batch,
+                                                           .skip_bad_rows = request.skip_bad_rows,
+                                                           .device = request.device},
                                                   .out = request.out,
-                                                  .batch = request.batch,
-                                                  .skip_bad_rows = request.skip_bad_rows,
-                                                  .device = request.device,
                                                   .links = request.links,
                                                   .ef_construction = request.ef_construction});
   for (const std::string& file : made.files) std::printf("%s\n", file.c_str());

@@ -4,15 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/export/candidate_rows.h"
+
 namespace cairn::tools {
 
 struct CandidateRequest {
-  std::string model;               // the folder of a saved model
-  std::vector<std::string> files;  // in the form of the training data
-  std::string out;                 // ends in .npz, or in .hnsw
-  std::int64_t batch = 4096;
-  bool skip_bad_rows = false;
-  std::string device = "cpu:0";
+  CandidateFiles from;
+  std::string out;                        // ends in .npz, or in .hnsw
   int links = 16, ef_construction = 200;  // of the index
 };
 struct CandidateExport {
