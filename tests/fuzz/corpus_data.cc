@@ -66,6 +66,25 @@ void json_lines_files() {
   seed("json_lines", "gzip", std::string(1, 8) + gzip(lines + "\n" + lines));
 }
 
+void memory_texts() {
+  const auto two = [](int choice, const std::string& first, std::string second) {
+    second.resize(std::max(first.size(), second.size()), '\n');  // halves
+    return std::string(1, static_cast<char>(choice)) + first +
+           std::string(second.size() - first.size(), '\n') + second;
+  };
+  const std::string object = R"({"a": 1, "b": "\u00e9", "c": [1, 2.5], "d": ["x"]})";
+  seed("memory_text", "csv", two(0, "1,b,2|3,x\n", "2,\"a\n\"\"b\",,x|y\n3,c,,"));
+  seed("memory_text", "header",
+       two(4 | 32, "a,b,c,d\n1,,,\n",
+           "\xEF\xBB\xBF"
+           "d,a,b,c\nx,-1,,\n"));
+  seed("memory_text", "optional", two(16, "1,b,,\n", "1,,x\n,2,y\n"));
+  seed("memory_text", "libsvm", two(1, "1 2:3\n", "0 1:x\n1 1:1"));
+  seed("memory_text", "json", two(2, object, "[" + object + ",\n{\"a\": 2}]"));
+  seed("memory_text", "json-lines",
+       two(2 | 8 | 16 | 32, "[{}, 3]", object + "\n{\"a\": -1}\n" + object));
+}
+
 void tfrecord_files() {
   const std::string example = ExampleMessage()
                                   .integers("x", {1, 300})
@@ -152,6 +171,7 @@ void seeds_of_data() {
   text_files();
   libsvm_files();
   json_lines_files();
+  memory_texts();
   tfrecord_files();
   idx_files();
   predict_bodies();

@@ -31,6 +31,7 @@ void json_lines(Bytes input);    // data: a file of JSON lines
 void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
 void libsvm(Bytes input);        // data: a file of libsvm's lines
 void manifest(Bytes input);      // storage: MANIFEST.json
+void memory_text(Bytes input);   // data: two texts in memory, by the same open stages
 void reply(Bytes input);         // coordinator: what ps and workers answer
 void row_block(Bytes input);     // storage: the records of a checkpoint's database, keys and values
 void rpc_stream(Bytes input);    // rpc: everything after an accepted hello, served by a real ps
@@ -61,6 +62,7 @@ inline constexpr Target kTargets[] = {{"arrays", arrays},
                                       {"lane_message", lane_message},
                                       {"libsvm", libsvm},
                                       {"manifest", manifest},
+                                      {"memory_text", memory_text},
                                       {"reply", reply},
                                       {"row_block", row_block},
                                       {"rpc_stream", rpc_stream},
