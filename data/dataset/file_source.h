@@ -66,7 +66,8 @@ class FileSource {
   // own. A label that has a file of its own may then be left out.
   //   Errors  InvalidArgument: no files, or a wrong number of them.
   virtual FileSourcePtr reading(std::vector<std::string> files) const;
-  // The same files where the column may be missing; nullptr: the format has no need for that.
+  // The same files where the column may be missing; nullptr: the format has no need for that, or a
+  // condition reads the column.
   virtual FileSourcePtr without_column(const std::string& column) const;
   virtual FileSourcePtr with_on_error(OnError on_error) const = 0;
 

@@ -126,7 +126,12 @@ ElementSpec CsvFiles::element() const {
   return element_of_cells(schema);
 }
 
-CsvSchema without_cells(CsvSchema schema, const std::string& column) {
+std::optional<CsvSchema> without_cells(CsvSchema schema, const std::string& column) {
+  const std::vector<ConditionColumn> columns = condition_columns(schema);
+  const auto reads = [&](const std::string& condition) {
+    return RowCondition(condition, columns).column() == column;
+  };
+  if (schema.last_takes_rest || std::ranges::any_of(schema.where, reads)) return std::nullopt;
   for (CsvColumn& each : schema.columns)
     if (each.name == column) {
       each.skip = true;
@@ -139,8 +144,9 @@ CsvSchema without_cells(CsvSchema schema, const std::string& column) {
 // If a header names the columns, a file needs only those that are read; otherwise the number of
 // cells shows whether the column is there.
 FileSourcePtr CsvFiles::without_column(const std::string& column) const {
-  if (schema.last_takes_rest) return nullptr;
-  return changed([&](CsvFiles& copy) { copy.schema = without_cells(schema, column); });
+  const std::optional<CsvSchema> without = without_cells(schema, column);
+  if (!without) return nullptr;
+  return changed([&](CsvFiles& copy) { copy.schema = *without; });
 }
 
 StagePtr CsvFiles::open(SourceRequest request) const {

@@ -40,6 +40,8 @@ struct RawExamples {
 };
 
 //   Thread  one at a time.
+//   Cost    between bodies, the readers' buffers: a quarter of a megabyte, and of JSON twice the
+//           largest body so far at most.
 class RawRows {
  public:
   // Copies what it needs of `model`, and opens nothing yet.

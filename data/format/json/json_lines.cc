@@ -119,7 +119,9 @@ ElementSpec JsonLinesFiles::element() const {
 }
 
 FileSourcePtr JsonLinesFiles::without_column(const std::string& column) const {
-  return changed([&](JsonLinesFiles& copy) { copy.schema = without_cells(schema, column); });
+  const std::optional<CsvSchema> without = without_cells(schema, column);
+  if (!without) return nullptr;
+  return changed([&](JsonLinesFiles& copy) { copy.schema = *without; });
 }
 
 StagePtr JsonLinesFiles::open(SourceRequest request) const {

@@ -185,7 +185,9 @@ Dataset json_text(std::string name, const CsvSchema& schema) {
 ElementSpec JsonTextFiles::element() const { return element_of_cells(schema); }
 
 FileSourcePtr JsonTextFiles::without_column(const std::string& column) const {
-  return changed([&](JsonTextFiles& copy) { copy.schema = without_cells(schema, column); });
+  const std::optional<CsvSchema> without = without_cells(schema, column);
+  if (!without) return nullptr;
+  return changed([&](JsonTextFiles& copy) { copy.schema = *without; });
 }
 
 StagePtr JsonTextFiles::open(SourceRequest request) const {

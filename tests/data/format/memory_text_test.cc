@@ -114,6 +114,10 @@ TEST(WithoutColumn, AFileWhoseHeaderNamesNoLabelIsReadAsOneWithIt) {
   EXPECT_THAT(error_of([&] { read_all(data); }), HasSubstr("no column \"t\""));
   const FileSourcePtr without = file_source_of(*data.last())->without_column("t");
   EXPECT_EQ(read_all(dataset_of(without)).size(), 1u);
+  const Dataset chosen = Dataset::csv(
+      "a", {.columns = {kNumber, kWord}, .label = {"t"}, .header = true, .where = {"t == 'x'"}});
+  EXPECT_EQ(file_source_of(*chosen.last())->without_column("t"), nullptr) << "a condition reads it";
+  EXPECT_NE(file_source_of(*chosen.last())->without_column("id"), nullptr);
 }
 
 // ---- JSON ----
