@@ -112,13 +112,16 @@ void Connection<Stream>::run(std::string_view bytes) {
 // The bytes lie in kept_ itself or in the scratch buffer, which the next connection overwrites.
 template <typename Stream>
 void Connection<Stream>::keep(std::string_view bytes) {
-  if (bytes.empty()) return give_back(kept_);
+  if (phase_ == Phase::kClosed) return;
   const bool inside = bytes.data() >= kept_.data() && bytes.data() < kept_.data() + kept_.size();
-  if (inside) {
+  if (bytes.empty()) {
+    give_back(kept_);
+  } else if (inside) {
     kept_.erase(0, static_cast<std::size_t>(bytes.data() - kept_.data()));
   } else {
     kept_.assign(bytes);
   }
+  if (!account() && phase_ != Phase::kReading) cut_off();
 }
 
 // False: more bytes are needed.
@@ -128,7 +131,7 @@ bool Connection<Stream>::read_request(std::string_view& bytes) {
   bytes.remove_prefix(reader_.read(bytes));
   switch (reader_.state()) {
     case RequestReader::State::kReading:
-      if (hold(reader_.request().body.capacity())) return false;
+      if (account()) return false;
       refuse(error_response(429, str("all bodies that are being read have more than ",
                                      loop_->options().buffered_max,
                                      " bytes together: repeat the request later")),
@@ -152,7 +155,6 @@ void Connection<Stream>::handle() {
   if (record_) log_request();
   in_handler_ = true;
   try {
-    hold(0);
     loop_->handler()(reader_.take(), HttpReply(this->shared_from_this()));
   } catch (...) {
     // If the handler has handed the reply on before it threw, the answer comes from there.
@@ -170,6 +172,7 @@ template <typename Stream>
 void Connection<Stream>::refuse(const HttpResponse& response, Then then) {
   loop_->counters().refused.fetch_add(1, std::memory_order_relaxed);
   if (record_) log_request();
+  reader_.take();  // gives the memory of its body back
   answer(response, then);
 }
 
@@ -202,7 +205,7 @@ void Connection<Stream>::write() {
                                   ? stream_.write_some(head.substr(sent_), body, error)
                                   : stream_.write_some(body.substr(sent_ - head.size()), {}, error);
     if (would_block(error)) {
-      if (!hold(body_.size())) return cut_off();
+      if (!account()) return cut_off();
       return stream_.wait_writable([self = this->shared_from_this()](ErrorCode failed) {
         if (failed || self->phase_ != Phase::kWriting) return;
         self->guarded([&] {
@@ -222,9 +225,9 @@ template <typename Stream>
 void Connection<Stream>::written() {
   if (record_ && then_ != Then::kBody) log_answer();
   sent_ = 0;
-  hold(0);
   give_back(head_);
   give_back(body_);
+  account();
   switch (then_) {
     case Then::kBody: phase_ = Phase::kReading; return;
     case Then::kNextRequest:
@@ -285,7 +288,11 @@ template <typename Stream>
 void Connection<Stream>::close() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
-  hold(0);
+  // A reply may keep this connection alive for long, but not its memory. kept_ stays, because run()
+  // may be reading it.
+  body_ = {};
+  reader_.take();
+  loop_->hold(std::exchange(held_, 0), 0);
   stream_.close();
   loop_->remove(*this);
 }
@@ -296,12 +303,16 @@ void Connection<Stream>::cut_off() {
   close();
 }
 
-// Tells the loop how large this connection's buffers are. False: larger than all may be together.
+// Tells the loop how large this connection's buffers are. False: they have grown, and all together
+// are larger than they may be.
 template <typename Stream>
-bool Connection<Stream>::hold(std::size_t bytes) {
-  if (bytes <= kFreeBytes) bytes = 0;
-  if (bytes == held_) return true;
-  return loop_->hold(std::exchange(held_, bytes), bytes);
+bool Connection<Stream>::account() {
+  std::size_t bytes = 0;
+  for (const std::size_t buffer :
+       {reader_.request().body.capacity(), kept_.capacity(), body_.capacity()}) {
+    if (buffer > kFreeBytes) bytes += buffer;
+  }
+  return bytes == held_ || loop_->hold(std::exchange(held_, bytes), bytes);
 }
 
 template <typename Stream>

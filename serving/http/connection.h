@@ -62,7 +62,7 @@ class Connection final : public HttpConnection,
   void written();
   void linger();
   void drop_bytes();
-  bool hold(std::size_t bytes);
+  bool account();
   bool is_idle() const { return phase_ == Phase::kReading && !reader_.begun() && kept_.empty(); }
   void cut_off();
   void log_request();

@@ -97,9 +97,9 @@ struct HttpOptions {
   std::uint16_t port = 0;                        // 0: any that is free
   std::size_t body_max = std::size_t{16} << 20;  // larger: 413
   std::size_t header_max = 16 << 10;             // larger: 431
-  // Bytes of bodies that are being read, and of answers that their clients have not yet taken, of
-  // all connections together; of each the first 16 KiB are free. More: 429, or the client that is
-  // slow to take its answer is cut off.
+  // Bytes of all connections together that wait: bodies that are being read, pipelined requests,
+  // and answers that their clients have not yet taken. Of each buffer the first 16 KiB are free.
+  // More: a body is answered with 429, and a client of the other two kinds is cut off.
   std::size_t buffered_max = std::size_t{512} << 20;
   std::size_t connections_max = 20'000;                  // more wait to be accepted
   Duration progress_timeout = std::chrono::seconds(10);  // no byte of a request or answer moved

@@ -16,6 +16,9 @@ using boost::beast::iequals;
 // A sender that only announces a body must not make us take the memory for it.
 constexpr std::uint64_t kReserveMax = 16 << 10;
 
+// The fields of a header of many tiny ones would take twenty times the header's own bytes.
+constexpr std::size_t kFieldsMax = 128;
+
 std::string text_of(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 std::string lower(boost::beast::string_view text) {
@@ -96,6 +99,8 @@ void RequestParser::on_response_impl(int, Text, int, ErrorCode&) {}
 void RequestParser::on_field_impl(http::field field, Text name, Text value, ErrorCode& error) {
   count(name.size() + value.size() + 4, error);
   if (error || is_header_done()) return;  // a trailer
+  if (request_.headers.size() == kFieldsMax)
+    return refuse(431, str("the request's header has more than ", kFieldsMax, " fields"), error);
   if (field == http::field::host) ++hosts_;
   // Beast itself passes over encodings that it does not know. Their body would then be read as the
   // next request.

@@ -49,22 +49,38 @@ TEST(HttpLimits, ReaderThatTakesNoByteIsCutOff) {
 
 TEST(HttpLimits, IdleConnectionIsClosedAfterItsOwnTimeout) {
   HttpServer server({.progress_timeout = 60s, .idle_timeout = 30ms}, echo);
-  RawClient used(server.port()), unused(server.port());
-  EXPECT_EQ(used.ask(get("/")).status, 200);
-  EXPECT_TRUE(used.is_ended());
-  EXPECT_TRUE(unused.is_ended());
+  EXPECT_TRUE(RawClient(server.port()).is_ended());
+  // The machine may be so busy that the request comes after the timeout.
+  EXPECT_TRUE(eventually([&] {
+    RawClient client(server.port());
+    return client.ask(get("/")).status == 200 && client.is_ended();
+  }));
 }
 
 TEST(HttpLimits, HandlerMayTakeLongerThanTheTimeouts) {
   WaitingReplies waiting;
-  HttpServer server({.progress_timeout = 10ms, .idle_timeout = 10ms}, waiting.handler());
+  HttpServer server({.progress_timeout = 10ms}, waiting.handler());
   RawClient client(server.port());
   client.send(get("/"));
   HttpReply reply = waiting.next().second;
-  // Idle ones are cut off in the meantime, one after the other.
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(RawClient(server.port()).is_ended());
+  // Others are cut off in the meantime, one after the other.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(RawClient(server.port()).ask("GET").status, 408);
   reply.send({.body = "done"});
   EXPECT_EQ(client.receive().body, "done");
+}
+
+TEST(HttpLimits, PipelinedRequestsThatWaitAreBounded) {
+  WaitingReplies waiting;
+  HttpServer server({.buffered_max = 512 << 10}, waiting.handler());
+  std::string many;
+  while (many.size() < 128 << 10) many += get("/");
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().send(many);
+  }
+  EXPECT_TRUE(eventually([&] { return server.counts().cut_off > 0; }));
+  EXPECT_GT(server.counts().open, 0u);
 }
 
 TEST(HttpLimits, ConnectionsBeyondTheLimitWaitForOneToClose) {

@@ -154,6 +154,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "gold"},
         Refused{"LongHeader", "GET /" + kHost + "x: " + std::string(2000, 'y') + "\r\n\r\n", 431,
                 "more than 1024 bytes"},
+        Refused{"ManyFields",
+                "GET /" + kHost +
+                    [] {
+                      std::string fields;
+                      for (int i = 0; i < 128; ++i) fields += "a:\r\n";
+                      return fields;
+                    }() +
+                    "\r\n",
+                431, "more than 128 fields"},
         Refused{"LongTarget", "GET /" + std::string(2000, 'y') + kHost + "\r\n", 431, "1024"},
         Refused{"LongChunkLine",
                 "POST /" + kHost + "Transfer-Encoding: chunked\r\n\r\n1;" + std::string(2000, 'y'),
