@@ -10,16 +10,17 @@ namespace cairn::serving {
 unsigned http_status(Code code) {
   switch (code) {
     case Code::kInvalidArgument:
-    case Code::kOutOfRange: return 400;
+    case Code::kOutOfRange:
+    case Code::kFailedPrecondition: return 400;
     case Code::kUnauthenticated: return 401;
     case Code::kPermissionDenied: return 403;
     case Code::kNotFound: return 404;
     case Code::kAlreadyExists:
     case Code::kAborted: return 409;
-    case Code::kFailedPrecondition: return 412;
     case Code::kResourceExhausted: return 429;
     case Code::kUnimplemented: return 501;
-    case Code::kUnavailable: return 503;
+    case Code::kUnavailable:
+    case Code::kCancelled: return 503;
     case Code::kDeadlineExceeded: return 504;
     default: return 500;
   }

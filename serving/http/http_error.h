@@ -1,14 +1,20 @@
 // Errors as HTTP has them: a status, and a body {"error": "..."} as TensorFlow Serving's REST API
 // and the Open Inference Protocol both write it.
 //
-//   InvalidArgument, OutOfRange   400        FailedPrecondition    412
-//   Unauthenticated               401        ResourceExhausted     429, with Retry-After: 1
-//   PermissionDenied              403        Unimplemented         501
-//   NotFound                      404        Unavailable           503
-//   AlreadyExists, Aborted        409        DeadlineExceeded      504
+//   400  InvalidArgument, OutOfRange, FailedPrecondition
+//   401  Unauthenticated
+//   403  PermissionDenied
+//   404  NotFound
+//   409  AlreadyExists, Aborted
+//   429  ResourceExhausted, with Retry-After: 1
+//   501  Unimplemented
+//   503  Unavailable, Cancelled
+//   504  DeadlineExceeded
+//   500  all others, and foreign exceptions
 //
-// All others, foreign exceptions among them, are 500.
-//   Source  ToHTTPStatusCode() of TensorFlow Serving, util/net_http/... and google/rpc/code.proto.
+// They are those of TensorFlow Serving, but for Cancelled, which is 499 there, a client that has
+// gone. Here it is a server that stops, so that the client may repeat the request elsewhere.
+//   Source  ToHTTPStatusCode() in tensorflow_serving/model_servers/http_server.cc.
 //   Thread  any.
 #pragma once
 #include <exception>

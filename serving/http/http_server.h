@@ -6,8 +6,8 @@
 //   server.port() ...
 //   server.stop(5s);
 //
-// Requests of a connection are answered in their order, one at a time: the next one is read when
-// the answer has been written, so that pipelined requests wait in the kernel's buffer. A request
+// Requests of a connection are answered in their order, one at a time: the handler gets the next
+// one when the answer before it has been written, and meanwhile nothing more is read. A request
 // that cannot be read never reaches the handler; the server answers it with {"error": "..."}:
 //
 //   400  it is not HTTP/1.1 or HTTP/1.0, or has no Host

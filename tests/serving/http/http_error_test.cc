@@ -26,9 +26,9 @@ TEST(HttpError, EveryCodeHasItsStatus) {
   EXPECT_EQ(response_of(Code::kNotFound).status, 404u);
   EXPECT_EQ(response_of(Code::kAlreadyExists).status, 409u);
   EXPECT_EQ(response_of(Code::kAborted).status, 409u);
-  EXPECT_EQ(response_of(Code::kFailedPrecondition).status, 412u);
+  EXPECT_EQ(response_of(Code::kFailedPrecondition).status, 400u);
   EXPECT_EQ(response_of(Code::kResourceExhausted).status, 429u);
-  EXPECT_EQ(response_of(Code::kCancelled).status, 500u);
+  EXPECT_EQ(response_of(Code::kCancelled).status, 503u);
   EXPECT_EQ(response_of(Code::kDataLoss).status, 500u);
   EXPECT_EQ(response_of(Code::kInternal).status, 500u);
   EXPECT_EQ(response_of(Code::kUnknown).status, 500u);
