@@ -127,15 +127,17 @@ void Connection<Stream>::keep(std::string_view bytes) {
 // False: more bytes are needed.
 template <typename Stream>
 bool Connection<Stream>::read_request(std::string_view& bytes) {
-  if (record_ && !reader_.begun()) record_->begun = system_clock().now();
+  if (!reader_.begun()) {
+    began_ = loop_->now();
+    if (record_) record_->begun = system_clock().now();
+  }
   bytes.remove_prefix(reader_.read(bytes));
   switch (reader_.state()) {
     case RequestReader::State::kReading:
       if (account()) return false;
-      refuse(error_response(429, str("all bodies that are being read have more than ",
-                                     loop_->options().buffered_max,
-                                     " bytes together: repeat the request later")),
-             Then::kLinger);
+      refuse(error_response(
+          429, str("all bodies that are being read have more than ", loop_->options().buffered_max,
+                   " bytes together: repeat the request later")));
       return true;
     case RequestReader::State::kContinue:
       reader_.go_on();
@@ -143,7 +145,7 @@ bool Connection<Stream>::read_request(std::string_view& bytes) {
       then_ = Then::kBody;
       write();
       return true;
-    case RequestReader::State::kRefused: refuse(reader_.refusal(), Then::kLinger); return true;
+    case RequestReader::State::kRefused: refuse(reader_.refusal()); return true;
     case RequestReader::State::kComplete: handle(); return true;
   }
   return false;
@@ -169,11 +171,11 @@ void Connection<Stream>::handle() {
 }
 
 template <typename Stream>
-void Connection<Stream>::refuse(const HttpResponse& response, Then then) {
+void Connection<Stream>::refuse(const HttpResponse& response) {
   loop_->counters().refused.fetch_add(1, std::memory_order_relaxed);
   if (record_) log_request();
   reader_.take();  // gives the memory of its body back
-  answer(response, then);
+  answer(response, Then::kLinger);
 }
 
 template <typename Stream>
@@ -181,7 +183,7 @@ void Connection<Stream>::answer(HttpResponse response, Then then) {
   const bool keep_alive = then == Then::kNextRequest && reader_.keep_alive() && !ending_;
   then_ = then == Then::kNextRequest && !keep_alive ? Then::kClose : then;
   status_ = response.status;
-  moved_ = loop_->now();  // from here on the client is waited for, not the handler
+  moved_ = began_ = loop_->now();  // from here on the client is waited for, not the handler
   append_head(head_, response, {keep_alive, reader_.http11(), loop_->date()});
   body_bytes_ = 0;
   if (has_body(response.status) && !reader_.is_head()) {
@@ -257,19 +259,29 @@ void Connection<Stream>::drop_bytes() {
 }
 
 template <typename Stream>
-void Connection<Stream>::tick() {
+bool Connection<Stream>::is_late() const {
   const auto& options = loop_->options();
-  const Duration limit = is_idle() ? options.idle_timeout : options.progress_timeout;
-  if (phase_ == Phase::kHandling || loop_->now() - moved_ <= loop_->ticks(limit)) return;
+  const auto since = [&](std::uint32_t tick, Duration limit) {
+    return loop_->now() - tick > loop_->ticks(limit);
+  };
+  if (phase_ == Phase::kHandling) return false;
+  if (is_idle()) return since(moved_, options.idle_timeout);
+  return since(moved_, options.progress_timeout) || since(began_, options.transfer_timeout);
+}
+
+template <typename Stream>
+void Connection<Stream>::tick() {
+  if (!is_late()) return;
   if (phase_ == Phase::kLingering) return close();  // its answer was sent in time
   if (phase_ != Phase::kReading || is_idle()) return cut_off();
   loop_->counters().cut_off.fetch_add(1, std::memory_order_relaxed);
   const auto self = this->shared_from_this();
+  const auto seconds = [](Duration limit) { return std::chrono::duration<double>(limit).count(); };
   guarded([&] {
-    const auto seconds = std::chrono::duration<double>(options.progress_timeout).count();
-    refuse(error_response(408, str("no byte of the request came for ", seconds,
-                                   " s: send it without a pause")),
-           Then::kClose);
+    refuse(error_response(
+        408, str("no byte of the request came for ", seconds(loop_->options().progress_timeout),
+                 " s, or not all of it within ", seconds(loop_->options().transfer_timeout),
+                 " s: send it faster, or in parts")));
   });
 }
 

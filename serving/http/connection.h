@@ -56,13 +56,14 @@ class Connection final : public HttpConnection,
   void keep(std::string_view bytes);
   bool read_request(std::string_view& bytes);
   void handle();
-  void refuse(const HttpResponse& response, Then then);
+  void refuse(const HttpResponse& response);
   void answer(HttpResponse response, Then then);
   void write();
   void written();
   void linger();
   void drop_bytes();
   bool account();
+  bool is_late() const;
   bool is_idle() const { return phase_ == Phase::kReading && !reader_.begun() && kept_.empty(); }
   void cut_off();
   void log_request();
@@ -80,7 +81,8 @@ class Connection final : public HttpConnection,
   std::size_t lingered_ = 0;              // bytes
   std::size_t held_ = 0;                  // bytes, as the loop counts them
   unsigned status_ = 0;
-  std::uint32_t moved_;  // the tick in which a byte moved
+  std::uint32_t moved_;      // the tick in which a byte moved
+  std::uint32_t began_ = 0;  // that in which the request, or answer, began to
   Phase phase_ = Phase::kReading;
   Then then_ = Then::kNextRequest;
   bool waiting_ = false;  // for bytes to read

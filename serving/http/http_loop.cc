@@ -15,7 +15,8 @@ constexpr std::size_t kScratchBytes = 128 << 10;
 
 // A second, or an eighth of a timeout that is shorter than eight.
 Duration tick_interval(const HttpOptions& options) {
-  const Duration shortest = std::min(options.progress_timeout, options.idle_timeout);
+  const Duration shortest =
+      std::min({options.progress_timeout, options.transfer_timeout, options.idle_timeout});
   return std::clamp<Duration>(shortest / 8, milliseconds(1), seconds(1));
 }
 

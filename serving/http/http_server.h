@@ -12,7 +12,7 @@
 //
 //   400  it is not HTTP/1.1 or HTTP/1.0, or has no Host
 //   401  it lacks the token
-//   408  no byte of it came for progress_timeout
+//   408  no byte of it came for progress_timeout, or not all of it within transfer_timeout
 //   411  POST, PUT or PATCH without a length
 //   413  its body is larger than body_max
 //   417  it expects something other than 100-continue
@@ -103,6 +103,7 @@ struct HttpOptions {
   std::size_t buffered_max = std::size_t{512} << 20;
   std::size_t connections_max = 20'000;                  // more wait to be accepted
   Duration progress_timeout = std::chrono::seconds(10);  // no byte of a request or answer moved
+  Duration transfer_timeout = std::chrono::minutes(2);   // for one whole request, or answer
   Duration idle_timeout = std::chrono::minutes(10);      // between two requests
   std::string token = "";                                // if set: "Authorization: Bearer TOKEN"
   // Called on the server's thread when an answer has been written. Must not block or throw.

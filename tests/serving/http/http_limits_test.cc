@@ -29,6 +29,14 @@ TEST(HttpLimits, HalfABodyIsCutOff) {
   EXPECT_EQ(server.counts().cut_off, 1u);
 }
 
+TEST(HttpLimits, BodyThatTricklesIsCutOff) {
+  HttpServer server({.transfer_timeout = 30ms}, echo);
+  RawClient client(server.port());
+  client.send(post("/", std::string(1 << 20, 'x')).substr(0, 100));
+  EXPECT_TRUE(eventually([&] { return !client.send("x") || server.counts().cut_off == 1; }));
+  EXPECT_EQ(client.receive().status, 408);
+}
+
 TEST(HttpLimits, HalfAHeaderIsCutOff) {
   HttpServer server(impatient(), echo);
   RawClient client(server.port());
