@@ -1,6 +1,6 @@
 // cairn-bench-large-model FOLDER [ROWS]: a model like DLRM, whose 26 tables have ROWS (10.6 M) rows
-// x 32 together, as FOLDER/1, and the same after a hundredth of the rows has changed as FOLDER/next:
-// what a server is given while it answers (bench/serving/compare.py).
+// x 32 together, as FOLDER/1, and the same model after a hundredth of its rows has changed as
+// FOLDER/next: versions for a server that answers meanwhile (bench/serving/compare.py).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
