@@ -157,6 +157,7 @@ void Connection<Stream>::handle() {
   if (record_) log_request();
   in_handler_ = true;
   try {
+    loop_->handled();
     loop_->handler()(reader_.take(), HttpReply(this->shared_from_this()));
   } catch (...) {
     // If the handler has handed the reply on before it threw, the answer comes from there.

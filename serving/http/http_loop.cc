@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "serving/http/response_text.h"
 
@@ -20,7 +21,29 @@ Duration tick_interval(const HttpOptions& options) {
   return std::clamp<Duration>(shortest / 8, milliseconds(1), seconds(1));
 }
 
+// Responses that RepliesTogether keeps on this thread.
+struct Kept {
+  HttpLoop* loop;  // which the letter's connection holds
+  Mailbox::Letter letter;
+};
+thread_local int keeping = 0;
+thread_local std::vector<Kept> kept;
+
 }  // namespace
+
+RepliesTogether::RepliesTogether() { ++keeping; }
+
+RepliesTogether::~RepliesTogether() {
+  if (--keeping > 0) return;
+  while (!kept.empty()) {
+    HttpLoop* const loop = kept.front().loop;
+    std::vector<Mailbox::Letter> letters;
+    for (Kept& each : kept)
+      if (each.loop == loop) letters.push_back(std::move(each.letter));
+    std::erase_if(kept, [loop](const Kept& each) { return each.loop == loop; });
+    loop->send(std::move(letters));
+  }
+}
 
 HttpLoop::HttpLoop(const HttpOptions& options, HttpHandler handler)
     : options_(options),
@@ -72,9 +95,25 @@ void HttpLoop::remove(HttpConnection& connection) {
 }
 
 void HttpLoop::send(std::shared_ptr<HttpConnection> connection, HttpResponse response) {
+  if (keeping > 0) return kept.push_back({this, {std::move(connection), std::move(response)}});
   if (!mailbox_.add({std::move(connection), std::move(response)})) return;
   // If the loop has ended meanwhile, run() finds the letter, and this call dies with the context.
   boost::asio::post(context_, [this] { read_mail(); });
+}
+
+void HttpLoop::send(std::vector<Mailbox::Letter> letters) {
+  // The letters' connections hold the loop; once they are given away, nothing of this thread does.
+  const std::shared_ptr<HttpConnection> holder = letters.front().to;
+  if (mailbox_.add(std::move(letters))) boost::asio::post(context_, [this] { read_mail(); });
+}
+
+// The call stands behind all events that the loop has been told of already.
+void HttpLoop::handled() {
+  if (!options_.after_requests || std::exchange(after_requests_due_, true)) return;
+  boost::asio::post(context_, [this] {
+    after_requests_due_ = false;
+    options_.after_requests();
+  });
 }
 
 void HttpLoop::read_mail() {

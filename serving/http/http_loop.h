@@ -44,6 +44,11 @@ class HttpLoop {
   // Gives `response` to the connection on the loop's thread.
   //   Thread  any.
   void send(std::shared_ptr<HttpConnection> connection, HttpResponse response);
+  // The handler has been called: after_requests is due.
+  void handled();
+  // Gives letters that RepliesTogether has kept to the loop.
+  //   Thread  any.
+  void send(std::vector<Mailbox::Letter> letters);
   // Ends all connections, and closes those that are left after `drain`.
   void stop(Duration drain);
 
@@ -85,6 +90,7 @@ class HttpLoop {
   std::thread::id thread_;
   std::uint32_t now_ = 0;
   bool stopping_ = false;
+  bool after_requests_due_ = false;
 };
 
 }  // namespace cairn::serving

@@ -83,6 +83,18 @@ class HttpReply {
   std::shared_ptr<Target> target_;
 };
 
+// While one lives, responses that its thread sends are kept; all of them go to the server's thread
+// when it ends. A computing thread that answers a batch wakes the server once, after the batch,
+// instead of being interrupted by it after the first answer.
+//   Thread  the one that makes it; they nest.
+class RepliesTogether {
+ public:
+  RepliesTogether();
+  ~RepliesTogether();
+  RepliesTogether(const RepliesTogether&) = delete;
+  RepliesTogether& operator=(const RepliesTogether&) = delete;
+};
+
 // One answered request, for a log. The views are valid during the call only.
 struct AccessLine {
   std::string_view remote;          // the client's address
@@ -108,6 +120,9 @@ struct HttpOptions {
   std::string token = "";                                // if set: "Authorization: Bearer TOKEN"
   // Called on the server's thread when an answer has been written. Must not block or throw.
   std::function<void(const AccessLine&)> access_log = nullptr;
+  // Called on the server's thread when the handler has been called for all requests that had come
+  // together. Must not block or throw.
+  std::function<void()> after_requests = nullptr;
 };
 
 // The connections so far, for metrics.

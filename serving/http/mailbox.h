@@ -26,6 +26,14 @@ class Mailbox {
     return letters_.size() == 1;
   }
 
+  bool add(std::vector<Letter> letters) {
+    std::lock_guard hold(mutex_);
+    if (closed_) return false;
+    const bool was_empty = letters_.empty();
+    for (Letter& each : letters) letters_.push_back(std::move(each));
+    return was_empty;
+  }
+
   // Swaps the letters into `out`, which must be empty: its memory serves the next ones.
   void take(std::vector<Letter>& out) {
     std::lock_guard hold(mutex_);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "serving/http/http_server.h"
 #include "serving/model/served_model.h"
 #include "serving/server/joined_examples.h"
 
@@ -175,9 +176,13 @@ void Batcher::State::compute_until_stopped(int thread) {
       --idle;
       continue;
     }
+    if (!lines.empty() && idle > 0) changed.notify_one();
     hold.unlock();
     const std::shared_ptr<const ServedModel> model = batch.front().model;
-    compute(*model, batch, thread);
+    {
+      const RepliesTogether together;
+      compute(*model, batch, thread);
+    }
     batch.clear();
     hold.lock();
   }
@@ -204,7 +209,7 @@ Batcher::~Batcher() {
                    std::make_exception_ptr(CancelledError("the server ends: ask another one")));
 }
 
-void Batcher::submit(WaitingExamples request) {
+void Batcher::submit(WaitingExamples request, Wake wake) {
   State& state = *state_;
   const std::lock_guard hold(state.mutex);
   // A request that is larger than the queue is let in where nothing else waits, since it would
@@ -221,7 +226,12 @@ void Batcher::submit(WaitingExamples request) {
   line->examples += request.examples;
   state.waiting += request.examples;
   line->requests.push_back(std::move(request));
-  if (state.idle > 0) state.changed.notify_one();
+  if (wake == Wake::kNow && state.idle > 0) state.changed.notify_one();
+}
+
+void Batcher::wake() {
+  const std::lock_guard hold(state_->mutex);
+  if (!state_->lines.empty() && state_->idle > 0) state_->changed.notify_one();
 }
 
 void Batcher::run(std::function<void(int)> work) {

@@ -48,8 +48,12 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
+  // Whether a thread that is free begins at once, or when wake() is called: a caller that has more
+  // requests at hand submits them all first, so that they are computed together.
+  enum class Wake : bool { kNow, kLater };
   //   Errors  ResourceExhausted: more than queue_max examples would wait; `done` is not called.
-  void submit(WaitingExamples request);
+  void submit(WaitingExamples request, Wake wake = Wake::kNow);
+  void wake();
   // Runs `work` on a computing thread, whose number it is given, before examples that wait. What
   // has not begun when the batcher ends is dropped.
   void run(std::function<void(int thread)> work);

@@ -92,6 +92,11 @@ struct ModelServer::State {
   void finish(Call& call, Answer answer);
   void refuse(Call& call, const std::exception_ptr& error);
   void answered(const Call& call, unsigned status, std::int64_t batch);
+  HttpOptions http_options() {
+    HttpOptions made = options.http;
+    made.after_requests = [this] { batcher.wake(); };
+    return made;
+  }
   bool ready() const { return !ending.load() && directory.ready(); }
 
   const ModelServerOptions options;
@@ -110,7 +115,7 @@ ModelServer::State::State(ModelServerOptions of)
                .queue_max = options.queue_max,
                .batch_max = options.batch_max,
                .batch_wait = options.batch_wait}),
-      http(options.http, [this](HttpRequest request, HttpReply reply) {
+      http(http_options(), [this](HttpRequest request, HttpReply reply) {
         handle(std::move(request), std::move(reply));
       }) {}
 
@@ -255,9 +260,12 @@ void ModelServer::State::read(const CallPtr& call, int thread) {
     call->examples = examples.examples;
     if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
     directory.remember(call->version.model, examples.columns);
+    // What the connections' thread reads waits until it has read all that has come.
+    const bool more = thread == options.threads;
     batcher.submit({call->version.served, std::move(examples.columns), examples.examples,
                     call->began + options.deadline,
-                    [this, call](Answer answer) { finish(*call, std::move(answer)); }});
+                    [this, call](Answer answer) { finish(*call, std::move(answer)); }},
+                   more ? Batcher::Wake::kLater : Batcher::Wake::kNow);
   } catch (...) {
     refuse(*call, std::current_exception());
   }
