@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "core/base/json.h"
+#include "data/feature/printable.h"
 #include "serving/api/infer.h"
 #include "serving/api/routes.h"
 #include "serving/api/tf_json.h"
@@ -122,10 +124,23 @@ ModelServer::State::State(ModelServerOptions of)
 // ---- what a request means ----
 
 void ModelServer::State::handle(HttpRequest request, HttpReply reply) {
-  if (request.target == kIndex) return reply.send({.body = index()});
-  if (request.target == kReload) return reload(std::move(reply));
+  if (const std::string_view coding = request.header("content-encoding");
+      !coding.empty() && coding != "identity") {
+    HttpResponse response = error_response(
+        415, str("the body is of the content encoding \"", printable(coding),
+                 "\", and bodies are read as they are: send it without compression"));
+    response.headers.emplace_back("Accept-Encoding", "identity");
+    return reply.send(std::move(response));
+  }
   Route route;
   try {
+    if (request.target == kIndex || request.target == kReload) {
+      if (request.method != "POST")
+        throw WrongMethodError(
+            str('"', request.target, "\" takes POST, and not ", printable(request.method)), "POST");
+      if (request.target == kReload) return reload(std::move(reply));
+      return reply.send({.body = index()});
+    }
     route = parse_route(request.method, request.target);
   } catch (const WrongMethodError& error) {
     HttpResponse response = error_response(405, error.what());
@@ -192,9 +207,11 @@ HttpResponse ModelServer::State::about(const Route& route) {
       return {.body = tf_metadata(version.codecs->signature(), version.version)};
     }
     case RouteKind::kTfStatus: {
+      std::optional<std::int64_t> only = route.version;
+      if (!route.label.empty()) only = directory.find(route.model, {}, route.label).version;
       std::vector<TfVersionStatus> versions;
       for (const VersionStatus& each : directory.status(route.model))
-        if (!route.version || *route.version == each.version)
+        if (!only || *only == each.version)
           versions.push_back({each.version, state_name(each.state),
                               each.error.empty() ? "OK" : grpc_name(each.code), each.error});
       if (versions.empty() && route.version)
@@ -203,7 +220,7 @@ HttpResponse ModelServer::State::about(const Route& route) {
     }
     default: break;
   }
-  throw UnimplementedError("this server does not answer such requests");
+  throw UnimplementedError("this server does not answer :recommend: ask for :predict");
 }
 
 HttpResponse ModelServer::State::metrics_page() {
