@@ -39,12 +39,24 @@ Rows whole_rows(const SavedRowsReader& weights, const VariableSpec& spec) {
 }
 
 // A version that takes or gives other columns than the one before would break its clients.
+// `columns` at `i`, as a message names it.
+std::string column_text(const std::vector<ColumnSpec>& columns, std::size_t i) {
+  if (i >= columns.size()) return "nothing more";
+  return str('"', columns[i].name, "\" ", columns[i].type.to_string());
+}
+
+void verify_columns(const std::vector<ColumnSpec>& before, const std::vector<ColumnSpec>& next,
+                    const char* verb) {
+  for (std::size_t i = 0; i < std::max(before.size(), next.size()); ++i)
+    if (const std::string was = column_text(before, i), is = column_text(next, i); was != is)
+      throw InvalidArgumentError(str("it has another signature than the version that serves: it ",
+                                     verb, ' ', is, ", and ", "that one ", verb, ' ', was,
+                                     "; serve it under another name, or start the server anew"));
+}
+
 void verify_signature(const SavedModel& before, const SavedModel& next) {
-  if (before.input == next.input && before.outputs == next.outputs) return;
-  throw InvalidArgumentError(
-      str("it has another signature than the version that serves: serve it under another name, ",
-          "or start the server anew. It is\n", signature_text(next), "and the other\n",
-          signature_text(before)));
+  verify_columns(before.input.columns, next.input.columns, "takes");
+  verify_columns(before.outputs, next.outputs, "gives");
 }
 
 // The rows of all variables. Those in pools take their places after everything has been read, so

@@ -135,6 +135,11 @@ void ModelDirectory::State::look_at(Model& of) {
     load(of, place);
   }
   const std::lock_guard hold(mutex);
+  // One that was refused is told of for as long as it is there and would serve.
+  std::erase_if(of.refused, [&](const auto& each) {
+    return !wanted.contains(each.first) ||
+           std::ranges::find(places, each.first, &VersionPlace::version) == places.end();
+  });
   for (auto each = of.serving.begin(); each != of.serving.end();) {
     if (wanted.contains(each->first) || each->first == of.newest) {
       ++each;
