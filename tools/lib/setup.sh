@@ -106,6 +106,30 @@ install_python_tools() {
   [[ -e $tree/requirements.txt ]] || echo "Python's index did not give them (build/logs/python.log): the tests against TensorBoard and moto are left out"
 }
 
+# install_promtool: build/promtool, Prometheus's own reader of metrics, taken out of Debian's package, which is not installed.
+install_promtool() {
+  local tree=$root/build/promtool
+  if [[ -x $tree/promtool ]]; then
+    phase promtool "promtool: is there" true
+    return
+  fi
+  phase promtool "promtool: taken out of Debian's package" make_promtool_or_say_so "$tree"
+  [[ -x $tree/promtool ]] || echo "Debian did not give it (build/logs/promtool.log): it does not read our metrics"
+}
+
+make_promtool_or_say_so() { make_promtool "$@" || echo "this failed"; }
+
+make_promtool() {
+  rm -rf -- "$1"
+  mkdir -p "$1"
+  cd "$1" || return
+  timeout 300 apt-get download prometheus || return
+  dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >promtool.new || return
+  rm prometheus_*.deb
+  chmod +x promtool.new
+  mv promtool.new promtool  # last, so that half of it is never taken for it
+}
+
 # A machine that does not reach the index runs all other tests.
 make_python_tools_or_say_so() { make_python_tools "$@" || echo "this failed"; }
 
