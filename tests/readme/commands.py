@@ -60,6 +60,15 @@ HOW = {
         "CkptBucket.PruneRemovesRowsThatNoOtherNamesAndKeepsWhatARunMayNeed",
     "cairn model export RUN/model --out clicks.onnx": "Onnx.PredictsAsTheModelDoes",
     "cairn model candidates RUN/model --data films.csv --out films.npz": "Hnswlib.FindsTheCandidatesOfARetrieval",
+    **dict.fromkeys([
+        "cairn train examples/adult.toml --dir runs/adult",
+        "cairn serve runs/adult",
+        "cairn serve RUN",
+        "cairn serve runs/adult --host 0.0.0.0 --token-file /etc/cairn/token",
+        "cairn serve models/clicks --label stable=1 --label canary=3",
+        "cairn serve status",
+        "cairn serve reload",
+    ], "tests/serving/clients/test_page.py"),
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"ps\", \"index\": 0}}' cairn-ps": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' cairn-worker": "the scene cluster below",
     "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"chief\", \"index\": 0}}' cairn-coordinator JOB.toml":
