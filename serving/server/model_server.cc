@@ -277,7 +277,7 @@ void ModelServer::State::read(const CallPtr& call, int thread) {
     call->examples = examples.examples;
     if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
     directory.remember(call->version.model, examples.columns);
-    // What the connections' thread reads waits until it has read all that has come.
+    // The connections' thread has the computing ones begin when it has read all that has come.
     const bool more = thread == options.threads;
     batcher.submit({call->version.served, std::move(examples.columns), examples.examples,
                     call->began + options.deadline,
