@@ -1,8 +1,8 @@
 # The folders of a room use one another in one order only: a file includes headers of its own folder and of earlier ones. And rooms
 # themselves have an order, which their link lines follow.
 #   cmake -D SOURCE=$PWD -P arrows.cmake
-set(rooms core data rpc nn storage ps collective service worker coordinator strategy model tools)
-set(rooms_with_folders core core/kernels/cuda data rpc nn ps collective service worker coordinator strategy model tools tools/job)
+set(rooms core data rpc nn storage ps collective service worker coordinator strategy model serving tools)
+set(rooms_with_folders core core/kernels/cuda data rpc nn ps collective service worker coordinator strategy model serving tools tools/job)
 set(folders_of_core base disk memory tensor graph kernels rows exec)
 set(folders_of_core/kernels/cuda runtime trees embedding rows ops)
 set(folders_of_data feature dataset file format stage)
@@ -15,6 +15,7 @@ set(folders_of_worker rows lane)
 set(folders_of_coordinator restore cluster dispatch checkpoint engine)
 set(folders_of_strategy base in_sync servers)
 set(folders_of_model writers steps saved)
+set(folders_of_serving http model raw retrieval api server)
 set(folders_of_tools launch job ckpt export cli)
 set(folders_of_tools/job toml spec parts model run train)
 

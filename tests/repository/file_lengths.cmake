@@ -7,7 +7,7 @@ set(exceptions
   coordinator/dispatch/closure_scheduler.cc)
 
 set(files)
-foreach(room bench collective core coordinator data examples model nn ps python rpc service storage strategy tests tools worker)
+foreach(room bench collective core coordinator data examples model nn ps python rpc service serving storage strategy tests tools worker)
   file(GLOB_RECURSE of_room RELATIVE ${SOURCE} ${SOURCE}/${room}/*.cc ${SOURCE}/${room}/*.h ${SOURCE}/${room}/*.capnp)
   list(APPEND files ${of_room})
 endforeach()

@@ -7,7 +7,7 @@ set(exceptions
   tests/pch_main.cc)              # does nothing
 
 set(count 0)
-foreach(room bench collective core coordinator data examples model nn ps rpc service storage strategy tests tools worker)
+foreach(room bench collective core coordinator data examples model nn ps rpc service serving storage strategy tests tools worker)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${room}/*.cc)
   foreach(path IN LISTS files)
     file(READ ${SOURCE}/${path} content)
