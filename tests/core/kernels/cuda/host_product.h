@@ -24,7 +24,7 @@ inline float element(const float* from, std::int64_t rows, std::int64_t columns,
 inline std::vector<float> multiply(const cuda::ProductShape& s, const std::vector<float>& all_a,
                                    const std::vector<float>& all_b,
                                    const std::vector<float>& bias) {
-  const auto& [m, n, k, ta, tb] = s.gemm;
+  const auto& [m, n, k, ta, tb, alike] = s.gemm;
   const float *a = all_a.data(), *b = all_b.data();
   std::vector<float> results(static_cast<std::size_t>(s.batch * m * n));
   float* c = results.data();
@@ -43,7 +43,7 @@ inline std::vector<float> multiply(const cuda::ProductShape& s, const std::vecto
 // As a ProductRun of the shape has it.
 inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& at) {
   const bool rounds = rounds_to_bfloat16(s.arithmetic);
-  const auto& [m, n, k, ta, tb] = s.gemm;
+  const auto& [m, n, k, ta, tb, alike] = s.gemm;
   auto made = multiply(s, as_floats(at.a, s.batch * m * k, rounds),
                        as_floats(at.b, s.batch * k * n, rounds),
                        s.bias ? as_floats(at.bias, n, s.narrow_result) : std::vector<float>());
