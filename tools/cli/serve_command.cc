@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -16,7 +15,6 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/processors.h"
-#include "core/disk/disk.h"
 #include "rpc/server/token.h"
 #include "serving/http/http_client.h"
 #include "serving/model/served_model.h"
@@ -171,7 +169,9 @@ int serve(ServeRequest& request) {
   serving::ModelServer server(std::move(options));
   server.reload();
   verify_served(server);
-  std::printf("serving at http://%s:%u\n", host.c_str(), static_cast<unsigned>(server.port()));
+  const bool is_v6 = host.find(':') != std::string::npos;
+  std::printf("serving at http://%s%s%s:%u\n", is_v6 ? "[" : "", host.c_str(), is_v6 ? "]" : "",
+              static_cast<unsigned>(server.port()));
   std::fflush(stdout);
   int signal = 0;
   sigwait(&ends, &signal);
@@ -210,12 +210,24 @@ int print_index(const AskRequest& request, const std::string& target) {
   return all ? 0 : 1;
 }
 
+// CLI::Range lets NaN pass.
+CLI::Validator within(double least, double most) {
+  const auto refused = [least, most](std::string& text) {
+    double value = 0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return fits ? std::string() : str("Value ", text, " not in range ", least, " to ", most);
+  };
+  return {refused, str('[', least, " - ", most, ']')};
+}
+
 void add_ask(CLI::App& command, AskRequest& request) {
   command.add_option("--address", request.address, "HOST:PORT of the server")
       ->capture_default_str();
   command.add_option("--token-file", request.token_file,
                      "The file with the server's token; by default CAIRN_TOKEN_FILE names it");
-  command.add_option("--timeout", request.timeout, "Seconds to wait")->capture_default_str();
+  command.add_option("--timeout", request.timeout, "Seconds to wait")
+      ->check(within(0, 86'400))
+      ->capture_default_str();
 }
 
 void add_options(CLI::App& command, ServeRequest& request) {
@@ -236,29 +248,38 @@ void add_options(CLI::App& command, ServeRequest& request) {
                      "[NAME=]VERSION: serve this version, however many newer ones there are");
   command.add_option("--label", request.labels,
                      "[NAME:]LABEL=VERSION: serve this version, too, at .../labels/LABEL");
-  command.add_option("--threads", request.threads,
-                     "Threads that compute; by default all processors but one");
+  command
+      .add_option("--threads", request.threads,
+                  "Threads that compute; by default all processors but one")
+      ->check(CLI::Range(1, 1024));
   command.add_option("--queue", options.queue_max, "Examples that may wait; more: status 429")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   command.add_option("--batch-max", options.batch_max, "Examples that are computed together")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
       ->capture_default_str();
   command
       .add_option("--batch-wait", request.batch_wait_ms,
                   "Milliseconds that a request waits for others to be computed with")
+      ->check(within(0, 60'000))
       ->capture_default_str();
   command.add_option("--deadline", request.deadline, "Seconds a request may take; then status 504")
+      ->check(within(0.001, 86'400))
       ->capture_default_str();
   command.add_option("--max-body", request.max_body, "MB of a request's body; more: status 413")
+      ->check(within(0.001, 65'536))
       ->capture_default_str();
   command.add_flag("--allow-nan", options.allow_nan,
                    "Take NaN and infinities in requests for numbers");
   command
       .add_option("--look-every", request.look_every,
                   "Seconds between two looks for new versions; 0: at `cairn serve reload` alone")
+      ->check(within(0, 86'400))
       ->capture_default_str();
   command
       .add_option("--drain", request.drain,
                   "Seconds that requests under way have to end after SIGTERM")
+      ->check(within(0, 86'400))
       ->capture_default_str();
   command.add_option("--access-log", request.access_log,
                      "A file to write a line for each answer to; -: standard output");

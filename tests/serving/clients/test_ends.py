@@ -4,6 +4,7 @@ import http.client
 import signal
 import socket
 import time
+import urllib.request
 
 import pytest
 import served
@@ -76,3 +77,18 @@ def test_a_port_that_is_taken_is_named(models, serve):
     server = serve(models / "half_plus_two")
     said = served.run("serve", models / "half_plus_two", "--port", server.port, status=1)
     assert str(server.port) in said and "in use" in said
+
+
+def listens_at_v6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not listens_at_v6(), reason="this machine has no loopback of IPv6")
+def test_the_address_that_is_printed_can_be_asked(models, serve):
+    server = serve(models / "half_plus_two", "--host", "::1")
+    with urllib.request.urlopen(f"{server.url}/v2/health/ready", timeout=60) as answer:
+        assert answer.status == 200

@@ -212,3 +212,22 @@ def test_a_version_that_is_removed_gives_way_to_the_one_before(training, serve):
     shutil.rmtree(training.folder / "1")
     served.run("serve", "reload", "--address", server.address)
     assert training.version_of(server.post(PREDICT, BODY)) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("--threads", ["0", "-1", "1025"]),
+        ("--queue", ["0", "-1"]),
+        ("--batch-max", ["0"]),
+        ("--batch-wait", ["-1", "nan", "1e9"]),
+        ("--deadline", ["0", "-1", "inf"]),
+        ("--max-body", ["0", "-1", "nan", "1e30"]),
+        ("--look-every", ["-1", "nan"]),
+        ("--drain", ["-1", "nan"]),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused_by_its_option(models, option, values):
+    for value in values:
+        said = served.run("serve", models / "half_plus_two", "--port", 0, option, value, status=2)
+        assert f"{option}: Value {value} not in range" in said
