@@ -119,7 +119,7 @@ install_promtool() {
 
 make_promtool_or_say_so() { make_promtool "$@" || echo "this failed"; }
 
-make_promtool() {
+make_promtool() (
   rm -rf -- "$1"
   mkdir -p "$1"
   cd "$1" || return
@@ -128,7 +128,7 @@ make_promtool() {
   rm prometheus_*.deb
   chmod +x promtool.new
   mv promtool.new promtool  # last, so that half of it is never taken for it
-}
+)
 
 # A machine that does not reach the index runs all other tests.
 make_python_tools_or_say_so() { make_python_tools "$@" || echo "this failed"; }
