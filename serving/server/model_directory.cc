@@ -1,5 +1,6 @@
 #include "serving/server/model_directory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -83,10 +84,12 @@ struct ModelDirectory::State {
         nearest.empty() ? str("; there are: ", all) : str("; did you mean \"", nearest, "\"?")));
   }
 
-  void look_at(Model& of);
+  // Whether there was something to load.
+  bool look_at(Model& of);
   void load(Model& of, const VersionPlace& place);
   void warm(const ServedModel& next, const std::deque<Element>& requests) const;
-  void give_back();
+  // Whether a version has ended.
+  bool give_back();
   void look();
   void keep_looking();
 
@@ -105,7 +108,7 @@ struct ModelDirectory::State {
 
 // A version that is wanted, and is not there or is there in another form, is loaded; one that is
 // not wanted any more is retired once another serves.
-void ModelDirectory::State::look_at(Model& of) {
+bool ModelDirectory::State::look_at(Model& of) {
   std::vector<VersionPlace> places;
   try {
     places = versions_at(of.what.path);
@@ -113,7 +116,7 @@ void ModelDirectory::State::look_at(Model& of) {
   } catch (const std::exception& error) {
     if (std::exchange(of.trouble, error.what()) != error.what())
       log_warning("model ", of.what.name, ": ", error.what());
-    return;
+    return false;
   }
   std::set<std::int64_t> wanted;
   if (of.what.pin)
@@ -121,6 +124,7 @@ void ModelDirectory::State::look_at(Model& of) {
   else if (!places.empty())
     wanted.insert(places.back().version);
   for (const auto& [label, version] : of.what.labels) wanted.insert(version);
+  bool found = false;
   for (const VersionPlace& place : places) {
     if (!wanted.contains(place.version)) continue;
     {
@@ -133,6 +137,7 @@ void ModelDirectory::State::look_at(Model& of) {
         continue;
     }
     load(of, place);
+    found = true;
   }
   const std::lock_guard hold(mutex);
   // One that was refused is told of for as long as it is there and would serve.
@@ -150,6 +155,7 @@ void ModelDirectory::State::look_at(Model& of) {
     of.identities.erase(each->first);
     each = of.serving.erase(each);
   }
+  return found;
 }
 
 void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
@@ -218,13 +224,14 @@ void ModelDirectory::State::warm(const ServedModel& next,
 }
 
 // The versions that end are declared before the lock, and so end after it.
-void ModelDirectory::State::give_back() {
+bool ModelDirectory::State::give_back() {
   std::vector<ServedVersion> done;
   const std::lock_guard hold(mutex);
   for (ServedVersion& each : retired)
     if (each.codecs.use_count() == 1 && each.served.use_count() == 2)  // the codecs' and this one
       done.push_back(std::move(each));
   std::erase_if(retired, [](const ServedVersion& each) { return each.served == nullptr; });
+  return !done.empty();
 }
 
 void ModelDirectory::State::keep_looking() {
@@ -249,8 +256,12 @@ void ModelDirectory::State::keep_looking() {
 
 void ModelDirectory::State::look() {
   const std::lock_guard one(looking);
-  for (auto& [name, model] : models) look_at(model);
-  give_back();
+  bool changed = false;
+  for (auto& [name, model] : models) changed = look_at(model) || changed;
+  changed = give_back() || changed;
+  // Memory that loading took for a while stays in gaps of the heap otherwise: after 80 versions of
+  // 22 MB 200 MB were resident instead of 81.
+  if (changed) malloc_trim(0);
 }
 
 ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options)

@@ -1,9 +1,12 @@
 """Versions come, take over between two requests, are refused, are pinned and labelled, while clients ask."""
 
+import os
+import re
 import shutil
 import threading
 import time
 
+import numpy as np
 import pytest
 import served
 
@@ -231,3 +234,35 @@ def test_a_number_that_makes_no_sense_is_refused_by_its_option(models, option, v
     for value in values:
         said = served.run("serve", models / "half_plus_two", "--port", 0, option, value, status=2)
         assert f"{option}: Value {value} not in range" in said
+
+
+def test_memory_is_given_back_when_versions_end(serve, tmp_path):
+    table, tower = cairn.nn.Embedding(rows=200_000, dim=16, name="table"), cairn.nn.Mlp([1000, 2000, 1])
+    large = cairn.Model(lambda ids: tower(table(ids)), name="large")
+    large.build({"id": np.arange(2)})
+    made = large.save(str(tmp_path / "made"))
+    folder = tmp_path / "large"
+
+    def put(version):
+        shutil.copytree(made, tmp_path / "next")
+        folder.mkdir(exist_ok=True)
+        os.rename(tmp_path / "next", folder / str(version))
+
+    def resident():
+        page = server.get("/metrics").body.decode()
+        return float(re.search("^process_resident_memory_bytes (.*)$", page, re.MULTILINE)[1])
+
+    put(1)
+    server = serve(folder, "--look-every", 0)
+    ask = lambda: server.post("/v1/models/large:predict", {"instances": [1, 2, 3]})
+    assert ask().status == 200
+    before = resident()
+    for version in range(2, 17):
+        put(version)
+        said = served.run("serve", "reload", "--address", server.address)
+        assert said.split() == ["large", str(version), "READY"]
+        assert ask().status == 200
+        shutil.rmtree(folder / str(version - 1))
+    server.post("/v2/repository/reload", "")
+    # Less than two versions of 20 MB each; memory that was not given back was four.
+    assert resident() < before + (40 << 20)
