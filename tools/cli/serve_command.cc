@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/processors.h"
+#include "core/disk/disk.h"
 #include "rpc/server/token.h"
 #include "serving/http/http_client.h"
 #include "serving/model/served_model.h"
