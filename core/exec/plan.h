@@ -48,9 +48,9 @@ class Plan {
   const Graph graph;
   const std::vector<VariableId> bound;
   const PlanOptions options;
-  // Predictions and evaluations compute an example in the same way whichever others are beside it:
-  // in another batch, or in what a server makes of the requests that wait. Steps of training need
-  // not, and their products are a little faster.
+  // A graph that changes no variable gives an example the same bits whichever others are in its
+  // batch: a server computes together whatever requests wait. Training steps do not need that, and
+  // plain products are a little faster.
   const bool rows_alike;
   std::vector<Wave> waves;            // the last one calls no store, or pushes
   std::vector<UpdateIds> update_ids;  // by node

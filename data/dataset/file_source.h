@@ -76,7 +76,7 @@ class FileSource {
   //   Errors  those of opening the files.
   virtual std::int64_t count(const LineEvents& events) const;
 
-  // The columns by name, of records that are cells of text; nullptr: they are something else.
+  // The schema of the columns if records are cells of text; otherwise nullptr.
   virtual const CsvSchema* cell_schema() const { return nullptr; }
   // Whether its records are text, which open() reads from SourceOptions::open_bytes as well.
   virtual bool is_text() const { return false; }

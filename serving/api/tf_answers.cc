@@ -25,6 +25,14 @@ void check_outputs(const Signature& signature, std::span<const Tensor> outputs) 
               " outputs for a signature of ", signature.outputs.size());
 }
 
+// The name of an output before its value, where there are several.
+void append_name(std::string& out, const Signature& signature, std::size_t output) {
+  if (output > 0) out += ", ";
+  if (signature.outputs.size() == 1) return;
+  append_json_text(out, signature.outputs[output].name);
+  out += ": ";
+}
+
 std::string rows_of(const Signature& signature, std::span<const Tensor> outputs) {
   std::size_t elements = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -43,13 +51,8 @@ std::string rows_of(const Signature& signature, std::span<const Tensor> outputs)
     if (row > 0) out += ", ";
     if (outputs.size() > 1) out += '{';
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (i > 0) out += ", ";
-      const std::string& name = signature.outputs[i].name;
-      if (outputs.size() > 1) {
-        append_json_text(out, name);
-        out += ": ";
-      }
-      ElementWriter(outputs[i], is_bytes(name))
+      append_name(out, signature, i);
+      ElementWriter(outputs[i], is_bytes(signature.outputs[i].name))
           .append_nested(out, row * outputs[i].shape().row_elements(), 1);
     }
     if (outputs.size() > 1) out += '}';
@@ -61,13 +64,8 @@ std::string columns_of(const Signature& signature, std::span<const Tensor> outpu
   std::string out = "{\"outputs\": ";
   if (outputs.size() > 1) out += '{';
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (i > 0) out += ", ";
-    const std::string& name = signature.outputs[i].name;
-    if (outputs.size() > 1) {
-      append_json_text(out, name);
-      out += ": ";
-    }
-    ElementWriter(outputs[i], is_bytes(name)).append_nested(out, 0, 0);
+    append_name(out, signature, i);
+    ElementWriter(outputs[i], is_bytes(signature.outputs[i].name)).append_nested(out, 0, 0);
   }
   if (outputs.size() > 1) out += '}';
   return out += '}';

@@ -107,7 +107,7 @@ void HttpLoop::send(std::vector<Mailbox::Letter> letters) {
   if (mailbox_.add(std::move(letters))) boost::asio::post(context_, [this] { read_mail(); });
 }
 
-// The call stands behind all events that the loop has been told of already.
+// The posted call runs after all events that are queued in the loop already.
 void HttpLoop::handled() {
   if (!options_.after_requests || std::exchange(after_requests_due_, true)) return;
   boost::asio::post(context_, [this] {

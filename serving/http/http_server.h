@@ -23,8 +23,8 @@
 // and closes the connection, because where the next request begins is then unknown. The length of a
 // body is looked at before memory is taken for it, and memory grows with the bytes that arrive.
 //
-// TLS would be a second stream type beside PlainStream (serving/http/plain_stream.h), on which
-// Connection is a template.
+// For TLS, add a second stream type beside PlainStream (serving/http/plain_stream.h): Connection is
+// a template over its stream.
 //   Source  RFC 9110 and RFC 9112.
 //   Thread  any.
 #pragma once

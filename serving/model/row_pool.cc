@@ -26,11 +26,6 @@ void RowPool::give(const std::vector<std::uint32_t>& places) {
   free_.insert(free_.end(), places.begin(), places.end());
 }
 
-std::size_t RowPool::bytes() const {
-  const std::lock_guard hold(mutex_);
-  return used_ * row_bytes_;
-}
-
 bool Generation::succeeded() const {
   const std::lock_guard hold(mutex_);
   return next_ != nullptr;

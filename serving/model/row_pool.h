@@ -31,14 +31,11 @@ class RowPool {
   std::byte* data(std::uint32_t place) const { return rows_.data() + place * row_bytes_; }
   const std::byte* base() const { return rows_.data(); }
   std::size_t row_bytes() const { return row_bytes_; }
-  std::size_t places_max() const { return places_max_; }
-  // Bytes of the places that were taken so far, those that were given back included.
-  std::size_t bytes() const;
 
  private:
   const std::size_t row_bytes_, places_max_;
   Arena rows_;
-  mutable std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the two below
   std::vector<std::uint32_t> free_;
   std::size_t used_ = 0;
 };

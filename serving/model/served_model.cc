@@ -38,8 +38,7 @@ Rows whole_rows(const SavedRowsReader& weights, const VariableSpec& spec) {
   return std::make_shared<WholeRows>(std::move(value));
 }
 
-// A version that takes or gives other columns than the one before would break its clients.
-// `columns` at `i`, as a message names it.
+// The column at `i`, as a message names it.
 std::string column_text(const std::vector<ColumnSpec>& columns, std::size_t i) {
   if (i >= columns.size()) return "nothing more";
   return str('"', columns[i].name, "\" ", columns[i].type.to_string());
@@ -54,6 +53,7 @@ void verify_columns(const std::vector<ColumnSpec>& before, const std::vector<Col
                                      "; serve it under another name, or start the server anew"));
 }
 
+// A version that takes or gives other columns than the one before would break its clients.
 void verify_signature(const SavedModel& before, const SavedModel& next) {
   verify_columns(before.input.columns, next.input.columns, "takes");
   verify_columns(before.outputs, next.outputs, "gives");

@@ -20,8 +20,8 @@
 namespace cairn::serving {
 
 enum class RawForm : std::uint8_t {
-  // The text of a file of the training data's format: CSV, with a header line if the training data
-  // has one; JSON lines; libsvm; lines of text.
+  // Text in the format of the training data's files: CSV (with a header line if those have one),
+  // JSON lines, libsvm, or lines of text.
   kText,
   // Objects by column name, for models trained from CSV or JSON lines: one object, a list of them,
   // or JSON lines.

@@ -35,7 +35,17 @@ std::exception_ptr too_late(const WaitingExamples& request) {
           " examples waited to be computed: the server has more requests than it can answer")));
 }
 
-// The outputs of these examples, of which none depends on another.
+// An output whose rows are not those of the examples cannot be dealt out to the requests.
+void verify_rows(const ServedModel& model, const std::vector<Tensor>& outputs,
+                 std::int64_t examples) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].shape()[0] != examples)
+      throw FailedPreconditionError(str("the output \"", model.about().outputs[i].name, "\" has ",
+                                        outputs[i].shape()[0], " rows for ", examples,
+                                        " examples, so that it cannot be served: save the model ",
+                                        "without it, or with a row for each example"));
+}
+
 std::vector<Tensor> outputs_of(const ServedModel& model, const std::vector<WaitingExamples>& batch,
                                std::int64_t examples, int thread) {
   const std::int64_t computed = model.is_by_example() ? computed_as(examples) : examples;
@@ -54,6 +64,7 @@ void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int 
   std::vector<Tensor> outputs;
   try {
     outputs = outputs_of(model, batch, examples, thread);
+    if (model.is_by_example()) verify_rows(model, outputs, computed_as(examples));
   } catch (...) {
     if (batch.size() == 1) return answer_error(batch.front(), std::current_exception());
     for (WaitingExamples& request : batch) {

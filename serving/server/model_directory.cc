@@ -140,7 +140,7 @@ bool ModelDirectory::State::look_at(Model& of) {
     found = true;
   }
   const std::lock_guard hold(mutex);
-  // One that was refused is told of for as long as it is there and would serve.
+  // A refused version is reported for as long as it is still there and wanted.
   std::erase_if(of.refused, [&](const auto& each) {
     return !wanted.contains(each.first) ||
            std::ranges::find(places, each.first, &VersionPlace::version) == places.end();

@@ -239,11 +239,15 @@ HttpResponse ModelServer::State::metrics_page() {
     for (const VersionStatus& each : directory.status(name)) {
       if (each.state == VersionStatus::State::kRefused) ++refused;
       if (each.state != VersionStatus::State::kAvailable) continue;
-      const ServedVersion version = directory.find(name, each.version);
-      const std::string labels = str(model, ",version=\"", each.version, '"');
-      const auto memory = version.served->memory();
-      now.push_back({"cairn_serve_model_bytes", labels, static_cast<double>(memory.bytes)});
-      now.push_back({"cairn_serve_model_shared_bytes", labels, static_cast<double>(memory.shared)});
+      try {
+        const ServedVersion version = directory.find(name, each.version);
+        const std::string labels = str(model, ",version=\"", each.version, '"');
+        const auto memory = version.served->memory();
+        now.push_back({"cairn_serve_model_bytes", labels, static_cast<double>(memory.bytes)});
+        now.push_back(
+            {"cairn_serve_model_shared_bytes", labels, static_cast<double>(memory.shared)});
+      } catch (const NotFoundError&) {  // it has gone since it was listed
+      }
     }
     now.push_back({"cairn_serve_refused_versions", model, refused});
     try {

@@ -1,5 +1,5 @@
-// JSON text that is held whole: one object, a list of objects, or objects one after another, each
-// from a line of its own on. A row is an object, whose values are cells as in JSON lines.
+// JSON text that is held whole: one object, a list of objects, or one object after another, each
+// beginning on a new line. A row is an object; its values are cells, as in JSON lines.
 #pragma once
 #include <memory>
 #include <string>

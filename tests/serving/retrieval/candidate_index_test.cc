@@ -1,4 +1,4 @@
-// The best candidates, exactly and by an index; and what is refused.
+// An index finds the best candidates, exactly or approximately, and refuses bad input.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -110,6 +110,22 @@ TEST_F(BatcherTest, TheErrorOfOneRequestIsNotToldToTheOthers) {
   EXPECT_FALSE(answers.wait(2).error);
 }
 
+// Its leading dimension is unknown when the model is saved, as that of a row for each example is.
+TEST_F(BatcherTest, AnOutputWithoutARowForEachExampleIsRefusedAndTheNextRequestServed) {
+  const Function ids = strategy.function([](Iterator input) {
+    return Outputs{{"ids", input.get_next().features.values("ids")}};
+  });
+  const std::string path = small.folder.path() + "/ids";
+  save_model(strategy, ids, cairn::testing::input_of(small.examples()), {}, path);
+  const auto other = ServedModel::load(path);
+  Batcher batcher({.threads = 1});
+  const Element request = batches(3)[0];
+  batcher.submit({other, request, 3, TimePoint::max(), answers.take(0)});
+  EXPECT_THROW(std::rethrow_exception(answers.wait(0).error), FailedPreconditionError);
+  batcher.submit({model, request, 3, TimePoint::max(), answers.take(1)});
+  EXPECT_FALSE(answers.wait(1).error);
+}
+
 TEST_F(BatcherTest, RefusesMoreThanTheQueueHolds) {
   const std::vector<Element> requests = batches(1);
   Batcher batcher({.threads = 1, .queue_max = 2});
