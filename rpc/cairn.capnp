@@ -154,6 +154,16 @@ struct Place {
   bytes @1 :UInt64;
 }
 
+# One part of a variable in an answer of `changes`.
+struct ChangedTable {
+  variable @0 :UInt32;
+  part @1 :UInt32;
+  rows @2 :UInt32;             # how many of the answer's rows are its own
+  gone @3 :UInt32;             # of `gone` likewise
+  begins @4 :Bool;             # the subscriber's copy is void: all rows that differ from their initial values follow
+  complete @5 :Bool;           # with this answer all that was to follow the last `begins` has come
+}
+
 interface Shard {
   # Rows by local number (row - part.begin), int64, header after header in `ids`; values come back in the same order,
   # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
@@ -224,6 +234,23 @@ interface Shard {
   findDatabases @13 (databases :List(Text)) -> (troubles :List(Text));
   # Removes folders "rows-SESSION-ATTEMPT", with all that is in them; those that are not on this machine are gone already.
   removeRows @14 (folders :List(Text)) -> ();
+
+  # ---- for readers, who follow the rows and change nothing ----
+  # The tables, which must be open. `description` numbers them: another one, other tables. A given initial value is not told; rows of
+  # such a variable are all sent.
+  describe @15 () -> (description :UInt64, session :UInt64, seed :UInt64, step :Int64, tables :List(Table));
+  # Rows that have changed since the subscriber's cursor, as they are now: each header's local numbers in `rows`, values beside them;
+  # rows that left for good in `gone`. The subscriber chooses its own number at random, and says the newest `incarnation` and `cursor`
+  # that it was told. That acknowledges them. With the cursor before, the last answer is repeated, as its rows are now; with any other,
+  # all tables begin anew. About `bytesMax` at most, and never more than 4 MB and a row. `variables`: numbers; none: all.
+  # Another `description` than the caller's: nothing is answered but it. `ageUs`: every change that is older has been sent, though
+  # perhaps before the last `begins`. `more`: ask again at once.
+  changes @16 (subscriber :UInt64, description :UInt64, incarnation :UInt64, cursor :UInt64, bytesMax :UInt32, variables :List(UInt32))
+      -> (description :UInt64, incarnation :UInt64, cursor :UInt64, tables :List(ChangedTable), rows :Data, gone :Data, values :Data,
+          step :Int64, ageUs :UInt64, more :Bool);
+  # The newest values of rows by local number, as `pull` has them; rows of a hashed table that are not there read as their initial
+  # values, and are not made. Another `description` than the caller's: no values, and it is answered.
+  readRows @17 (description :UInt64, headers :List(ReadHeader), ids :Data) -> (description :UInt64, values :Data, step :Int64);
 }
 
 # ---- worker ----

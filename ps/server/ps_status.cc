@@ -49,6 +49,9 @@ Json shard_json(const ShardCounters& shard) {
           {"written_rows", get(shard.tier.written_rows)},
           {"dropped_rows", get(shard.turnover.dropped)},
           {"gone_rows", get(shard.turnover.gone)},
+          {"step", get(shard.follow.step)},
+          {"subscribers", get(shard.follow.subscribers)},
+          {"subscriber_bytes", get(shard.follow.bytes)},
           {"restored_rows", get(shard.restore.rows)},
           {"restoring_bytes", get(shard.restore.bytes_in_all)},
           {"restored_bytes", get(shard.restore.bytes)}};

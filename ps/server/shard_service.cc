@@ -7,6 +7,7 @@
 #include "core/graph/wire/wire.h"
 #include "ps/server/await_rows.h"
 #include "ps/server/checkpoint_tasks.h"
+#include "ps/server/follow_service.h"
 #include "ps/server/wire_requests.h"
 
 namespace cairn::ps {
@@ -19,11 +20,10 @@ constexpr std::size_t kCopiedBytes = 2 << 10;
 constexpr std::size_t kLentBytesMin = std::size_t{2} << 20;
 constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
-class ShardService final : public wire::Shard::Server {
+class ShardService final : public FollowService {
  public:
   ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection)
-      : host_(std::move(host)),
-        connection_(connection),
+      : FollowService(std::move(host), connection),
         number_(++host_->connections),
         shared_{connection.peer().shared.get(), {}} {}
 
@@ -122,6 +122,7 @@ class ShardService final : public wire::Shard::Server {
       const auto params = context.getParams();
       host_->shard.announce(params.getSession(), params.getClosuresBelow(),
                             params.getSettledBelow());
+      host_->subscriptions.forget_idle();  // this call comes again and again
     });
   }
   kj::Promise<void> applyRound(ApplyRoundContext context) override {
@@ -211,12 +212,6 @@ class ShardService final : public wire::Shard::Server {
     return kj::mv(pair.promise);
   }
 
-  // Rows that a pull has waited for stay as long as this is held.
-  struct Hold {
-    ~Hold() { host->shard.answered(wait); }
-    std::shared_ptr<ShardHost> host;
-    std::uint64_t wait;
-  };
   // Memory that is attached to an answer must be sent at once, so the pull is answered here and not
   // in its turn. Rows stay from then on; only a restore may have moved them since.
   rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
@@ -374,8 +369,6 @@ class ShardService final : public wire::Shard::Server {
     results.setLater(restored.later);
   }
 
-  std::shared_ptr<ShardHost> host_;
-  rpc::Connection& connection_;
   const std::uint64_t number_;  // of the connection: later ones have higher numbers
   SharedBulk shared_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/offload.h"
+#include "ps/follow/subscriptions.h"
 #include "ps/shard/shard.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
@@ -24,6 +25,7 @@ struct ShardHost {
             std::size_t own_pages_lane, storage::RowStore& rows, std::string name)
       : reactor(own),
         shard(own.clock(), options),
+        subscriptions(shard, own.clock()),
         offload(blocking),
         lane(own_lane),
         pages_lane(own_pages_lane),
@@ -32,6 +34,7 @@ struct ShardHost {
 
   rpc::Reactor& reactor;
   Shard shard;
+  Subscriptions subscriptions;
   Offload& offload;
   // of the offload, for files and for memory: two a shard
   std::size_t lane, pages_lane;

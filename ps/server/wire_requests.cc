@@ -113,6 +113,18 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   return out;
 }
 
+DecodedPull read_rows(wire::Shard::ReadRowsParams::Reader in) {
+  DecodedPull out;
+  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
+  out.headers.reserve(headers.size());
+  for (const auto header : headers)
+    out.headers.push_back(
+        {header.getVariable(), header.getPart(), header.getRows(), header.getWhole()});
+  out.request.headers = out.headers;
+  out.request.ids = read_ids(in.getIds());
+  return out;
+}
+
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   DecodedPush out;
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");

@@ -50,6 +50,7 @@ struct DecodedRound {
 // shared memory. Thread: any.
 StepContext read_step(wire::Step::Reader in);
 DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
+DecodedPull read_rows(wire::Shard::ReadRowsParams::Reader in);  // of no step: the caller has none
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);

@@ -47,10 +47,19 @@ struct ShardCounters {
     Number rows{0}, bytes_in_all{0}, bytes{0};
   };
   Restore restore;
+  // The newest global step of a push that was applied; subscribers, and the memory of what they are
+  // still to be sent.
+  struct Follow {
+    Number step{0}, subscribers{0}, bytes{0};
+  };
+  Follow follow;
 
   // One writer needs no locked instruction.
   static void add(Number& number, std::uint64_t by) {
     set(number, number.load(std::memory_order_relaxed) + by);
+  }
+  static void raise(Number& number, std::uint64_t to) {
+    if (to > number.load(std::memory_order_relaxed)) set(number, to);
   }
   static void set(Number& number, std::uint64_t value) {
     number.store(value, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 // Requests to a shard, as plain structs whose spans refer to the message they came in.
 #pragma once
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -108,6 +109,13 @@ struct StateRequest {
   std::uint32_t part = 0;
   std::int64_t begin = 0;
   std::uint32_t rows = 0;
+};
+
+// A part of a variable, as requests name it.
+struct TableId {
+  VariableId variable = 0;
+  std::uint32_t part = 0;
+  friend auto operator<=>(const TableId&, const TableId&) = default;
 };
 
 struct PartConfig {

@@ -68,6 +68,8 @@ ShardVersion Shard::configure(const Configuration& configuration) {
                                     cuts_.copies, tiers_ != nullptr ? tiers_->shared() : nullptr));
   if (configuration.session != session_) start_session(configuration);
   layout_.now = configuration.layout_version;
+  layout_.seed = configuration.seed;
+  if (!made.empty() || layout_.described == 0) ++layout_.described;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
   name_tables();
   for (const TableConfig& config : configuration.tables)
@@ -141,6 +143,7 @@ void Shard::start_session(const Configuration& configuration) {
   cuts_.tracked_since = cuts_.tracked_before = 0;
   forget_restore();
   session_ = configuration.session;
+  ++layout_.described;
   layout_.first = configuration.layout_version;
   opened_.now = false;
   refuse_waiting();  // before the tables go whose rows they wait for

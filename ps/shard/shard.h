@@ -227,6 +227,17 @@ class Shard {
   // checkpoint.
   std::vector<std::pair<std::string, RowRange>> ranges() const;
 
+  // ---- for subscribers: follow/subscriptions.h ----
+  // The tables, by their variables' numbers and parts. `described` numbers them: another one, other
+  // tables.   Errors  Unavailable: not open.
+  struct Described {
+    std::uint64_t described = 0, seed = 0;
+    std::vector<std::pair<TableId, Table*>> tables;
+  };
+  Described describe() const;
+  bool restores(const Table& table) const { return restoring_.has(table); }
+  void count_followers(std::size_t subscribers, std::size_t bytes);
+
   ShardVersion version() const { return {incarnation_, counter_}; }
   std::uint64_t session() const { return session_; }
   const ShardCounters& counters() const { return counters_; }
@@ -323,6 +334,7 @@ class Shard {
   std::uint64_t session_ = 0;
   struct LayoutVersions {
     std::uint64_t now = 0, first = 0;  // by which this session began here
+    std::uint64_t seed = 0, described = 0;
   };
   LayoutVersions layout_;
   struct Opened {

@@ -88,6 +88,8 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;
+  if (step.global_step > 0)
+    ShardCounters::raise(counters_.follow.step, static_cast<std::uint64_t>(step.global_step));
   // A push in slices is counted once, with the first slice of it.
   const bool counted = applied_.begun(step.closure, step.push_number);
   const std::uint64_t staleness = counted ? 0 : count_push(request);

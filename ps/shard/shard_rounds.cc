@@ -48,6 +48,9 @@ PushResult Shard::keep_share(const PushRequest& request, std::span<const PushPie
   const Plan plan = this->plan(pieces, request.encoding);
   for (const PlannedUpdate& update : plan.updates) verify_has_a_sum(*update.header, *update.table);
   rounds_.keep(request, pieces);
+  if (request.step.global_step > 0)  // it will be, unless the round comes to nothing
+    ShardCounters::raise(counters_.follow.step,
+                         static_cast<std::uint64_t>(request.step.global_step));
   if (options_.observer != nullptr) options_.observer->pushed(request.step, true, 0);
   return {version(), 0, false};
 }

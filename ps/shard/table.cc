@@ -137,6 +137,12 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
     snapshot_.touch_all();
   else
     snapshot_.touch(places);
+  if (!followers_.empty()) {
+    if (is_table_rule(rule.kind) || moves_untouched_rows(rule.kind))
+      tell_all_changed();
+    else
+      tell_changed(places.at);
+  }
   memory_.update(rule, learning_rate, places, values, continues);
   if (departures_ == nullptr) return;
   note_taken(places.at);
@@ -148,12 +154,14 @@ void Table::update(const UpdateRule& rule, float learning_rate, std::span<const 
 void Table::update_all(const UpdateRule& rule, float learning_rate, const std::byte* values) {
   before_write_all();
   snapshot_.touch_all();
+  if (!followers_.empty()) tell_all_changed();
   memory_.update_all(rule, learning_rate, values);
 }
 
 // A row that the checkpoint holds is not given its initial value first: the rows to be reset are
 // known only at the end.
 void Table::begin_restore() {
+  tell_begins();
   memory_.set_updates(0);
   if (tier_ != nullptr) tier_->reset();
   if (turnover_ != nullptr) turnover_->reset();
@@ -245,7 +253,10 @@ Places Table::put(const storage::StoredRows& stored, Slots take, Change change) 
   if (slots < layout.slots) end_restore();
   const Places places = made_to_restore(here, slots);
   before_change(places.at);
-  if (change == Change::kYes) snapshot_.touch(places);
+  if (change == Change::kYes) {
+    snapshot_.touch(places);
+    tell_changed(places.at);
+  }
   const std::size_t row_bytes = stored.row_bytes();
   const auto skipped = static_cast<std::size_t>(offsets_of_part(stored).first);
   memory_.restore(places, stored.data.data() + skipped * row_bytes, row_bytes, slots);

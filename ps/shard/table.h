@@ -17,6 +17,7 @@
 #include "core/rows/row_memory.h"
 #include "core/rows/row_turnover.h"
 #include "ps/shard/lending.h"
+#include "ps/shard/table_changes.h"
 #include "ps/snapshot/departures.h"
 #include "ps/snapshot/snapshot.h"
 #include "ps/tier/table_tier.h"
@@ -109,6 +110,19 @@ class Table {
               const std::byte* values, bool continues = false);
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
+  // ---- for subscribers, by their numbers: table_follow.cc ----
+  // What the subscriber has still to be sent; made, if it is not there. Null: it does not follow.
+  TableChanges& follow(std::uint64_t subscriber);
+  TableChanges* follower(std::uint64_t subscriber);
+  void unfollow(std::uint64_t subscriber);
+  // Sets the places of all rows that may differ from what a description of the variable tells.
+  void mark_touched(TouchedRows& places);
+  // Appends the places of these rows, -1 for those that are not in memory; and the rows at these
+  // places, with their parameters.
+  void add_places(std::span<const std::int64_t> rows, std::vector<std::int64_t>& places);
+  void add_rows_at(std::span<const std::int64_t> places, std::vector<std::int64_t>& rows,
+                   std::vector<std::byte>& values) const;
+
   // For a checkpoint: see Snapshot.
   void freeze(Snapshot::Rows rows, Snapshot::Tracking tracking);
   void thaw();
@@ -186,6 +200,13 @@ class Table {
   std::pair<std::ptrdiff_t, std::ptrdiff_t> offsets_of_part(
       const storage::StoredRows& stored) const;
   void before_change(std::span<const std::int64_t> places);
+  // Rows have changed: at these places, or all.
+  void tell_changed(std::span<const std::int64_t> places);
+  void tell_all_changed();
+  // Rows have left these places.
+  void tell_left(std::span<const std::int64_t> places, std::span<const std::int64_t> rows,
+                 TableChanges::To to);
+  void tell_begins();
 
   RowMemory memory_;
   CopyPool& pool_;
@@ -204,6 +225,7 @@ class Table {
   bool whole_in_delta_ = false;
   std::optional<TouchedRows> stale_;  // touched before the restore that is under way
   std::uint64_t written_ = 1;
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<TableChanges>>> followers_;
 };
 
 }  // namespace cairn::ps

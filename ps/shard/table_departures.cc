@@ -35,6 +35,10 @@ void Table::turn_over() {
 
 void Table::let_go(std::span<const std::int64_t> places) {
   before_write(places);
+  std::vector<std::int64_t> rows;
+  if (!followers_.empty())
+    for (const std::int64_t place : places) rows.push_back(memory_.row_at(place));
+  tell_left(places, rows, TableChanges::To::kNowhere);
   turnover_->left(places);
   if (tier_ != nullptr) tier_->drop(places);
   for (const std::int64_t place : places) {
@@ -54,6 +58,7 @@ void Table::sweep() {
   if (tier_ == nullptr || !evicts()) return;
   tier_->sweep([this](std::span<const std::int64_t> rows) {
     departures_->add(rows, Departures::To::kNowhere);
+    for (const auto& [subscriber, changes] : followers_) changes->gone(rows);
     gone_count_ += rows.size();
   });
 }
@@ -85,12 +90,17 @@ std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
   Snapshot::Changed changed = snapshot_.changed_among(leaving.places);
   for (auto* some : {&changed.since, &changed.before})  // rows from here on
     for (std::int64_t& place : *some) place = memory_.row_at(place);
+  // The rows' numbers go with their places.
+  std::vector<std::int64_t> rows;
+  if (!followers_.empty())
+    for (const std::int64_t place : leaving.places) rows.push_back(memory_.row_at(place));
   try {
     tier_->leave(leaving);
   } catch (const Error&) {
     tier_->stay(leaving);
     throw;
   }
+  tell_left(leaving.places, rows, TableChanges::To::kDisk);
   departures_->add(changed.since, Departures::To::kDisk);
   departures_->add_of_last_delta(changed.before);
   snapshot_.left(leaving.places);
@@ -104,6 +114,7 @@ void Table::compact() {
   lending_.before_write_all(*memory_.arena());
   tier_->compact(kPlacesAtOnce, [this](std::int64_t from, std::int64_t to) {
     snapshot_.moved(from, to);
+    for (const auto& [subscriber, changes] : followers_) changes->moved(from, to);
     if (turnover_ != nullptr) turnover_->moved(from, to);
   });
 }

@@ -68,6 +68,12 @@ void TableTier::look_for(std::span<const std::int64_t> rows, std::span<const std
   }
 }
 
+bool TableTier::may_be_elsewhere(std::int64_t row) const {
+  bool may_be = false;
+  if (!all_here()) index_.find(hash_of_row(row), [&](ColdIndex::Place) { may_be = true; });
+  return may_be;
+}
+
 // ---- rows come ----
 
 void TableTier::fetch(const std::vector<std::int64_t>& rows, std::function<void(Fetched)> done) {

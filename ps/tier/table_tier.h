@@ -72,6 +72,8 @@ class TableTier {
   // `counts`: as a use of its own, and not as the second half of one, as a push is after its pull.
   void find_elsewhere(std::span<const std::int64_t> rows, bool counts,
                       std::vector<std::int64_t>& elsewhere);
+  // A look that counts as no use: the row may have a record. In memory it may be, too.
+  bool may_be_elsewhere(std::int64_t row) const;
   std::uint64_t records() const { return index_.size(); }  // rows that have one
   std::uint64_t rows_elsewhere() const { return index_.size() - clean_; }
   // Rows have other slots from now on, and none has a record.

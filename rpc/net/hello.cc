@@ -55,7 +55,7 @@ class Reader {
   }
   Role role() {
     auto value = number<std::uint8_t>();
-    if (value < 1 || value > static_cast<std::uint8_t>(Role::kDataWorker))
+    if (value < 1 || value > static_cast<std::uint8_t>(Role::kReader))
       throw InvalidArgumentError(str("the hello names an unknown role, ", unsigned{value}));
     return static_cast<Role>(value);
   }
@@ -94,6 +94,7 @@ std::string_view role_name(Role role) {
     case Role::kPs: return "ps";
     case Role::kDispatcher: return "dispatcher";
     case Role::kDataWorker: return "data_worker";
+    case Role::kReader: return "reader";
     case Role::kTool: break;
   }
   return "tool";

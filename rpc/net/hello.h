@@ -31,9 +31,10 @@ enum class Role : std::uint8_t {
   kTool = 4,
   kDispatcher = 5,  // of the data service
   kDataWorker = 6,
+  kReader = 7,  // follows the rows of ps, and changes nothing
 };
 
-// "chief", "worker", "ps", "tool", as TF_CONFIG has them; "dispatcher", "data_worker"
+// "chief", "worker", "ps", "tool", as TF_CONFIG has them; "dispatcher", "data_worker", "reader"
 std::string_view role_name(Role role);
 std::string task_name(Role role, std::uint32_t index);  // "/job:ps/task:1"
 
