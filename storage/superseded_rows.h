@@ -35,6 +35,10 @@ class SupersededRows {
 
   // Whether any row of the range may count in the database of that number.
   bool any_counts(std::size_t database, RowRange range) const;
+  // Whether a row that the database of that number holds is the one that counts.
+  bool counts(std::size_t database, std::int64_t row) const;
+  // Bytes of memory.
+  std::size_t bytes() const { return gone_.capacity() * sizeof(gone_[0]); }
   // Takes those that do not count there out of a block, of which none may be left.
   void take_out(std::size_t database, StoredRows& rows) const;
 
@@ -46,7 +50,6 @@ class SupersededRows {
     RowRange rows;
     std::size_t database;  // that has all of them: in earlier ones they do not count
   };
-  bool counts(std::size_t database, std::int64_t row) const;
 
   std::size_t databases_ = 0;
   std::vector<Whole> whole_;
