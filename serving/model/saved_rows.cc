@@ -19,7 +19,7 @@ SavedRowsReader::SavedRowsReader(std::string folder)
   }
 }
 
-void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const {
+const storage::VariableInfo& SavedRowsReader::find(const VariableSpec& variable) const {
   const auto found =
       std::ranges::find(manifest_.variables, variable.name, &storage::VariableInfo::name);
   if (found == manifest_.variables.end() || found->dtype != variable.dtype ||
@@ -27,9 +27,18 @@ void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const
     throw DataLossError(str("the weights in ", folder_, " have no variable \"", variable.name,
                             "\" of ", TensorType{variable.dtype, variable.shape}.to_string(),
                             ": save the model again"));
+  return *found;
+}
+
+std::vector<storage::DatabaseReader*> SavedRowsReader::readers() const {
   std::vector<storage::DatabaseReader*> readers;
   for (const auto& database : databases_) readers.push_back(database.get());
-  storage::MergedRows rows(readers, *found, {0, storage::row_count(*found)});
+  return readers;
+}
+
+void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const {
+  const storage::VariableInfo& found = find(variable);
+  storage::MergedRows rows(readers(), found, {0, storage::row_count(found)});
   const std::size_t bytes = rows.form().bytes();
   storage::RowBatch batch;
   while (rows.next(batch))

@@ -28,6 +28,13 @@ class SavedRowsReader {
   using Take = std::function<void(std::int64_t row, const std::byte* values)>;
   void read(const VariableSpec& variable, const Take& take) const;
 
+  // The manifest's entry of a variable.   Errors  DataLoss as read().
+  const storage::VariableInfo& find(const VariableSpec& variable) const;
+  const std::string& folder() const { return folder_; }
+  const storage::Manifest& manifest() const { return manifest_; }
+  // In the order of the manifest. They belong to this.
+  std::vector<storage::DatabaseReader*> readers() const;
+
  private:
   std::string folder_;
   storage::Manifest manifest_;

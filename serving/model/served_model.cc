@@ -11,6 +11,7 @@
 #include "model/saved/model_file.h"
 #include "serving/model/saved_rows.h"
 #include "serving/model/served_rows.h"
+#include "serving/model/stored_tables.h"
 
 namespace cairn::serving {
 namespace {
@@ -62,17 +63,22 @@ void verify_signature(const SavedModel& before, const SavedModel& next) {
 // The rows of all variables. Those in pools take their places after everything has been read, so
 // that a version which fails half way leaves the one before as it was.
 std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<VariableSpec>& specs,
-                          std::map<std::string, Rows> before) {
+                          std::map<std::string, Rows> before, const StoredTables& stored,
+                          const std::shared_ptr<ReadCounters>& counters) {
   std::vector<Rows> all(specs.size());
   std::vector<std::pair<std::size_t, std::unique_ptr<PooledRowsBuilder>>> pooled;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const VariableSpec& spec = specs[i];
+    if (Rows rows = stored.rows_of(i); rows != nullptr) {
+      all[i] = std::move(rows);
+      continue;
+    }
     if (!is_pooled(spec)) {
       all[i] = whole_rows(weights, spec);
       continue;
     }
     auto rows = std::make_unique<PooledRowsBuilder>(std::make_shared<VariableSpec>(spec),
-                                                    weights.seed(), before[spec.name]);
+                                                    weights.seed(), before[spec.name], counters);
     weights.read(spec, [&](std::int64_t row, const std::byte* values) { rows->put(row, values); });
     pooled.emplace_back(i, std::move(rows));
   }
@@ -119,7 +125,8 @@ struct ServedModel::State {
     std::uint64_t runs = 0;
   };
   SavedModel model;
-  std::vector<Rows> rows;  // by variable
+  std::unique_ptr<MemoryBudget::Hold> hold;  // before the rows: it ends after them
+  std::vector<Rows> rows;                    // by variable
   std::shared_ptr<const Plan> plan;
   bool by_example = false;
   std::vector<std::unique_ptr<Lane>> lanes;  // by computing thread
@@ -142,10 +149,18 @@ std::shared_ptr<const ServedModel> ServedModel::load(const std::string& folder,
     for (std::size_t i = 0; i < of.rows.size(); ++i)
       before[of.model.variables[i].name] = of.rows[i];
   }
-  state->rows = rows_of(weights, state->model.variables, std::move(before));
+  Graph graph = read_model_graph(state->model);
+  const auto counters =
+      options.counters != nullptr ? options.counters : std::make_shared<ReadCounters>();
+  StoredTables stored(weights, state->model.variables, graph, is_pooled,
+                      {options.memory, counters,
+                       options.before != nullptr ? options.before->state_->hold.get() : nullptr,
+                       str("the model in ", folder)});
+  state->hold = stored.take_hold();
+  state->rows = rows_of(weights, state->model.variables, std::move(before), stored, counters);
   std::vector<VariableId> bound(state->rows.size());
   std::iota(bound.begin(), bound.end(), VariableId{0});
-  state->plan = make_plan(read_model_graph(state->model), std::move(bound));
+  state->plan = make_plan(std::move(graph), std::move(bound));
   state->by_example = std::ranges::all_of(state->model.outputs, [](const ColumnSpec& output) {
     return output.type.shape.rank() > 0 && output.type.shape[0] == Shape::kUnknown;
   });

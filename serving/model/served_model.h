@@ -14,6 +14,8 @@
 
 #include "core/tensor/element.h"
 #include "model/saved/saved_model.h"
+#include "serving/model/memory_budget.h"
+#include "serving/model/read_counters.h"
 
 namespace cairn::serving {
 
@@ -24,13 +26,19 @@ struct ServeOptions {
   std::shared_ptr<const class ServedModel> before = {};
   // A checkpoint to take the weights from; empty: the model's own.
   std::string weights = {};
+  // The limit that its memory counts for, with that of others; tables that do not fit are read from
+  // the checkpoint row by row (stored_tables.h). Null: all is in memory.
+  std::shared_ptr<MemoryBudget> memory = {};
+  std::shared_ptr<ReadCounters> counters = {};  // of the model's reads; null: they are not counted
 };
 
 class ServedModel {
  public:
   // Reads and verifies the folder of a saved model.
   //   Errors  read_saved_model()'s. NotFound, DataLoss: the checkpoint is not there, is damaged, or
-  //           lacks a variable. ResourceExhausted: not enough memory.
+  //           lacks a variable. ResourceExhausted: not enough memory, of the system's or the
+  //           limit's. Unimplemented: a table does not fit into the limit, and lies where it cannot
+  //           be read row by row.
   //   Thread  any that may block on files.
   static std::shared_ptr<const ServedModel> load(const std::string& folder,
                                                  const ServeOptions& options = {});
@@ -45,7 +53,8 @@ class ServedModel {
   bool is_by_example() const;
   // The outputs for one batch, whose columns are those of about().input, in that order, of types
   // that these admit. An id that a hashed table has no row for reads as its initial value.
-  //   Errors  those of a run: InvalidArgument, an id outside of its table.
+  //   Errors  those of a run: InvalidArgument, an id outside of its table. DataLoss: a row lies in
+  //           a damaged block of a table that is read from disk; names its file.
   //   Thread  each number in [0, threads) is used by one thread at a time.
   std::vector<Tensor> predict(const Element& batch, int thread) const;
 

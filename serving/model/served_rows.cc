@@ -46,12 +46,16 @@ void PooledRows::read_hashed(std::span<const std::int64_t> rows, std::byte* out,
   const RowPool& pool = *generation_->pool();
   scratch.resize(rows.size());
   index_.find(rows, scratch.data());
+  std::uint64_t unknown = 0;
   for (std::size_t i = 0; i < rows.size(); ++i, out += pool.row_bytes()) {
-    if (scratch[i] == IdIndex::kAbsent)
+    if (scratch[i] == IdIndex::kAbsent) {
       initialize_rows(*spec_, seed_, rows[i], 1, spec_->dim(), out);
-    else
+      ++unknown;
+    } else {
       std::memcpy(out, pool.data(places_[static_cast<std::size_t>(scratch[i])]), pool.row_bytes());
+    }
   }
+  add(counters_->unknown_ids, unknown);
 }
 
 Tensor PooledRows::whole() const {
@@ -75,10 +79,12 @@ std::size_t PooledRows::shared_bytes() const { return shared_ * generation_->poo
 // A pool has room for two versions in which every row differs. Where that does not suffice, because
 // many versions are kept, the next one begins a pool of its own.
 PooledRowsBuilder::PooledRowsBuilder(std::shared_ptr<const VariableSpec> spec, std::uint64_t seed,
-                                     std::shared_ptr<const ServedRows> before)
+                                     std::shared_ptr<const ServedRows> before,
+                                     std::shared_ptr<ReadCounters> counters)
     : rows_(new PooledRows(std::move(spec), seed)),
       before_(std::dynamic_pointer_cast<const PooledRows>(before)) {
   const VariableSpec& of = *rows_->spec_;
+  rows_->counters_ = counters != nullptr ? std::move(counters) : std::make_shared<ReadCounters>();
   const bool shares = before_ != nullptr && !before_->generation_->succeeded() &&
                       before_->spec_->shape == of.shape && before_->spec_->dtype == of.dtype &&
                       before_->spec_->hashed == of.hashed;

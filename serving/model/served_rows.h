@@ -10,6 +10,7 @@
 #include "core/graph/variable.h"
 #include "core/rows/id_index.h"
 #include "core/tensor/tensor.h"
+#include "serving/model/read_counters.h"
 #include "serving/model/row_pool.h"
 
 namespace cairn::serving {
@@ -59,6 +60,7 @@ class PooledRows final : public ServedRows {
 
   std::shared_ptr<const VariableSpec> spec_;
   std::uint64_t seed_;
+  std::shared_ptr<ReadCounters> counters_;
   std::shared_ptr<Generation> generation_;
   std::vector<std::uint32_t> places_;  // by row; of a hashed table by the index's place
   IdIndex index_;                      // of a hashed table
@@ -68,9 +70,11 @@ class PooledRows final : public ServedRows {
 // Makes the rows of a version from those of its weights, which come in ascending order.
 class PooledRowsBuilder {
  public:
-  // `before`: the same variable in the version before, or null.
+  // `before`: the same variable in the version before, or null. `counters`: where unknown ids are
+  // counted.
   PooledRowsBuilder(std::shared_ptr<const VariableSpec> spec, std::uint64_t seed,
-                    std::shared_ptr<const ServedRows> before);
+                    std::shared_ptr<const ServedRows> before,
+                    std::shared_ptr<ReadCounters> counters = nullptr);
   ~PooledRowsBuilder();  // gives back the places of rows that were not finished
   void put(std::int64_t row, const std::byte* values);
   // Rows that did not come have their initial values.

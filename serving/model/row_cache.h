@@ -1,0 +1,56 @@
+// RowCache: rows of tables that lie on disk, the hot ones of which are in memory.
+//
+//   A set-associative cache: a row's hash chooses a set of 16 places, of which one byte of the hash
+//   each tells most others apart. A full set replaces by CLOCK (Corbató, "A Paging Experiment with
+//   the Multics System", 1968): a row that was read since the hand passed is spared once, so that
+//   rows that are read a single time leave first.
+//   Memory  that of resize(), taken as places are used; 20 bytes per row besides the row itself.
+//   Thread  any. Each set has a lock of its own, which a hit holds while it copies its row.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "core/memory/arena.h"
+
+namespace cairn::serving {
+
+class RowCache {
+ public:
+  // For rows of this size, with no memory yet.
+  explicit RowCache(std::size_t row_bytes);
+
+  // Whether a row is one of its table's, or the initial value of one that the table lacks.
+  enum class Kind : std::uint8_t { kOwn, kInitial };
+
+  // Copies the rows that are cached to their places in `out`, which is packed, and the positions of
+  // the others to `missed`, ascending. `table` is the number of a table, whose rows these are.
+  //   Result  how many of those that were found are of Kind::kInitial.
+  std::size_t read(std::uint32_t table, std::span<const std::int64_t> rows, std::byte* out,
+                   std::vector<std::int64_t>& missed) const;
+  void put(std::uint32_t table, std::int64_t row, Kind kind, const std::byte* values);
+
+  // Has at most that much memory from now on, and is empty.
+  //   Errors  ResourceExhausted: the system does not have it; the cache has none then.
+  void resize(std::size_t bytes);
+  std::size_t bytes() const;
+  std::size_t row_bytes() const { return row_bytes_; }
+
+ private:
+  struct Set;
+  struct Slot;
+  Set& set_of(std::uint64_t hash) const;
+  std::byte* slot(const Set& set, unsigned way) const;
+  bool take(std::uint32_t table, std::int64_t row, std::uint64_t hash, std::byte* out,
+            std::size_t& initial) const;
+  void prefetch_slot(std::uint64_t hash) const;
+
+  const std::size_t row_bytes_, slot_bytes_;
+  mutable std::shared_mutex resizing_;  // guards what follows; sets have their own locks besides
+  Arena sets_, slots_;
+  std::uint64_t count_ = 0;  // of sets
+};
+
+}  // namespace cairn::serving
