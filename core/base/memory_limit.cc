@@ -17,7 +17,7 @@ std::size_t parse_memory_limit(std::string_view text) {
   }
   throw InvalidArgumentError(
       str("\"", text,
-          "\" is no bound on the memory of a ps: bytes with their unit, as \"8 GB\", a share of "
+          "\" is no bound on memory: bytes with their unit, as \"8 GB\", a share of "
           "the machine's memory, as \"50%\", or \"none\""));
 }
 

@@ -38,6 +38,14 @@ constexpr Family kFamilies[] = {
     {"cairn_serve_model_shared_bytes", "gauge",
      "Bytes of these that the version has in common with the one before."},
     {"cairn_serve_refused_versions", "gauge", "Versions that were found and cannot be served."},
+    {"cairn_serve_unknown_ids_total", "counter",
+     "Ids that a hashed table had no row for, and that read as initial values."},
+    {"cairn_serve_memory_limit_bytes", "gauge", "The limit of --memory-limit; 0: there is none."},
+    {"cairn_serve_cache_bytes", "gauge", "Memory of the caches for rows that are read from disk."},
+    {"cairn_serve_cache_hits_total", "counter", "Rows of such tables that a cache had."},
+    {"cairn_serve_cache_misses_total", "counter", "Rows of such tables that were read from disk."},
+    {"cairn_serve_damaged_blocks_total", "counter",
+     "Blocks of such tables that were found damaged, or could not be read."},
     {"process_resident_memory_bytes", "gauge", "Resident memory size in bytes."},
 };
 

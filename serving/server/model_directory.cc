@@ -44,6 +44,7 @@ struct Model {
   std::optional<std::int64_t> loading;
   std::optional<std::int64_t> newest;  // that answers requests which name no version
   std::deque<Element> remembered;
+  std::shared_ptr<ReadCounters> reads = std::make_shared<ReadCounters>();
   std::string trouble;  // in looking at its path, as it was logged last
 };
 
@@ -69,7 +70,8 @@ void verify_names(const std::vector<ModelToServe>& models) {
 }  // namespace
 
 struct ModelDirectory::State {
-  explicit State(DirectoryOptions of) : options(of) {}
+  explicit State(DirectoryOptions of)
+      : options(of), memory(of.memory_limit > 0 ? MemoryBudget::make(of.memory_limit) : nullptr) {}
 
   const Model& model(const std::string& name) const {
     const auto found = models.find(name);
@@ -94,6 +96,7 @@ struct ModelDirectory::State {
   void keep_looking();
 
   const DirectoryOptions options;
+  const std::shared_ptr<MemoryBudget> memory;
   std::mutex looking;        // one at a time looks and loads; taken before `mutex`
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
@@ -159,7 +162,8 @@ bool ModelDirectory::State::look_at(Model& of) {
 }
 
 void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
-  ServeOptions how{.threads = options.threads, .weights = place.weights};
+  ServeOptions how{
+      .threads = options.threads, .weights = place.weights, .memory = memory, .counters = of.reads};
   std::deque<Element> requests;
   {
     const std::lock_guard hold(mutex);
@@ -332,6 +336,13 @@ std::vector<VersionStatus> ModelDirectory::status(const std::string& name) const
   for (auto& [version, status] : all) list.push_back(std::move(status));
   return list;
 }
+
+std::shared_ptr<const ReadCounters> ModelDirectory::reads(const std::string& name) const {
+  const std::lock_guard hold(state_->mutex);
+  return state_->model(name).reads;
+}
+
+const MemoryBudget* ModelDirectory::memory() const { return state_->memory.get(); }
 
 bool ModelDirectory::ready() const {
   const std::lock_guard hold(state_->mutex);

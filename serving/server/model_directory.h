@@ -22,8 +22,10 @@
 
 namespace cairn::serving {
 
+class MemoryBudget;
 class ServedModel;
 class VersionCodecs;
+struct ReadCounters;
 
 // A model, as the command line or a program names it.
 struct ModelToServe {
@@ -36,6 +38,8 @@ struct ModelToServe {
 struct DirectoryOptions {
   int threads = 1;                                // that compute
   Duration look_every = std::chrono::seconds(1);  // zero: only when asked to look
+  // Bytes of memory for all models; tables that do not fit are read from disk. 0: no limit.
+  std::size_t memory_limit = 0;
 };
 
 // A version that serves.
@@ -57,8 +61,8 @@ struct VersionStatus {
 
 class ModelDirectory {
  public:
-  //   Errors  InvalidArgument: two models of one name, a name with '/' or ':', or none. Those of
-  //           versions_at().
+  //   Errors  InvalidArgument: two models of one name, a name with '/' or ':', or none; a memory
+  //           limit that is too small for any model. Those of versions_at().
   ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options);
   ~ModelDirectory();
   ModelDirectory(const ModelDirectory&) = delete;
@@ -72,6 +76,10 @@ class ModelDirectory {
   std::vector<std::string> names() const;
   // Newest first. NotFound as find().
   std::vector<VersionStatus> status(const std::string& model) const;
+  // Counts of the model's reads. NotFound as find().
+  std::shared_ptr<const ReadCounters> reads(const std::string& model) const;
+  // The limit and what it is used for; null: there is none.
+  const MemoryBudget* memory() const;
   // Whether every model has a version that serves.
   bool ready() const;
   // Looks at the places now, and returns when what was found there has been loaded or refused.

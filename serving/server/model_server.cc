@@ -85,6 +85,7 @@ struct ModelServer::State {
   std::string index();
   void reload(HttpReply reply);
   HttpResponse metrics_page();
+  void add_memory(std::vector<Measured>& now) const;
   HttpResponse health(bool healthy, std::string body) const {
     return {.status = healthy ? 200u : 503u, .body = std::move(body)};
   }
@@ -111,7 +112,9 @@ struct ModelServer::State {
 
 ModelServer::State::State(ModelServerOptions of)
     : options(std::move(of)),
-      directory(options.models, {.threads = options.threads, .look_every = options.look_every}),
+      directory(options.models, {.threads = options.threads,
+                                 .look_every = options.look_every,
+                                 .memory_limit = options.memory_limit}),
       metrics(directory.names()),
       batcher({.threads = options.threads,
                .queue_max = options.queue_max,
@@ -223,6 +226,26 @@ HttpResponse ModelServer::State::about(const Route& route) {
   throw UnimplementedError("this server does not answer :recommend: ask for :predict");
 }
 
+void ModelServer::State::add_memory(std::vector<Measured>& now) const {
+  const MemoryBudget* const memory = directory.memory();
+  const auto bytes = [&](std::size_t (MemoryBudget::*of)() const) {
+    return memory == nullptr ? 0.0 : static_cast<double>((memory->*of)());
+  };
+  now.push_back({"cairn_serve_memory_limit_bytes", "", bytes(&MemoryBudget::limit)});
+  now.push_back({"cairn_serve_cache_bytes", "", bytes(&MemoryBudget::cache_bytes)});
+  for (const std::string& name : directory.names()) {
+    const std::string model = str("model=\"", label_text(name), '"');
+    const auto reads = directory.reads(name);
+    const auto count = [&](const char* family, const std::atomic<std::uint64_t>& of) {
+      now.push_back({family, model, static_cast<double>(of.load(std::memory_order_relaxed))});
+    };
+    count("cairn_serve_unknown_ids_total", reads->unknown_ids);
+    count("cairn_serve_cache_hits_total", reads->cache_hits);
+    count("cairn_serve_cache_misses_total", reads->cache_misses);
+    count("cairn_serve_damaged_blocks_total", reads->damaged_blocks);
+  }
+}
+
 HttpResponse ModelServer::State::metrics_page() {
   const HttpCounts connections = http.counts();
   std::vector<Measured> now{
@@ -233,6 +256,7 @@ HttpResponse ModelServer::State::metrics_page() {
       {"cairn_serve_connections_cut_off_total", "", static_cast<double>(connections.cut_off)},
       {"cairn_serve_unread_requests_total", "", static_cast<double>(connections.refused)},
       {"process_resident_memory_bytes", "", resident_bytes()}};
+  add_memory(now);
   for (const std::string& name : directory.names()) {
     const std::string model = str("model=\"", label_text(name), '"');
     double refused = 0;

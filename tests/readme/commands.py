@@ -66,6 +66,7 @@ HOW = {
         "cairn serve RUN",
         "cairn serve runs/adult --host 0.0.0.0 --token-file /etc/cairn/token",
         "cairn serve models/clicks --label stable=1 --label canary=3",
+        "cairn serve runs/dlrm --memory-limit 8GB",
         "cairn serve status",
         "cairn serve reload",
     ], "tests/serving/clients/test_page.py"),

@@ -15,6 +15,7 @@
 
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/base/memory_limit.h"
 #include "core/base/processors.h"
 #include "core/disk/disk.h"
 #include "rpc/server/token.h"
@@ -30,7 +31,7 @@ using serving::ModelToServe;
 
 struct ServeRequest {
   std::vector<std::string> models, pins, labels;
-  std::string token_file, access_log;
+  std::string token_file, access_log, memory_limit = "none";
   double batch_wait_ms = 0, deadline = 30, drain = 10, look_every = 1, max_body = 16;
   ModelServerOptions options;
   int threads = 0;
@@ -143,6 +144,14 @@ void verify_served(const serving::ModelServer& server) {
   }
 }
 
+std::size_t memory_limit_of(const ServeRequest& request) {
+  try {
+    return parse_memory_limit(request.memory_limit);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("--memory-limit: ", error.what()));
+  }
+}
+
 int serve(ServeRequest& request) {
   // Before any thread begins, so that the signals come to this one.
   sigset_t ends;
@@ -161,6 +170,7 @@ int serve(ServeRequest& request) {
   options.http.body_max = static_cast<std::size_t>(request.max_body * (1 << 20));
   options.http.token = request.token_file.empty() ? rpc::token_of_environment()
                                                   : rpc::read_token(request.token_file);
+  options.memory_limit = memory_limit_of(request);
   if (!request.access_log.empty()) {
     const auto file = access_file(request.access_log);
     options.http.access_log = [file](const serving::AccessLine& line) {
@@ -254,6 +264,12 @@ void add_options(CLI::App& command, ServeRequest& request) {
       .add_option("--threads", request.threads,
                   "Threads that compute; by default all processors but one")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option(
+          "--memory-limit", request.memory_limit,
+          "Memory of the server, as \"8 GB\" or \"50%\" of the machine's: tables that do not "
+          "fit are read from the model's files, and hot rows are kept in memory")
+      ->capture_default_str();
   command.add_option("--queue", options.queue_max, "Examples that may wait; more: status 429")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();

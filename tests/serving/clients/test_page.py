@@ -97,6 +97,13 @@ def test_another_address_is_served_with_a_token(server, serve, folder, tmp_path)
     assert served.Client(beyond).get("/v2", Authorization="Bearer a token that is long enough").status == 200
 
 
+def test_a_memory_limit_is_taken_as_the_page_writes_it(serve, server, folder):
+    (command,) = [command for command in COMMANDS if "--memory-limit" in command]
+    _, _, _, *options = shlex.split(command)
+    limited = serve(folder / "runs/adult", *options)
+    assert "\ncairn_serve_memory_limit_bytes 8e+09\n" in limited.get("/metrics").body.decode()
+
+
 def test_each_status_of_the_page_is_tested_and_each_tested_one_is_on_it():
     told = [int(row[0]) for row in table("status")]
     assert told == sorted(set(told))
