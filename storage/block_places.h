@@ -27,7 +27,7 @@ struct DatabaseBlocks {
 };
 
 // Learns the places of all blocks in the database in `folder`. No block is read.
-//   Errors  NotFound: there is no database. DataLoss: a file cannot be read; names it.
+//   Errors  DataLoss: there is no database, or a file cannot be read; names it.
 //           Unimplemented: the database lies in a bucket, or an earlier release wrote it, which
 //           kept no list of a file's records.
 DatabaseBlocks blocks_of_database(const std::string& folder);
