@@ -62,6 +62,10 @@ LoadedModel LoadedModel::load(const std::string& folder, const std::string& devi
   auto state = std::make_unique<State>(read_saved_model(folder), *device_named(device).device);
   const LocalPlace place = LocalPlace::of_this_machine();
   const std::string weights = folder + "/" + kWeightsFolder;
+  if (!system_disk().exists(weights))
+    throw FailedPreconditionError(str("the model in ", folder,
+                                      " was saved without weights, while its run was training: ",
+                                      "name the model that the run has saved at its end"));
   RestoreStatus restored = restore_local(state->runtime, place, weights).status;
   ConcreteFunction function;
   function.graph = read_model_graph(state->model);

@@ -89,14 +89,17 @@ std::string as_text(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void write_model(SavedModel& model, const ConcreteFunction& function, const std::string& checkpoint,
+// `checkpoint`: null, the model has no weights.
+void write_model(SavedModel& model, const ConcreteFunction& function, const std::string* checkpoint,
                  const std::string& to) {
   Disk& disk = system_disk();
   disk.make_folder(to);
-  const CopiedWeights copied = copy_weights(LocalPlace::of_this_machine(), checkpoint,
-                                            model.variables, to + "/" + kWeightsFolder);
-  model.global_step = copied.global_step;
-  drop_unneeded_initializers(model, copied.rows);
+  if (checkpoint != nullptr) {
+    const CopiedWeights copied = copy_weights(LocalPlace::of_this_machine(), *checkpoint,
+                                              model.variables, to + "/" + kWeightsFolder);
+    model.global_step = copied.global_step;
+    drop_unneeded_initializers(model, copied.rows);
+  }
   disk.write_atomically(to + "/" + kGraphFile, as_text(function.bytes));
   if (model.examples.defined())
     disk.write_atomically(to + "/" + kExamplesFile, as_text(serialize(model.examples)));
@@ -135,19 +138,20 @@ SavedModel save_model(Strategy& strategy, const Function& predict, const Element
   SavedModel model = described(function, input, options);
   const std::string temporary = temporary_name(target);
   if (!writes_for_all(strategy)) {
-    if (options.checkpoint.empty()) strategy.save({.folder = temporary, .lasting = false});
+    if (options.checkpoint.empty() && !options.without_weights)
+      strategy.save({.folder = temporary, .lasting = false});
     model.folder = target;
     return model;
   }
   verify_target(target);
   const TemporaryFolder saved(temporary + "-checkpoint");
-  const std::string checkpoint = options.checkpoint.empty()
-                                     ? strategy.save({.folder = saved.path(), .lasting = false})
-                                     : options.checkpoint;
+  std::string checkpoint = options.checkpoint;
+  if (checkpoint.empty() && !options.without_weights)
+    checkpoint = strategy.save({.folder = saved.path(), .lasting = false});
   system_disk().make_folder(folder_of(target));
   const TemporaryFolder made(temporary);
   system_disk().remove_tree(made.path());
-  write_model(model, function, checkpoint, made.path());
+  write_model(model, function, options.without_weights ? nullptr : &checkpoint, made.path());
   put_in_place(made, target);
   model.folder = target;
   return model;

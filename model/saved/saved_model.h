@@ -32,6 +32,9 @@ struct SaveModelOptions {
   std::string metadata = "{}";  // the program's own, a JSON object
   // A checkpoint of the strategy's to take the weights from. Empty: one is made, and removed again.
   std::string checkpoint = "";
+  // Saves no weights: the folder is of step 0, and says how examples become predictions alone, for
+  // programs that take the weights elsewhere, as `cairn serve` does while a run trains.
+  bool without_weights = false;
 };
 
 // The description of a model that its folder holds.

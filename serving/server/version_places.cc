@@ -19,6 +19,7 @@ namespace cairn::serving {
 namespace {
 
 constexpr const char* kModelOfRun = "/model";
+constexpr const char* kGraphOfRun = "/graph";  // a model without weights, from the run's begin on
 constexpr const char* kCheckpointsOfRun = "/checkpoints";
 
 // A file that was written anew has another inode or another time.
@@ -61,17 +62,25 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-// A checkpoint says nothing of the graph: it is that of the run's model.
+// A checkpoint says nothing of the graph: it is that of the run, or else of the run's model. Empty:
+// the run has saved neither.
+std::string graph_of(const std::string& run) {
+  for (const char* each : {kGraphOfRun, kModelOfRun})
+    if (is_saved_model(run + each)) return run + each;
+  return {};
+}
+
 std::vector<VersionPlace> of_run(const std::string& run) {
-  const std::string model = run + kModelOfRun;
-  if (!is_saved_model(model)) return {};
-  VersionPlace newest = model_place(model);
+  std::vector<VersionPlace> newest;
+  if (is_saved_model(run + kModelOfRun)) newest.push_back(model_place(run + kModelOfRun));
+  const std::string graph = graph_of(run);
+  if (graph.empty()) return newest;
   const storage::CheckpointFolder folder(storage::any_disk(), run + kCheckpointsOfRun);
   if (const auto latest = folder.latest()) {
-    const VersionPlace trained_on = checkpoint_place(model, latest->path);
-    if (trained_on.version > newest.version) newest = trained_on;
+    const VersionPlace trained_on = checkpoint_place(graph, latest->path);
+    if (newest.empty() || trained_on.version > newest.front().version) newest = {trained_on};
   }
-  return {newest};
+  return newest;
 }
 
 std::vector<VersionPlace> of_versions(const std::string& folder) {
@@ -88,15 +97,26 @@ std::vector<VersionPlace> of_versions(const std::string& folder) {
 
 std::vector<VersionPlace> of_checkpoint(const std::string& checkpoint) {
   const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path().parent_path();
-  const std::string model = run.string() + kModelOfRun;
-  if (!is_saved_model(model))
+  const std::string graph = graph_of(run.string());
+  if (graph.empty())
     throw InvalidArgumentError(
-        str("the checkpoint ", checkpoint, " holds weights and no graph, and ", model,
-            " is no saved model that has one: serve the run, or save a model from the checkpoint"));
-  return {checkpoint_place(model, checkpoint)};
+        str("the checkpoint ", checkpoint, " holds weights and no graph, and ", run.string(),
+            " has no saved model (model, graph) that has one: serve the run, or save a model from ",
+            "the checkpoint"));
+  return {checkpoint_place(graph, checkpoint)};
 }
 
 }  // namespace
+
+std::optional<VersionPlace> place_to_follow(const std::string& path) {
+  std::vector<VersionPlace> places = versions_at(path);
+  if (!places.empty()) return places.back();
+  const std::string graph = path + kGraphOfRun;
+  if (!is_saved_model(graph)) return std::nullopt;
+  VersionPlace untrained = model_place(graph);
+  untrained.has_weights = false;
+  return untrained;
+}
 
 std::vector<VersionPlace> versions_at(const std::string& path) {
   if (!is_folder(path))
@@ -105,8 +125,8 @@ std::vector<VersionPlace> versions_at(const std::string& path) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (is_saved_model(folder)) return {model_place(folder)};
   if (system_disk().exists(folder + "/" + storage::kManifestFile)) return of_checkpoint(folder);
-  if (is_folder(folder + kModelOfRun) || is_folder(folder + kCheckpointsOfRun))
-    return of_run(folder);
+  for (const char* each : {kModelOfRun, kGraphOfRun, kCheckpointsOfRun})
+    if (is_folder(folder + each)) return of_run(folder);
   std::vector<VersionPlace> places = of_versions(folder);
   if (places.empty() && !std::filesystem::is_empty(folder))
     throw InvalidArgumentError(str(folder, " is no saved model (", kModelFile,

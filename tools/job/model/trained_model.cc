@@ -50,6 +50,7 @@ void save_trained_model(const Job& job, const FittedFeatures& features, const Jo
   if (place.threshold) metadata["threshold"] = *place.threshold;
   options.metadata = json_text(metadata);
   options.checkpoint = place.checkpoint;
+  options.without_weights = place.checkpoint.empty();
   const Function predict = strategy.function(
       [&](Iterator input) {
         return outputs_of(job, network, input.get_next().features, place.threshold);

@@ -10,7 +10,7 @@
 namespace cairn::tools {
 
 struct TrainedModelPlace {
-  std::string checkpoint;  // that has its weights
+  std::string checkpoint;  // that has its weights; empty: it is saved without
   std::string folder;      // to write it to
   // The probability above which the model decides for 1; unset: it decides nothing.
   std::optional<float> threshold = {};

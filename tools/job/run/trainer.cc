@@ -249,6 +249,7 @@ StepLoop::Call Trainer::begin_call() {
   const std::int64_t steps = job_.cluster.steps_per_closure, begun = loop_.begun() + steps;
   StepLoop::Call call{steps, runner_.schedule_step(train_, data_)};
   compare_with_restored();
+  save_graph();
   if (begun < total_steps_) evaluations_.front().schedule_if_due(begun);
   return call;
 }

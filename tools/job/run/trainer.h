@@ -25,6 +25,9 @@ namespace cairn::tools {
 struct TrainerOptions {
   std::string checkpoint_folder;
   std::string model_folder;  // of the trained model on disk; empty: none is wanted
+  // For the same without its weights, from the first step on: with it a run can be served while it
+  // trains. Empty: none is wanted.
+  std::string graph_folder;
   // Where the last checkpoint goes if checkpoint_folder does not take it; empty: nowhere.
   std::string spare_folder = "";
   std::string resume;  // a checkpoint's folder; empty: start anew
@@ -120,6 +123,7 @@ class Trainer {
   std::optional<ErrorParts> save_into(const CheckpointPolicy& policy);
   bool remove_older();
   void save_model();
+  void save_graph();
   std::optional<float> threshold(std::int64_t step);
   void add_failure(const std::string& what);
   bool goes_back() const;  // to the best model, once the last one is saved

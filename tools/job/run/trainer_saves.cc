@@ -1,6 +1,7 @@
 // The part of the Trainer that saves at the end: the last checkpoint, and the model on disk.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/disk/disk.h"
@@ -88,6 +89,24 @@ void Trainer::save_model() {
   } catch (const Error& error) {
     add_failure(str("the checkpoint is saved, and the model for `cairn predict` could not be: ",
                     error.what()));
+  }
+}
+
+// What it decides is not known yet where the threshold is to be found, and the model that is saved
+// at the end would have other outputs: such a run is served from then on.
+void Trainer::save_graph() {
+  if (options_.graph_folder.empty()) return;
+  const std::string folder = std::exchange(options_.graph_folder, {});
+  try {
+    if (!job_.model.threshold.fixed && !job_.model.threshold.rule.empty()) {
+      if (writes_for_all(runner_.strategy())) system_disk().remove_tree(folder);
+      return;
+    }
+    std::optional<float> above;
+    if (job_.model.threshold.fixed) above = static_cast<float>(*job_.model.threshold.fixed);
+    save_trained_model(job_, features_, network_, runner_.strategy(), {"", folder, above});
+  } catch (const Error& error) {
+    output_.say(str("warning: the run cannot be served before it ends: ", error.what()));
   }
 }
 

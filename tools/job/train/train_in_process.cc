@@ -85,6 +85,7 @@ TrainedJob train_in_process(const TrainRequest& request, const RunHost& host) {
   TrainerOptions options =
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), output);
   options.model_folder = model_folder(run.dir());
+  options.graph_folder = graph_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
   options.reporter = reporter_in(run.dir(), request, job, options);
   const FittedFeatures features = features_of(prepared, options);
@@ -154,6 +155,7 @@ TrainedJob train_as_worker(const TrainRequest& request, const RunHost& host) {
   TrainerOptions options =
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, output);
   options.model_folder = model_folder(run.dir());
+  options.graph_folder = graph_folder(run.dir());
   options.spare_folder = own_checkpoints(run.dir());
   if (chief) options.reporter = reporter_in(run.dir(), own, job, options);
   const FittedFeatures features = features_of(prepared, options);

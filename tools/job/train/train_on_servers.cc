@@ -194,6 +194,7 @@ TrainedJob train_on_local_cluster(const TrainRequest& request, const RunHost& ho
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), output);
   trainer.model_folder = model_folder(cluster.dir());
+  trainer.graph_folder = graph_folder(cluster.dir());
   trainer.spare_folder = own_checkpoints(cluster.dir());
   trainer.reporter = reporter_in(cluster.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
@@ -248,6 +249,7 @@ TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& ho
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), output);
   trainer.model_folder = model_folder(run.dir());
+  trainer.graph_folder = graph_folder(run.dir());
   trainer.reporter = reporter_in(run.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, trainer);
   const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);

@@ -141,6 +141,10 @@ std::string model_folder(const std::string& run_dir) {
   return std::filesystem::absolute(run_dir + "/model").lexically_normal().string();
 }
 
+std::string graph_folder(const std::string& run_dir) {
+  return std::filesystem::absolute(run_dir + "/graph").lexically_normal().string();
+}
+
 std::string own_checkpoints(const std::string& run_dir) {
   return std::filesystem::absolute(run_dir + "/checkpoints").lexically_normal().string();
 }

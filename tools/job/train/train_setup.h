@@ -41,6 +41,8 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job,
 std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder);
 // Where the run leaves its trained model.
 std::string model_folder(const std::string& run_dir);
+// Where it leaves the same without weights when it begins (serving/server/version_places.h).
+std::string graph_folder(const std::string& run_dir);
 // The run's own folder of checkpoints, whatever other one it saves in.
 std::string own_checkpoints(const std::string& run_dir);
 // One process of a run tries the outputs of its end now, before hours of training, and finds the
