@@ -9,6 +9,7 @@
 #include "core/exec/executor.h"
 #include "core/graph/op_def.h"
 #include "model/saved/model_file.h"
+#include "serving/model/live_rows.h"
 #include "serving/model/saved_rows.h"
 #include "serving/model/served_rows.h"
 #include "serving/model/stored_tables.h"
@@ -86,6 +87,8 @@ std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<Vari
   return all;
 }
 
+using LiveOf = std::map<std::string, std::shared_ptr<LiveRows>>;
+
 // The store through which one computing thread reads a version.
 class ServedStore final : public VariableStore {
  public:
@@ -127,10 +130,49 @@ struct ServedModel::State {
   SavedModel model;
   std::unique_ptr<MemoryBudget::Hold> hold;  // before the rows: it ends after them
   std::vector<Rows> rows;                    // by variable
+  LiveOf live;                               // the same, of a live model
   std::shared_ptr<const Plan> plan;
   bool by_example = false;
   std::vector<std::unique_ptr<Lane>> lanes;  // by computing thread
+
+  void take_rows(const SavedRowsReader& weights, const Graph& graph,
+                 const std::shared_ptr<ReadCounters>& counters, const ServeOptions& options);
+  // `weights`: null, there are none.
+  void take_live_rows(const SavedRowsReader* weights,
+                      const std::shared_ptr<ReadCounters>& counters);
 };
+
+void ServedModel::State::take_rows(const SavedRowsReader& weights, const Graph& graph,
+                                   const std::shared_ptr<ReadCounters>& counters,
+                                   const ServeOptions& options) {
+  std::map<std::string, Rows> before;
+  if (options.before != nullptr) {
+    const State& of = *options.before->state_;
+    verify_signature(of.model, model);
+    for (std::size_t i = 0; i < of.rows.size(); ++i)
+      before[of.model.variables[i].name] = of.rows[i];
+  }
+  StoredTables stored(weights, model.variables, graph, is_pooled,
+                      {options.memory, counters,
+                       options.before != nullptr ? options.before->state_->hold.get() : nullptr,
+                       str("the model in ", model.folder)});
+  hold = stored.take_hold();
+  rows = rows_of(weights, model.variables, std::move(before), stored, counters);
+}
+
+void ServedModel::State::take_live_rows(const SavedRowsReader* weights,
+                                        const std::shared_ptr<ReadCounters>& counters) {
+  for (const VariableSpec& spec : model.variables) {
+    auto made =
+        std::make_shared<LiveRows>(spec, weights == nullptr ? 0 : weights->seed(), counters);
+    if (weights != nullptr)
+      weights->read(spec, [&](std::int64_t row, const std::byte* values) {
+        made->put({&row, 1}, values);
+      });
+    rows.push_back(made);
+    live[spec.name] = std::move(made);
+  }
+}
 
 ServedModel::ServedModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ServedModel::~ServedModel() = default;
@@ -139,25 +181,19 @@ std::shared_ptr<const ServedModel> ServedModel::load(const std::string& folder,
                                                      const ServeOptions& options) {
   auto state = std::make_unique<State>();
   state->model = read_saved_model(folder);
-  const SavedRowsReader weights(options.weights.empty() ? folder + "/" + kWeightsFolder
-                                                        : options.weights);
-  if (!options.weights.empty()) state->model.global_step = weights.global_step();
-  std::map<std::string, Rows> before;
-  if (options.before != nullptr) {
-    const State& of = *options.before->state_;
-    verify_signature(of.model, state->model);
-    for (std::size_t i = 0; i < of.rows.size(); ++i)
-      before[of.model.variables[i].name] = of.rows[i];
+  std::unique_ptr<SavedRowsReader> weights;
+  if (!options.untrained) {
+    weights = std::make_unique<SavedRowsReader>(
+        options.weights.empty() ? folder + "/" + kWeightsFolder : options.weights);
+    if (!options.weights.empty()) state->model.global_step = weights->global_step();
   }
   Graph graph = read_model_graph(state->model);
   const auto counters =
       options.counters != nullptr ? options.counters : std::make_shared<ReadCounters>();
-  StoredTables stored(weights, state->model.variables, graph, is_pooled,
-                      {options.memory, counters,
-                       options.before != nullptr ? options.before->state_->hold.get() : nullptr,
-                       str("the model in ", folder)});
-  state->hold = stored.take_hold();
-  state->rows = rows_of(weights, state->model.variables, std::move(before), stored, counters);
+  if (options.live)
+    state->take_live_rows(weights.get(), counters);
+  else
+    state->take_rows(*weights, graph, counters, options);
   std::vector<VariableId> bound(state->rows.size());
   std::iota(bound.begin(), bound.end(), VariableId{0});
   state->plan = make_plan(std::move(graph), std::move(bound));
@@ -182,6 +218,8 @@ std::vector<Tensor> ServedModel::predict(const Element& batch, int thread) const
   elements.front() = {batch};
   return run(state_->plan, lane.workspace, lane.store, step, {}, std::move(elements));
 }
+
+const LiveOf& ServedModel::live() const { return state_->live; }
 
 ServedModel::Memory ServedModel::memory() const {
   Memory memory;

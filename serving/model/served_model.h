@@ -8,6 +8,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "serving/model/read_counters.h"
 
 namespace cairn::serving {
+
+class LiveRows;
 
 struct ServeOptions {
   int threads = 1;  // that compute
@@ -30,6 +33,10 @@ struct ServeOptions {
   // the checkpoint row by row (stored_tables.h). Null: all is in memory.
   std::shared_ptr<MemoryBudget> memory = {};
   std::shared_ptr<ReadCounters> counters = {};  // of the model's reads; null: they are not counted
+  // Its rows are LiveRows, which a training run may change while they serve. `before` is not used.
+  bool live = false;
+  // The model has no weights yet: all of its rows are at initial values, until they are changed.
+  bool untrained = false;
 };
 
 class ServedModel {
@@ -63,6 +70,9 @@ class ServedModel {
     std::size_t shared = 0;  // of these, in common with the version before
   };
   Memory memory() const;
+
+  // The rows of a live model by the names of their variables; of another one: none.
+  const std::map<std::string, std::shared_ptr<LiveRows>>& live() const;
 
  private:
   struct State;
