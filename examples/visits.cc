@@ -2,7 +2,9 @@
 // other examples of a batch serve as negatives. Of users never seen, ten areas that the model names
 // hold the visit looked for more often (0.77) than the ten most popular ones (0.62).
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/visits --strategy=parameter_server
-// --data=FILE reads other visits; --checkpoint=FOLDER saves the trained variables.
+// --data=FILE reads other visits; --checkpoint=FOLDER saves the trained variables, and
+// --model=FOLDER the two towers; examples/visits.py also writes the areas that `cairn serve` is to
+// recommend.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -19,7 +21,8 @@ int main(int argc, char** argv) try {
   const Flags flags(argc, argv,
                     {{"strategy", "one_device"},
                      {"data", "examples/data/msweb/anonymous-msweb.data.gz"},
-                     {"checkpoint", ""}});
+                     {"checkpoint", ""},
+                     {"model", ""}});
   const auto strategy = make_strategy(flags["strategy"]);
   const auto scope = strategy->scope();
   // The label is one visit of a user, beside up to kSeen others; in training, each visit in turn.
@@ -57,6 +60,17 @@ int main(int argc, char** argv) try {
   model.fit(users.skip(kTests).shuffle(50'000).batch(256), {.epochs = 10});
   std::printf("recall@10 %.4f\n", model.evaluate(users.take(kTests).batch(256)).at("recall@10"));
   if (!flags["checkpoint"].empty()) strategy->save({.folder = flags["checkpoint"]});
+  if (flags["model"].empty()) return 0;
+  Model vectors(
+      [&](const Features& in) {
+        return Outputs{{"query", towers.embed_query(in["seen"])},
+                       {"candidate", towers.embed_candidate(in["area"])}};
+      },
+      "visits");
+  vectors.build({{{"seen", {DType::kInt64, {Shape::kUnknown, kSeen}}},
+                  {"area", {DType::kInt64, {Shape::kUnknown}}}},
+                 ""});
+  vectors.save(flags["model"]);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "visits: %s\n", error.what());
   return 1;

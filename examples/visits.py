@@ -4,7 +4,8 @@ hold the visit looked for more often (0.77) than the ten most popular ones (0.62
 
     cairn up --ps 2 --workers 2 -- python examples/visits.py --strategy=parameter_server
 
---data=FILE reads other visits; --checkpoint=FOLDER saves what was learnt.
+--data=FILE reads other visits; --checkpoint=FOLDER saves what was learnt. --model=FOLDER saves the
+two towers and the areas, which `cairn serve FOLDER` then recommends.
 """
 
 import argparse
@@ -18,7 +19,7 @@ FIRST_AREA, AREAS, SEEN, TESTS = 1_000, 298, 8, 3_000
 NONE = AREAS
 
 
-def main(strategy: cairn.Strategy, data: str, checkpoint: str) -> None:
+def main(strategy: cairn.Strategy, data: str, checkpoint: str, saved: str) -> None:
     # The label is one visit of a user, beside up to SEEN others; in training, each visit in turn.
     seen: list[list[int]] = []
     labels: list[int] = []
@@ -67,6 +68,24 @@ def main(strategy: cairn.Strategy, data: str, checkpoint: str) -> None:
         print(f"recall@10 {judged['recall@10']:.4f}")
         if checkpoint:
             strategy.save(checkpoint)
+        if saved:
+            save(saved, towers)
+
+
+def save(folder: str, towers: cairn.nn.TwoTower) -> None:
+    """Saves the towers, and as candidates all areas by their numbers in the data."""
+
+    def vectors(features: cairn.Features) -> dict[str, cairn.Array]:
+        return {
+            "query": towers.embed_query(features["seen"]),
+            "candidate": towers.embed_candidate(features["area"]),
+        }
+
+    model = cairn.Model(vectors, name="visits")
+    model.build({"seen": np.zeros((2, SEEN), np.int64), "area": np.zeros(2, np.int64)})
+    model.save(folder)
+    areas = np.arange(AREAS)
+    np.savez(f"{folder}/candidates.npz", ids=areas + FIRST_AREA, area=areas)
 
 
 if __name__ == "__main__":
@@ -74,5 +93,6 @@ if __name__ == "__main__":
     flags.add_argument("--strategy", default="one_device")
     flags.add_argument("--data", default="examples/data/msweb/anonymous-msweb.data.gz")
     flags.add_argument("--checkpoint", default="")
+    flags.add_argument("--model", default="")
     given = flags.parse_args()
-    main(cairn.make_strategy(given.strategy), given.data, given.checkpoint)
+    main(cairn.make_strategy(given.strategy), given.data, given.checkpoint, given.model)

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/disk/disk.h"
 #include "core/graph/op_def.h"
+#include "model/saved/graph_part.h"
 #include "model/saved/model_file.h"
 #include "model/saved/model_folder.h"
 #include "model/saved/predictions.h"
@@ -40,33 +41,6 @@ Graph recorded(const std::vector<ColumnSpec>& today, const MakeOutputs& make) {
     throw InvalidArgumentError(
         "replace_outputs: the new outputs are computed from the model's own alone, and there is at "
         "least one: variables, iterators and other replicas are not there");
-  return graph;
-}
-
-// Keeps what outputs or effects need. The lists of iterators and variables stay: the model's
-// description and its weights have as many.
-Graph without_unneeded(Graph graph) {
-  std::vector<bool> needed(graph.nodes.size());
-  for (const ValueRef output : graph.outputs) needed[static_cast<std::size_t>(output.node)] = true;
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
-    const Node& node = graph.nodes[i];
-    if (node.op->effect == Effect::kAdvance || node.op->has(OpFlags::kAlwaysLive)) needed[i] = true;
-    if (!needed[i]) continue;
-    for (const ValueRef input : node.inputs) needed[static_cast<std::size_t>(input.node)] = true;
-  }
-  std::vector<std::int32_t> places(graph.nodes.size());
-  std::vector<Node> kept;
-  const auto moved = [&places](ValueRef value) {
-    return ValueRef{places[static_cast<std::size_t>(value.node)], value.output};
-  };
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!needed[i]) continue;
-    places[i] = static_cast<std::int32_t>(kept.size());
-    kept.push_back(std::move(graph.nodes[i]));
-    std::ranges::transform(kept.back().inputs, kept.back().inputs.begin(), moved);
-  }
-  graph.nodes = std::move(kept);
-  std::ranges::transform(graph.outputs, graph.outputs.begin(), moved);
   return graph;
 }
 

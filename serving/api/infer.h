@@ -79,10 +79,10 @@ InferAnswer infer_answer(const Signature& signature, std::int64_t version,
                          const InferRequest& request, std::span<const Tensor> outputs);
 
 // The answers to "GET /v2", "GET /v2/models/NAME", "GET /v2/models/NAME/ready" and
-// "GET /v2/health/live|ready".
+// "GET /v2/health/live|ready". `more` are members of the metadata as JSON, each behind a comma.
 std::string infer_server_metadata(std::string_view cairn_version);
-std::string infer_model_metadata(const Signature& signature,
-                                 std::span<const std::int64_t> versions);
+std::string infer_model_metadata(const Signature& signature, std::span<const std::int64_t> versions,
+                                 const std::string& more = "");
 std::string infer_model_ready(std::string_view model, bool ready);
 std::string infer_server_live(bool live);
 std::string infer_server_ready(bool ready);

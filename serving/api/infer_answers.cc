@@ -95,14 +95,14 @@ std::string infer_server_metadata(std::string_view cairn_version) {
              ", \"extensions\": [\"binary_tensor_data\"]}");
 }
 
-std::string infer_model_metadata(const Signature& signature,
-                                 std::span<const std::int64_t> versions) {
+std::string infer_model_metadata(const Signature& signature, std::span<const std::int64_t> versions,
+                                 const std::string& more) {
   std::string numbers;
   for (const std::int64_t version : versions)
     numbers += str(numbers.empty() ? "\"" : ", \"", version, "\"");
   return str("{\"name\": ", json_quoted(signature.model), ", \"versions\": [", numbers,
              "], \"platform\": \"cairn\", \"inputs\": ", metadata_of(signature.input.columns),
-             ", \"outputs\": ", metadata_of(signature.outputs), "}");
+             ", \"outputs\": ", metadata_of(signature.outputs), more, "}");
 }
 
 std::string infer_model_ready(std::string_view model, bool ready) {

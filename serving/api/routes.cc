@@ -202,6 +202,24 @@ bool asks_for_raw(std::string_view query) {
   return false;
 }
 
+// "k=10".
+std::optional<std::int64_t> asked_k(std::string_view query) {
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view each = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (!each.starts_with("k=")) continue;
+    std::int64_t k = 0;
+    const char *const first = each.data() + 2, *const last = each.data() + each.size();
+    const auto [stop, error] = std::from_chars(first, last, k);
+    if (error != std::errc() || stop != last || k < 1)
+      throw InvalidArgumentError(
+          str("in the query, \"", printable(each), "\" is no whole number from 1 on"));
+    return k;
+  }
+  return {};
+}
+
 // Behind "http://host:port", as a proxy may send it.
 std::string_view without_authority(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"})
@@ -237,7 +255,9 @@ Route parse_route(std::string_view method, std::string_view target) {
     throw WrongMethodError(
         str("\"", printable(path, 200), "\" takes ", methods, ", and not ", printable(method)),
         std::string(methods));
-  made.raw = made.kind == RouteKind::kTfPredict && asks_for_raw(query);
+  const bool recommends = made.kind == RouteKind::kTfRecommend;
+  made.raw = (made.kind == RouteKind::kTfPredict || recommends) && asks_for_raw(query);
+  if (recommends) made.k = asked_k(query);
   return made;
 }
 

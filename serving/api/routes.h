@@ -2,7 +2,8 @@
 //
 //   /v1/models/NAME[/versions/V|/labels/L]                      its status
 //   /v1/models/NAME[/versions/V|/labels/L]/metadata
-//   /v1/models/NAME[/versions/V|/labels/L]:predict[?raw]        and :classify, :regress, :recommend
+//   /v1/models/NAME[/versions/V|/labels/L]:predict[?raw]        and :classify, :regress
+//   /v1/models/NAME[/versions/V|/labels/L]:recommend[?raw[&k=10]]
 //   /v2, /v2/health/live, /v2/health/ready
 //   /v2/models/NAME[/versions/V][/ready|/infer]
 //   /metrics
@@ -41,7 +42,9 @@ struct Route {
   std::string model = "";  // decoded; empty for routes without one
   std::optional<std::int64_t> version = {};
   std::string label = "";  // decoded; empty: none
-  bool raw = false;        // ":predict?raw": the body has rows as the training data has them
+  // ":predict?raw", ":recommend?raw": the body has rows as the training data has them.
+  bool raw = false;
+  std::optional<std::int64_t> k = {};  // ":recommend?raw&k=10"
 };
 
 // The path is known, and it does not take this method: status 405 with the header "Allow".
@@ -55,10 +58,10 @@ class WrongMethodError final : public InvalidArgumentError {
   std::string allowed_;
 };
 
-// Parameters of the query other than "raw" are passed over.
+// Parameters of the query other than "raw", and "k" of ":recommend", are passed over.
 //   Errors  NotFound: there is no such path; names the nearest. WrongMethodError.
-//           InvalidArgument: a version that is no number, or a percent sign without two hexadecimal
-//           digits.
+//           InvalidArgument: a version or a k that is no such number, or a percent sign without two
+//           hexadecimal digits.
 Route parse_route(std::string_view method, std::string_view target);
 
 }  // namespace cairn::serving

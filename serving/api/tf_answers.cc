@@ -181,7 +181,43 @@ std::string tf_regressions(const Signature& signature, std::span<const Tensor> o
   return out += "]}";
 }
 
-std::string tf_metadata(const Signature& signature, std::int64_t version) {
+std::string tf_recommendations(const Tensor& ids, const std::vector<std::vector<TfScored>>& best,
+                               TfForm form) {
+  const ElementWriter id(ids);
+  const auto append_ids = [&](std::string& out, const std::vector<TfScored>& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      out += i == 0 ? "[" : ", ";
+      id.append(out, list[i].place, list[i].place + 1);
+    }
+    out += list.empty() ? "[]" : "]";
+  };
+  const auto append_scores = [](std::string& out, const std::vector<TfScored>& list) {
+    Tensor scores(DType::kFloat32, {std::ssize(list)});
+    std::ranges::transform(list, scores.mutable_values<float>().begin(), &TfScored::score);
+    out += '[';
+    ElementWriter(scores).append(out, 0, scores.elements());
+    out += ']';
+  };
+  std::string out = form == TfForm::kRows ? "{\"recommendations\": [" : "{\"outputs\": {\"ids\": [";
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    if (i > 0) out += ", ";
+    if (form == TfForm::kRows) out += "{\"ids\": ";
+    append_ids(out, best[i]);
+    if (form == TfForm::kColumns) continue;
+    out += ", \"scores\": ";
+    append_scores(out, best[i]);
+    out += '}';
+  }
+  if (form == TfForm::kRows) return out += "]}";
+  out += "], \"scores\": [";
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    if (i > 0) out += ", ";
+    append_scores(out, best[i]);
+  }
+  return out += "]}}";
+}
+
+std::string tf_metadata(const Signature& signature, std::int64_t version, const std::string& more) {
   std::string out = "{\"model_spec\": {\"name\": ";
   append_json_text(out, signature.model);
   out += str(", \"signature_name\": \"\", \"version\": \"", version,
@@ -190,7 +226,7 @@ std::string tf_metadata(const Signature& signature, std::int64_t version) {
   append_tensor_infos(out, signature.input.columns);
   out += "}, \"outputs\": {";
   append_tensor_infos(out, signature.outputs);
-  return out += "}, \"method_name\": \"tensorflow/serving/predict\"}}}}}";
+  return out += str("}, \"method_name\": \"tensorflow/serving/predict\"}}}", more, "}}");
 }
 
 std::string tf_status(std::span<const TfVersionStatus> versions) {

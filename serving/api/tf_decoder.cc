@@ -20,16 +20,18 @@ boost::json::parse_options bounded() {
 struct TfDecoder::State {
   explicit State(const Signature& signature) : parser(bounded(), signature) {}
 
-  Examples decode(TfVerb verb, std::string_view text, const DecodeLimits& limits) {
+  Examples decode(TfVerb verb, std::string_view text, const DecodeLimits& limits,
+                  bool with_wishes = false) {
     DecodeBudget budget{limits};
-    if (!limits.allow_nan) return parse(verb, FiniteBody::as_it_is(text), budget);
-    return parse(verb, FiniteBody(text), budget);
+    if (!limits.allow_nan) return parse(verb, FiniteBody::as_it_is(text), budget, with_wishes);
+    return parse(verb, FiniteBody(text), budget, with_wishes);
   }
 
-  Examples parse(TfVerb verb, const FiniteBody& body, DecodeBudget& budget) {
+  Examples parse(TfVerb verb, const FiniteBody& body, DecodeBudget& budget, bool with_wishes) {
     const std::string_view text = body.text();
     TfEvents& events = parser.handler();
     events.begin(verb, body, budget);
+    if (with_wishes) events.read_wishes();
     boost::json::error_code error;
     parser.reset();
     const std::size_t parsed = parser.write_some(false, text.data(), text.size(), error);
@@ -55,6 +57,16 @@ TfPredict TfDecoder::predict(std::string_view body, const DecodeLimits& limits) 
   TfPredict made;
   made.examples = state_->decode(TfVerb::kPredict, body, limits);
   made.form = state_->parser.handler().form();
+  return made;
+}
+
+TfRecommend TfDecoder::recommend(std::string_view body, const DecodeLimits& limits) {
+  TfRecommend made;
+  made.queries = state_->decode(TfVerb::kPredict, body, limits, true);
+  made.form = state_->parser.handler().form();
+  TfWishes wishes = state_->parser.handler().take_wishes();
+  made.k = wishes.k;
+  made.exclude = std::move(wishes.exclude);
   return made;
 }
 

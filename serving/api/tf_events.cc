@@ -56,6 +56,7 @@ void TfEvents::begin(TfVerb verb, const FiniteBody& body, DecodeBudget& budget) 
   active_ = nullptr;
   pieces_.clear();
   fault_ = {};
+  wishes_ = {.budget = &budget};
   for (TfColumn& column : columns_) {
     column.builder.reset(budget);
     column.in_context = column.is_given = false;
@@ -102,6 +103,11 @@ bool TfEvents::on_array_begin(error_code& error) {
   switch (at_) {
     case At::kSkip: ++skipped_; return true;
     case At::kWantRows: at_ = At::kRows; return true;
+    case At::kWantExclude: at_ = At::kExclude; return true;
+    case At::kExclude:
+      wishes_.exclude.emplace_back();
+      at_ = At::kExcluded;
+      return true;
     case At::kRows:
     case At::kWantColumns:
       if (!open_bare(error)) return false;
@@ -119,7 +125,7 @@ bool TfEvents::on_array_end(std::size_t, error_code& error) {
     --skipped_;
     return close_skipped();
   }
-  at_ = At::kTop;  // kRows
+  at_ = at_ == At::kExcluded ? At::kExclude : At::kTop;  // else kRows, kExclude
   return true;
 }
 
@@ -149,6 +155,7 @@ bool TfEvents::on_string(std::string_view rest, std::size_t, error_code& error) 
     case At::kSkip: return close_skipped();
     case At::kSignature: return take_signature(text, error);
     case At::kBase64Text: return take_base64(text, error);
+    case At::kExcluded: return take_excluded({true, 0, std::string(text)}, text, error);
     case At::kRows:
     case At::kWantColumns:
       if (!open_bare(error)) return false;
@@ -163,6 +170,10 @@ bool TfEvents::number(std::string_view text, const std::int64_t* value, error_co
   if (at_ == At::kSkip) return close_skipped();
   if (at_ == At::kRows || at_ == At::kWantColumns) {
     if (!open_bare(error)) return false;
+  } else if (at_ == At::kCount) {
+    return take_count(value, text, error);
+  } else if (at_ == At::kExcluded && value != nullptr) {
+    return take_excluded({false, *value}, text, error);
   } else if (at_ != At::kValue) {
     return refuse_kind("a number", text, error);
   }
@@ -255,6 +266,12 @@ bool TfEvents::open_top(std::string_view key, error_code& error) {
     had = &had_.columns;
     form_ = TfForm::kColumns;
     at_ = At::kWantColumns;
+  } else if (wishes_.are_read && key == "k") {
+    had = &wishes_.had_k;
+    at_ = At::kCount;
+  } else if (wishes_.are_read && key == "exclude") {
+    had = &wishes_.had_exclude;
+    at_ = At::kWantExclude;
   } else if (!predicts && key == "context") {
     had = &had_.context;
     at_ = At::kWantContext;

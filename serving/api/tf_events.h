@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "serving/api/column_builder.h"
@@ -28,6 +29,15 @@ struct TfColumn {
   bool is_given = false;  // in column form
 };
 
+// The keys of ":recommend" beside the queries.
+struct TfWishes {
+  bool are_read = false;  // the body is one of ":recommend"
+  bool had_k = false, had_exclude = false;
+  std::int64_t k = 10;
+  std::vector<std::vector<ExcludedId>> exclude = {};
+  DecodeBudget* budget = nullptr;  // of the body
+};
+
 class TfEvents {
  public:
   using error_code = boost::json::error_code;
@@ -40,6 +50,9 @@ class TfEvents {
 
   // Before each body, which must outlive the parsing, as the budget must.
   void begin(TfVerb verb, const FiniteBody& body, DecodeBudget& budget);
+  // Behind begin(): the body may have wishes as well.
+  void read_wishes() { wishes_.are_read = true; }
+  TfWishes take_wishes() { return std::exchange(wishes_, {}); }
   // After it: what the body held.
   //   Errors  InvalidArgument: something is missing.
   Examples finish();
@@ -106,6 +119,10 @@ class TfEvents {
     kBase64,        // in its {"b64": ...}: the key is to come,
     kBase64Text,    // the text,
     kBase64Closed,  // the end
+    kCount,         // a value is to come: that of "k",
+    kWantExclude,   // "exclude"
+    kExclude,       // in its list of lists
+    kExcluded,      // in one of them
   };
 
   std::string_view whole(std::string_view rest) { return pieces_.empty() ? rest : joined(rest); }
@@ -126,6 +143,9 @@ class TfEvents {
   bool refuse(std::string why, std::string_view text, error_code& error);
   bool refuse_kind(const std::string& found, std::string_view text, error_code& error);
   void take_context();
+  bool take_count(const std::int64_t* value, std::string_view text, error_code& error);
+  bool take_excluded(ExcludedId id, std::string_view text, error_code& error);
+  void verify_wishes(std::int64_t examples) const;
   std::string row_name(std::int64_t row) const;
   std::vector<std::string> names() const;
 
@@ -144,6 +164,7 @@ class TfEvents {
   std::int64_t row_ = 0;
   std::size_t next_ = 0, seen_ = 0;  // columns: the likely next one; how many the row has had
   TfColumn* active_ = nullptr;
+  TfWishes wishes_;
   const FiniteBody* body_ = nullptr;
   std::string pieces_, whole_;  // of a key or value that comes in parts
   std::string bytes_;           // that base64 stands for

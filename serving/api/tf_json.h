@@ -34,6 +34,21 @@ struct TfPredict {
   TfForm form = TfForm::kRows;
 };
 
+// A candidate that a request for the best leaves out, by its id.
+struct ExcludedId {
+  bool is_text = false;
+  std::int64_t number = 0;
+  std::string text = "";
+  std::size_t at = 0;  // its byte in the body
+};
+
+struct TfRecommend {
+  Examples queries;
+  TfForm form = TfForm::kRows;
+  std::int64_t k = 10;
+  std::vector<std::vector<ExcludedId>> exclude = {};  // one list per query, or none at all
+};
+
 // Reads bodies by the events of a parser straight into tensors, without a tree.
 //   Errors  InvalidArgument, for every function below: the body is not JSON, or not of the form; a
 //           name that is none of the model's, with the nearest; a column that is missing or there
@@ -55,6 +70,11 @@ class TfDecoder {
   // all of the row's values; "context" holds those that all examples share.
   Examples classify(std::string_view body, const DecodeLimits& limits = {});
   Examples regress(std::string_view body, const DecodeLimits& limits = {});
+  // The body of ":recommend": one of ":predict", and besides "k", how many candidates are wanted,
+  // and "exclude", one list of candidates' ids per instance.
+  //   Errors  InvalidArgument, too: k is no whole number or below 1; there are not as many lists as
+  //           instances.
+  TfRecommend recommend(std::string_view body, const DecodeLimits& limits = {});
 
  private:
   struct State;
@@ -76,8 +96,19 @@ std::string tf_classifications(const Signature& signature, std::span<const Tenso
 //   Errors  as tf_classifications().
 std::string tf_regressions(const Signature& signature, std::span<const Tensor> outputs);
 
-// The answer to ".../metadata".
-std::string tf_metadata(const Signature& signature, std::int64_t version);
+// A candidate's place among the ids, and its score.
+struct TfScored {
+  std::int64_t place = 0;
+  float score = 0;
+};
+// {"recommendations": [{"ids": [...], "scores": [...]}, ...]}, or, of columns,
+// {"outputs": {"ids": [[...], ...], "scores": [[...], ...]}}: one list per query.
+std::string tf_recommendations(const Tensor& ids, const std::vector<std::vector<TfScored>>& best,
+                               TfForm form);
+
+// The answer to ".../metadata". `more` are members of its "metadata" as JSON, each behind a comma.
+std::string tf_metadata(const Signature& signature, std::int64_t version,
+                        const std::string& more = "");
 
 struct TfVersionStatus {
   std::int64_t version = 0;

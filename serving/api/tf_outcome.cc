@@ -47,6 +47,7 @@ Examples TfEvents::finish() {
                                      "\" has ", examples, ": all inputs have the same number"));
   }
   if (examples == 0) throw InvalidArgumentError("there are no examples in the request");
+  verify_wishes(examples);
   Examples made;
   made.examples = examples;
   made.columns.resize(places_);
@@ -56,6 +57,30 @@ Examples TfEvents::finish() {
     made.columns[column.place] = column.builder.take();
   }
   return made;
+}
+
+bool TfEvents::take_count(const std::int64_t* value, std::string_view text, error_code& error) {
+  if (value == nullptr || *value < 1) return refuse_kind(str("the number ", text), text, error);
+  wishes_.k = *value;
+  at_ = At::kTop;
+  return true;
+}
+
+bool TfEvents::take_excluded(ExcludedId id, std::string_view text, error_code& error) {
+  DecodeBudget& budget = *wishes_.budget;
+  budget.bytes += sizeof(ExcludedId) + text.size();
+  if (++budget.elements > budget.limits.elements_max || budget.bytes > budget.limits.bytes_max)
+    return refuse("the request has more values than one may have: send several", text, error);
+  id.at = offset_of(text);
+  wishes_.exclude.back().push_back(std::move(id));
+  return true;
+}
+
+void TfEvents::verify_wishes(std::int64_t examples) const {
+  if (!wishes_.had_exclude || std::ssize(wishes_.exclude) == examples) return;
+  throw InvalidArgumentError(str("\"exclude\" has ", wishes_.exclude.size(), " lists for ",
+                                 examples, " instances: it has one per instance, [] where nothing ",
+                                 "is to be left out"));
 }
 
 void TfEvents::take_context() {
@@ -103,6 +128,19 @@ bool TfEvents::refuse_kind(const std::string& found, std::string_view text, erro
     case At::kWantContext:
       return refuse(str("\"context\" is ", found, ", and an object of features is wanted"), text,
                     error);
+    case At::kCount:
+      return refuse(str("\"k\" is ", found, ", and a whole number from 1 on is wanted"), text,
+                    error);
+    case At::kWantExclude:
+    case At::kExclude:
+      return refuse(str(at_ == At::kExclude ? "in \"exclude\", " : "\"exclude\" is ", found,
+                        at_ == At::kExclude ? " is there" : "",
+                        ", and a list with one list of ids per instance is wanted"),
+                    text, error);
+    case At::kExcluded:
+      return refuse(str("in list ", wishes_.exclude.size() - 1, " of \"exclude\", ", found,
+                        " is there, and the id of a candidate is wanted, a whole number or a text"),
+                    text, error);
     case At::kBase64Text:
       return refuse(str("\"b64\" is ", found, ", and a text is wanted"), text, error);
     default: break;

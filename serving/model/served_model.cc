@@ -8,6 +8,7 @@
 
 #include "core/exec/executor.h"
 #include "core/graph/op_def.h"
+#include "model/saved/graph_part.h"
 #include "model/saved/model_file.h"
 #include "serving/model/live_rows.h"
 #include "serving/model/saved_rows.h"
@@ -121,6 +122,9 @@ class ServedStore final : public VariableStore {
 }  // namespace
 
 struct ServedModel::State {
+  // Makes plan and lanes, once model and rows are there.
+  void make_ready(Graph graph, std::size_t threads);
+
   struct Lane {
     explicit Lane(const State& of) : store(of.model.variables, of.rows) {}
     Workspace workspace;
@@ -128,7 +132,7 @@ struct ServedModel::State {
     std::uint64_t runs = 0;
   };
   SavedModel model;
-  std::unique_ptr<MemoryBudget::Hold> hold;  // before the rows: it ends after them
+  std::shared_ptr<MemoryBudget::Hold> hold;  // before the rows: it ends after them
   std::vector<Rows> rows;                    // by variable
   LiveOf live;                               // the same, of a live model
   std::shared_ptr<const Plan> plan;
@@ -174,6 +178,16 @@ void ServedModel::State::take_live_rows(const SavedRowsReader* weights,
   }
 }
 
+void ServedModel::State::make_ready(Graph graph, std::size_t threads) {
+  std::vector<VariableId> bound(rows.size());
+  std::iota(bound.begin(), bound.end(), VariableId{0});
+  plan = make_plan(std::move(graph), std::move(bound));
+  by_example = std::ranges::all_of(model.outputs, [](const ColumnSpec& output) {
+    return output.type.shape.rank() > 0 && output.type.shape[0] == Shape::kUnknown;
+  });
+  for (std::size_t i = 0; i < threads; ++i) lanes.push_back(std::make_unique<Lane>(*this));
+}
+
 ServedModel::ServedModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ServedModel::~ServedModel() = default;
 
@@ -194,14 +208,31 @@ std::shared_ptr<const ServedModel> ServedModel::load(const std::string& folder,
     state->take_live_rows(weights.get(), counters);
   else
     state->take_rows(*weights, graph, counters, options);
-  std::vector<VariableId> bound(state->rows.size());
-  std::iota(bound.begin(), bound.end(), VariableId{0});
-  state->plan = make_plan(std::move(graph), std::move(bound));
-  state->by_example = std::ranges::all_of(state->model.outputs, [](const ColumnSpec& output) {
-    return output.type.shape.rank() > 0 && output.type.shape[0] == Shape::kUnknown;
-  });
-  for (int i = 0; i < options.threads; ++i)
-    state->lanes.push_back(std::make_unique<State::Lane>(*state));
+  state->make_ready(std::move(graph), static_cast<std::size_t>(options.threads));
+  return std::shared_ptr<const ServedModel>(new ServedModel(std::move(state)));
+}
+
+std::shared_ptr<const ServedModel> ServedModel::part(
+    const std::vector<std::string>& outputs) const {
+  auto state = std::make_unique<State>();
+  state->model = state_->model;
+  state->hold = state_->hold;
+  state->rows = state_->rows;
+  std::vector<std::size_t> places;
+  std::vector<ColumnSpec> specs;
+  for (const std::string& name : outputs) {
+    const auto found = std::ranges::find(state_->model.outputs, name, &ColumnSpec::name);
+    if (found == state_->model.outputs.end())
+      throw FailedPreconditionError(str("the model has no output \"", name, '"'));
+    places.push_back(static_cast<std::size_t>(found - state_->model.outputs.begin()));
+    specs.push_back(*found);
+  }
+  GraphPart part = part_of(plan_graph(*state_->plan), places);
+  state->model.outputs = std::move(specs);
+  state->model.input.columns.clear();
+  for (const std::size_t column : part.columns)
+    state->model.input.columns.push_back(state_->model.input.columns.at(column));
+  state->make_ready(std::move(part.graph), state_->lanes.size());
   return std::shared_ptr<const ServedModel>(new ServedModel(std::move(state)));
 }
 

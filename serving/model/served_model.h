@@ -65,6 +65,12 @@ class ServedModel {
   //   Thread  each number in [0, threads) is used by one thread at a time.
   std::vector<Tensor> predict(const Element& batch, int thread) const;
 
+  // The part of this version that computes some of its outputs, in that order, from the columns
+  // that these need: its about() has those alone. The weights are shared.
+  //   Errors  FailedPrecondition: the model has no such output. part_of()'s
+  //           (model/saved/graph_part.h).
+  std::shared_ptr<const ServedModel> part(const std::vector<std::string>& outputs) const;
+
   struct Memory {
     std::size_t bytes = 0;   // of all weights
     std::size_t shared = 0;  // of these, in common with the version before

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "serving/http/http_server.h"
 #include "serving/model/served_model.h"
+#include "serving/retrieval/candidate_index.h"
 #include "serving/server/joined_examples.h"
 
 namespace cairn::serving {
@@ -56,15 +57,32 @@ std::vector<Tensor> outputs_of(const ServedModel& model, const std::vector<Waiti
   return model.predict(joined_examples(model.about().input, parts, computed), thread);
 }
 
+// The best candidates for the queries of a whole batch, which are looked for together: a list for
+// the largest k begins with that for each smaller one.
+std::vector<std::vector<ScoredPlace>> search(const std::vector<WaitingExamples>& batch,
+                                             const Tensor& queries) {
+  std::int64_t k = 1;
+  std::vector<std::vector<std::int64_t>> leave_out;
+  for (const WaitingExamples& request : batch) {
+    k = std::max(k, request.search->k);
+    const auto& own = request.search->leave_out;
+    leave_out.insert(leave_out.end(), own.begin(), own.end());
+    leave_out.resize(leave_out.size() + static_cast<std::size_t>(request.examples) - own.size());
+  }
+  return batch.front().search->index->top(queries, k, leave_out);
+}
+
 // A joined batch that fails is computed once more request by request, so that the others do not
 // suffer from the fault of one.
 void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int thread) {
   std::int64_t examples = 0;
   for (const WaitingExamples& request : batch) examples += request.examples;
   std::vector<Tensor> outputs;
+  std::vector<std::vector<ScoredPlace>> best;
   try {
     outputs = outputs_of(model, batch, examples, thread);
     if (model.is_by_example()) verify_rows(model, outputs, computed_as(examples));
+    if (batch.front().search) best = search(batch, outputs.at(0).rows(0, examples));
   } catch (...) {
     if (batch.size() == 1) return answer_error(batch.front(), std::current_exception());
     for (WaitingExamples& request : batch) {
@@ -80,6 +98,11 @@ void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int 
     Answer answer{.batch = examples};
     for (const Tensor& output : outputs)
       answer.outputs.push_back(model.is_by_example() ? output.rows(begin, end) : output);
+    for (std::int64_t i = begin; request.search && i < end; ++i) {
+      auto& list = best[static_cast<std::size_t>(i)];
+      list.resize(std::min(list.size(), static_cast<std::size_t>(request.search->k)));
+      answer.best.push_back(std::move(list));
+    }
     begin = end;
     request.done(std::move(answer));
   }

@@ -13,9 +13,11 @@
 
 #include "core/base/clock.h"
 #include "core/tensor/element.h"
+#include "serving/retrieval/best_list.h"
 
 namespace cairn::serving {
 
+class CandidateIndex;
 class ServedModel;
 
 struct BatcherOptions {
@@ -30,6 +32,15 @@ struct Answer {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
   std::int64_t batch = 0;  // examples that were computed together; 0: none were
+  // The best candidates for each of its own examples, if the request has a search.
+  std::vector<std::vector<ScoredPlace>> best = {};
+};
+
+// The examples' one output holds queries, for which the best candidates are looked for.
+struct CandidateSearch {
+  std::shared_ptr<const CandidateIndex> index;
+  std::int64_t k = 1;
+  std::vector<std::vector<std::int64_t>> leave_out = {};  // places, by example; none: nothing is
 };
 
 struct WaitingExamples {
@@ -39,6 +50,8 @@ struct WaitingExamples {
   TimePoint deadline = TimePoint::max();  // later: DeadlineExceeded
   // Called once, on a computing thread. Must not throw.
   std::function<void(Answer)> done;
+  // Either all requests for a model have one, and the same index, or none has.
+  std::shared_ptr<CandidateSearch> search = {};
 };
 
 class Batcher {

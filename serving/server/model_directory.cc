@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "serving/model/served_model.h"
 #include "serving/server/joined_examples.h"
+#include "serving/server/version_candidates.h"
 #include "serving/server/version_codecs.h"
 #include "serving/server/version_places.h"
 
@@ -43,7 +44,7 @@ struct Model {
   std::map<std::int64_t, Refused> refused;
   std::optional<std::int64_t> loading;
   std::optional<std::int64_t> newest;  // that answers requests which name no version
-  std::deque<Element> remembered;
+  std::deque<Element> remembered, remembered_queries;
   std::shared_ptr<ReadCounters> reads = std::make_shared<ReadCounters>();
   std::string trouble;  // in looking at its path, as it was logged last
 };
@@ -128,8 +129,9 @@ bool ModelDirectory::State::look_at(Model& of) {
     wanted.insert(places.back().version);
   for (const auto& [label, version] : of.what.labels) wanted.insert(version);
   bool found = false;
-  for (const VersionPlace& place : places) {
+  for (VersionPlace& place : places) {
     if (!wanted.contains(place.version)) continue;
+    if (options.read_candidates) place.identity += identity_of(candidates_file(of.what, place));
     {
       const std::lock_guard hold(mutex);
       const auto known = of.identities.find(place.version);
@@ -164,17 +166,20 @@ bool ModelDirectory::State::look_at(Model& of) {
 void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
   ServeOptions how{
       .threads = options.threads, .weights = place.weights, .memory = memory, .counters = of.reads};
-  std::deque<Element> requests;
+  std::deque<Element> requests, queries;
   {
     const std::lock_guard hold(mutex);
     of.loading = place.version;
     if (of.newest) how.before = of.serving.at(*of.newest).served;
     requests = of.remembered;
+    queries = of.remembered_queries;
   }
   const TimePoint began = system_clock().now();
   try {
     auto served = ServedModel::load(place.model, how);
     warm(*served, requests);
+    const auto candidates = candidates_at(of.what, place, *served, options);
+    if (candidates != nullptr) warm(*candidates->queries, queries);
     const auto memory = served->memory();
     log_info("model ", of.what.name, ": version ", place.version, " serves, loaded in ",
              fixed(std::chrono::duration<double>(system_clock().now() - began).count(), 2), " s; ",
@@ -184,7 +189,7 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
     ServedVersion& at = of.serving[place.version];
     if (at.served != nullptr) retired.push_back(std::move(at));
     auto codecs = std::make_shared<VersionCodecs>(of.what.name, served, options.threads + 1);
-    at = {of.what.name, place.version, std::move(served), std::move(codecs)};
+    at = {of.what.name, place.version, std::move(served), std::move(codecs), candidates};
     of.identities[place.version] = place.identity;
     of.refused.erase(place.version);
     const bool labelled = std::ranges::any_of(
@@ -232,7 +237,8 @@ bool ModelDirectory::State::give_back() {
   std::vector<ServedVersion> done;
   const std::lock_guard hold(mutex);
   for (ServedVersion& each : retired)
-    if (each.codecs.use_count() == 1 && each.served.use_count() == 2)  // the codecs' and this one
+    if (each.codecs.use_count() == 1 && each.served.use_count() == 2 &&  // the codecs' and this one
+        (each.candidates == nullptr || each.candidates.use_count() == 1))
       done.push_back(std::move(each));
   std::erase_if(retired, [](const ServedVersion& each) { return each.served == nullptr; });
   return !done.empty();
@@ -358,17 +364,19 @@ void ModelDirectory::look_soon(std::function<void()> done) {
   state_->changed.notify_all();
 }
 
-void ModelDirectory::remember(const std::string& name, const Element& columns) {
+void ModelDirectory::remember(const std::string& name, const Element& columns, bool queries) {
   const std::lock_guard hold(state_->mutex);
   const auto found = state_->models.find(name);
   if (found == state_->models.end()) return;
   Model& model = found->second;
   if (!model.newest) return;
-  if (examples_of(model.serving.at(*model.newest).served->about().input, columns) >
-      kRememberedExamples)
-    return;
-  model.remembered.push_back(columns);
-  if (model.remembered.size() > kRemembered) model.remembered.pop_front();
+  const ServedVersion& newest = model.serving.at(*model.newest);
+  if (queries && newest.candidates == nullptr) return;
+  const ServedModel& of = queries ? *newest.candidates->queries : *newest.served;
+  if (examples_of(of.about().input, columns) > kRememberedExamples) return;
+  std::deque<Element>& kept = queries ? model.remembered_queries : model.remembered;
+  kept.push_back(columns);
+  if (kept.size() > kRemembered) kept.pop_front();
 }
 
 }  // namespace cairn::serving

@@ -19,6 +19,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "serving/retrieval/candidate_index.h"
+#include "serving/server/candidate_data.h"
 
 namespace cairn::serving {
 
@@ -26,6 +28,7 @@ class MemoryBudget;
 class ServedModel;
 class VersionCodecs;
 struct ReadCounters;
+struct VersionCandidates;
 
 // A model, as the command line or a program names it.
 struct ModelToServe {
@@ -33,6 +36,9 @@ struct ModelToServe {
   std::string path;                                 // as versions_at() takes it
   std::optional<std::int64_t> pin = {};             // this version alone; unset: the newest
   std::map<std::string, std::int64_t> labels = {};  // further versions, by label
+  // The file with a retrieval model's candidates. Empty: kCandidatesFile in the folder of the
+  // version or in `path`, if it is there.
+  std::string candidates = {};
 };
 
 struct DirectoryOptions {
@@ -40,6 +46,8 @@ struct DirectoryOptions {
   Duration look_every = std::chrono::seconds(1);  // zero: only when asked to look
   // Bytes of memory for all models; tables that do not fit are read from disk. 0: no limit.
   std::size_t memory_limit = 0;
+  ReadCandidates read_candidates = {};            // empty: no version has candidates
+  CandidateIndexOptions index = {};
 };
 
 // A version that serves.
@@ -49,6 +57,7 @@ struct ServedVersion {
   std::shared_ptr<const ServedModel> served;
   // For the computing threads by their numbers, and for one more.
   std::shared_ptr<VersionCodecs> codecs;
+  std::shared_ptr<const VersionCandidates> candidates = {};  // null: it recommends nothing
 };
 
 struct VersionStatus {
@@ -88,7 +97,8 @@ class ModelDirectory {
   // The same on the directory's own thread, which calls `done` afterwards.
   void look_soon(std::function<void()> done);
   // A request that the model has answered, to warm the next version with; a few are kept.
-  void remember(const std::string& model, const Element& columns);
+  // `queries`: the columns are those of a query to recommend for.
+  void remember(const std::string& model, const Element& columns, bool queries = false);
 
  private:
   struct State;

@@ -15,7 +15,9 @@
 #include "serving/http/http_error.h"
 #include "serving/model/served_model.h"
 #include "serving/server/batcher.h"
+#include "serving/server/call.h"
 #include "serving/server/metrics.h"
+#include "serving/server/version_candidates.h"
 #include "serving/server/version_codecs.h"
 
 namespace cairn::serving {
@@ -27,34 +29,7 @@ constexpr const char *kIndex = "/v2/repository/index", *kReload = "/v2/repositor
 // A larger body is read by a computing thread, so that it holds up no other connection.
 constexpr std::size_t kReadHere = 64 << 10;
 
-// A request on its way.
-struct Call {
-  Call(Route of, HttpRequest asked, HttpReply to)
-      : route(std::move(of)),
-        body(std::make_shared<const std::string>(std::move(asked.body))),
-        content_type(asked.header("content-type")),
-        header_length(asked.header("inference-header-content-length")),
-        reply(std::move(to)) {}
-
-  Route route;
-  std::shared_ptr<const std::string> body;
-  std::string content_type, header_length;
-  HttpReply reply;
-  ServedVersion version;
-  TimePoint began;
-  std::int64_t examples = 0;
-  // Writes the answer from the outputs of the request's examples.
-  std::function<HttpResponse(std::span<const Tensor>)> answer;
-};
 using CallPtr = std::shared_ptr<Call>;
-
-RawForm raw_form(std::string_view content_type) {
-  if (content_type.starts_with("application/json") ||
-      content_type.starts_with("application/x-ndjson") ||
-      content_type.starts_with("application/jsonl"))
-    return RawForm::kJson;
-  return RawForm::kText;
-}
 
 std::string state_name(VersionStatus::State state) {
   switch (state) {
@@ -91,7 +66,6 @@ struct ModelServer::State {
   }
   void begin(const CallPtr& call);
   void read(const CallPtr& call, int thread);
-  Examples examples_of(Call& call, int thread);
   void finish(Call& call, Answer answer);
   void refuse(Call& call, const std::exception_ptr& error);
   void answered(const Call& call, unsigned status, std::int64_t batch);
@@ -114,7 +88,9 @@ ModelServer::State::State(ModelServerOptions of)
     : options(std::move(of)),
       directory(options.models, {.threads = options.threads,
                                  .look_every = options.look_every,
-                                 .memory_limit = options.memory_limit}),
+                                 .memory_limit = options.memory_limit,
+                                 .read_candidates = options.read_candidates,
+                                 .index = options.index}),
       metrics(directory.names()),
       batcher({.threads = options.threads,
                .queue_max = options.queue_max,
@@ -154,6 +130,7 @@ void ModelServer::State::handle(HttpRequest request, HttpReply reply) {
     case RouteKind::kTfPredict:
     case RouteKind::kTfClassify:
     case RouteKind::kTfRegress:
+    case RouteKind::kTfRecommend:
     case RouteKind::kInfer: break;
     default: return reply.send(about(route));
   }
@@ -203,11 +180,19 @@ HttpResponse ModelServer::State::about(const Route& route) {
       for (const VersionStatus& each : directory.status(route.model))
         if (each.state == VersionStatus::State::kAvailable) versions.push_back(each.version);
       const ServedVersion version = directory.find(route.model, route.version, route.label);
-      return {.body = infer_model_metadata(version.codecs->signature(), versions)};
+      const std::string more = version.candidates == nullptr
+                                   ? ""
+                                   : str(", \"parameters\": ",
+                                         candidates_text(*version.candidates->index, "candidate_"));
+      return {.body = infer_model_metadata(version.codecs->signature(), versions, more)};
     }
     case RouteKind::kTfMetadata: {
       const ServedVersion version = directory.find(route.model, route.version, route.label);
-      return {.body = tf_metadata(version.codecs->signature(), version.version)};
+      const std::string more =
+          version.candidates == nullptr
+              ? ""
+              : str(", \"candidates\": ", candidates_text(*version.candidates->index));
+      return {.body = tf_metadata(version.codecs->signature(), version.version, more)};
     }
     case RouteKind::kTfStatus: {
       std::optional<std::int64_t> only = route.version;
@@ -223,7 +208,7 @@ HttpResponse ModelServer::State::about(const Route& route) {
     }
     default: break;
   }
-  throw UnimplementedError("this server does not answer :recommend: ask for :predict");
+  throw UnimplementedError("this server does not answer that");
 }
 
 void ModelServer::State::add_memory(std::vector<Measured>& now) const {
@@ -301,76 +286,27 @@ void ModelServer::State::begin(const CallPtr& call) {
 // Reads the examples, and has them computed.
 void ModelServer::State::read(const CallPtr& call, int thread) {
   try {
-    Examples examples = examples_of(*call, thread);
+    CallWork work = read_call(
+        *call, thread, {.examples_max = options.examples_max, .allow_nan = options.allow_nan});
+    Examples& examples = work.examples;
     call->examples = examples.examples;
     if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
-    directory.remember(call->version.model, examples.columns);
+    directory.remember(call->version.model, examples.columns, work.search != nullptr);
     // The connections' thread has the computing ones begin when it has read all that has come.
     const bool more = thread == options.threads;
-    batcher.submit({call->version.served, std::move(examples.columns), examples.examples,
-                    call->began + options.deadline,
-                    [this, call](Answer answer) { finish(*call, std::move(answer)); }},
-                   more ? Batcher::Wake::kLater : Batcher::Wake::kNow);
+    batcher.submit(
+        {work.model, std::move(examples.columns), examples.examples, call->began + options.deadline,
+         [this, call](Answer answer) { finish(*call, std::move(answer)); }, std::move(work.search)},
+        more ? Batcher::Wake::kLater : Batcher::Wake::kNow);
   } catch (...) {
     refuse(*call, std::current_exception());
   }
 }
 
-Examples ModelServer::State::examples_of(Call& call, int thread) {
-  VersionCodecs& codecs = *call.version.codecs;
-  const Signature& signature = codecs.signature();
-  const DecodeLimits limits{.examples_max = options.examples_max, .allow_nan = options.allow_nan};
-  const auto json = [](std::string body) { return HttpResponse{.body = std::move(body)}; };
-  const auto predictions = [&signature, json](TfForm form) {
-    return [&signature, json, form](std::span<const Tensor> outputs) {
-      return json(tf_predictions(signature, outputs, form));
-    };
-  };
-  switch (call.route.kind) {
-    case RouteKind::kTfClassify:
-      call.answer = [&signature, json](std::span<const Tensor> outputs) {
-        return json(tf_classifications(signature, outputs));
-      };
-      return codecs.tf(thread).classify(*call.body, limits);
-    case RouteKind::kTfRegress:
-      call.answer = [&signature, json](std::span<const Tensor> outputs) {
-        return json(tf_regressions(signature, outputs));
-      };
-      return codecs.tf(thread).regress(*call.body, limits);
-    case RouteKind::kInfer: {
-      auto request = std::make_shared<InferRequest>(
-          codecs.infer(thread).decode(call.body, infer_header_length(call.header_length), limits));
-      Examples examples = std::move(request->examples);
-      call.answer = [&signature, request,
-                     version = call.version.version](std::span<const Tensor> outputs) {
-        InferAnswer answer = infer_answer(signature, version, *request, outputs);
-        HttpResponse response{.body = std::move(answer.body)};
-        if (answer.header_length) {
-          response.content_type = "application/octet-stream";
-          response.headers.emplace_back("Inference-Header-Content-Length",
-                                        std::to_string(*answer.header_length));
-        }
-        return response;
-      };
-      return examples;
-    }
-    default: break;
-  }
-  if (call.route.raw) {
-    call.answer = predictions(TfForm::kRows);
-    RawExamples rows =
-        codecs.raw(thread, options.examples_max).read(*call.body, raw_form(call.content_type));
-    return {std::move(rows.columns), rows.examples};
-  }
-  TfPredict request = codecs.tf(thread).predict(*call.body, limits);
-  call.answer = predictions(request.form);
-  return std::move(request.examples);
-}
-
 void ModelServer::State::finish(Call& call, Answer answer) {
   if (answer.error) return refuse(call, answer.error);
   try {
-    HttpResponse response = call.answer(answer.outputs);
+    HttpResponse response = call.answer(answer);
     response.headers.emplace_back("x-cairn-step",
                                   std::to_string(call.version.served->about().global_step));
     answered(call, response.status, answer.batch);

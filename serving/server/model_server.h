@@ -34,9 +34,11 @@ struct ModelServerOptions {
   Duration deadline = std::chrono::seconds(30);  // of a request; later: 504
   // Between two looks for new versions; zero: they are looked for when reload() is called.
   Duration look_every = std::chrono::seconds(1);
-  std::size_t memory_limit = 0;        // DirectoryOptions's
-  std::int64_t examples_max = 65'536;  // in one request; more: 400
-  bool allow_nan = false;              // NaN and infinities in requests
+  std::size_t memory_limit = 0;         // DirectoryOptions's
+  std::int64_t examples_max = 65'536;   // in one request; more: 400
+  bool allow_nan = false;               // NaN and infinities in requests
+  ReadCandidates read_candidates = {};  // of retrieval models; empty: none recommends
+  CandidateIndexOptions index = {};     // in which candidates are looked for
 };
 
 class ModelServer {

@@ -22,14 +22,6 @@ constexpr const char* kModelOfRun = "/model";
 constexpr const char* kGraphOfRun = "/graph";  // a model without weights, from the run's begin on
 constexpr const char* kCheckpointsOfRun = "/checkpoints";
 
-// A file that was written anew has another inode or another time.
-std::string identity_of(const std::string& file) {
-  struct stat about {};
-  if (::stat(file.c_str(), &about) != 0) return "";
-  return str(about.st_dev, ':', about.st_ino, ':', about.st_mtim.tv_sec, '.', about.st_mtim.tv_nsec,
-             ':', about.st_size);
-}
-
 std::optional<std::int64_t> number_of(const std::string& name) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -107,6 +99,14 @@ std::vector<VersionPlace> of_checkpoint(const std::string& checkpoint) {
 }
 
 }  // namespace
+
+// A file that was written anew has another inode or another time.
+std::string identity_of(const std::string& file) {
+  struct stat about {};
+  if (::stat(file.c_str(), &about) != 0) return "";
+  return str(about.st_dev, ':', about.st_ino, ':', about.st_mtim.tv_sec, '.', about.st_mtim.tv_nsec,
+             ':', about.st_size);
+}
 
 std::optional<VersionPlace> place_to_follow(const std::string& path) {
   std::vector<VersionPlace> places = versions_at(path);

@@ -33,4 +33,7 @@ std::vector<VersionPlace> versions_at(const std::string& path);
 //   Errors  as versions_at().
 std::optional<VersionPlace> place_to_follow(const std::string& path);
 
+// Which file lies at a path: another text when it has been written anew; empty: there is none.
+std::string identity_of(const std::string& file);
+
 }  // namespace cairn::serving

@@ -63,6 +63,7 @@ HOW = {
     **dict.fromkeys([
         "cairn train examples/adult.toml --dir runs/adult",
         "cairn serve runs/adult",
+        "cairn serve runs/visits",
         "cairn serve RUN",
         "cairn serve runs/adult --host 0.0.0.0 --token-file /etc/cairn/token",
         "cairn serve models/clicks --label stable=1 --label canary=3",

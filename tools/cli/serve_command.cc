@@ -22,6 +22,7 @@
 #include "serving/http/http_client.h"
 #include "serving/model/served_model.h"
 #include "serving/server/model_server.h"
+#include "tools/export/read_candidates.h"
 
 namespace cairn::tools {
 namespace {
@@ -30,8 +31,8 @@ using serving::ModelServerOptions;
 using serving::ModelToServe;
 
 struct ServeRequest {
-  std::vector<std::string> models, pins, labels;
-  std::string token_file, access_log, memory_limit = "none";
+  std::vector<std::string> models, pins, labels, candidates;
+  std::string token_file, access_log, memory_limit = "none", index = "exact";
   double batch_wait_ms = 0, deadline = 30, drain = 10, look_every = 1, max_body = 16;
   ModelServerOptions options;
   int threads = 0;
@@ -79,7 +80,7 @@ ModelToServe& model_named(std::vector<ModelToServe>& models, const std::string& 
   }
   const std::string nearest = nearest_name(name, names);
   throw InvalidArgumentError(
-      name.empty() ? str(option, " names no model, and there are several: write NAME=VERSION")
+      name.empty() ? str(option, " names no model, and there are several: write NAME=...")
                    : str(option, ": there is no model \"", name, "\"",
                          nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?")));
 }
@@ -103,6 +104,10 @@ std::vector<ModelToServe> models_of(const ServeRequest& request) {
       throw InvalidArgumentError(str("--label ", text, ": write LABEL=VERSION, or ",
                                      "NAME:LABEL=VERSION where there are several models"));
     model_named(models, model, "--label").labels[word] = version_of(version, "--label");
+  }
+  for (const std::string& text : request.candidates) {
+    const auto [name, file] = named(text);
+    model_named(models, name, "--candidates").candidates = file;
   }
   return models;
 }
@@ -164,6 +169,10 @@ int serve(ServeRequest& request) {
   options.models = models_of(request);
   options.threads = request.threads > 0 ? request.threads
                                         : std::max(1, static_cast<int>(usable_processors()) - 1);
+  options.read_candidates = [](const SavedModel& about, const std::string& file) {
+    return read_candidates(about, file);
+  };
+  if (request.index == "hnsw") options.index.kind = serving::IndexKind::kHnsw;
   options.batch_wait = seconds(request.batch_wait_ms / 1000);
   options.deadline = seconds(request.deadline);
   options.look_every = seconds(request.look_every);
@@ -260,6 +269,14 @@ void add_options(CLI::App& command, ServeRequest& request) {
                      "[NAME=]VERSION: serve this version, however many newer ones there are");
   command.add_option("--label", request.labels,
                      "[NAME:]LABEL=VERSION: serve this version, too, at .../labels/LABEL");
+  command.add_option("--candidates", request.candidates,
+                     "[NAME=]FILE: what a retrieval model recommends, an .npz or a file in the "
+                     "form of its training data; by default candidates.npz in the model's folder");
+  command
+      .add_option("--index", request.index,
+                  "How candidates are looked for: exact looks at all, hnsw at some of them")
+      ->check(CLI::IsMember({"exact", "hnsw"}))
+      ->capture_default_str();
   command
       .add_option("--threads", request.threads,
                   "Threads that compute; by default all processors but one")

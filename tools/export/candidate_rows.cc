@@ -1,36 +1,14 @@
 #include "tools/export/candidate_rows.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "core/base/error.h"
-#include "core/graph/ops.h"
 #include "data/dataset/dataset_iterator.h"
+#include "tools/export/seen_candidates.h"
 #include "tools/job/model/job_of_model.h"
 
 namespace cairn::tools {
 namespace {
-
-// The distinct candidates so far, numbers or texts.
-class Seen {
- public:
-  // Whether row `row` of the column is the first of its candidate.
-  bool add(const Tensor& column, std::size_t row) {
-    if (column.dtype() != DType::kString)
-      return numbers_.insert(column.values<std::int64_t>()[row]).second;
-    const std::string& text = column.string_values()[row];
-    if (!texts_.insert(text).second) return false;
-    text_bytes_ += text.size();
-    return true;
-  }
-  std::int64_t count() const { return static_cast<std::int64_t>(numbers_.size() + texts_.size()); }
-  std::uint64_t text_bytes() const { return text_bytes_; }
-
- private:
-  std::unordered_set<std::int64_t> numbers_;
-  std::unordered_set<std::string> texts_;
-  std::uint64_t text_bytes_ = 0;
-};
 
 CandidateName name_of(const Tensor& column, std::size_t row) {
   if (column.dtype() == DType::kString) return {0, &column.string_values()[row]};
@@ -70,19 +48,12 @@ std::size_t CandidateRows::output(const char* name) const {
 // The files as they are: no feature keeps a text.
 Dataset CandidateRows::rows() const { return raw_examples(job_).batch(batch_); }
 
-// Whole numbers of any width as one.
-Tensor CandidateRows::named(const Element& batch) const {
-  const Tensor& column = batch[name_];
-  if (column.dtype() == DType::kString || column.dtype() == DType::kInt64) return column;
-  return cast(Array(column), DType::kInt64).eval();
-}
-
 CandidateRows::Count CandidateRows::count() const {
-  Seen seen;
+  SeenCandidates seen;
   Count count;
   const auto elements = open(rows());
   while (const auto batch = elements->next()) {
-    const Tensor column = named(*batch);
+    const Tensor column = candidate_names((*batch)[name_]);
     count.is_text = column.dtype() == DType::kString;
     count.rows += column.elements();
     for (std::int64_t i = 0; i < column.elements(); ++i)
@@ -95,12 +66,11 @@ CandidateRows::Count CandidateRows::count() const {
 }
 
 // Names and features are read side by side: both are of the same rows.
-void CandidateRows::each(const TakeCandidate& candidate, const TakeQuery& query) {
+void CandidateRows::each(const TakeCandidate& candidate) {
   const Dataset prepared = labelled_examples(job_, model_.about()).batch(batch_);
   const ElementSpec spec = prepared.element_spec();
   const auto features = open(prepared), names_read = open(rows());
-  const std::size_t query_place = query ? output("query") : 0;
-  Seen seen;
+  SeenCandidates seen;
   while (const auto batch = features->next()) {
     const auto names_batch = names_read->next();
     CAIRN_CHECK(names_batch.has_value(), "the files have fewer rows the second time");
@@ -108,11 +78,10 @@ void CandidateRows::each(const TakeCandidate& candidate, const TakeQuery& query)
     for (const ColumnSpec& wanted : model_.about().input.columns)
       taken.push_back((*batch)[spec.find(wanted.name)]);
     const std::vector<Tensor> outputs = model_.predict(taken);
-    const Tensor column = named(*names_batch);
+    const Tensor column = candidate_names((*names_batch)[name_]);
     for (std::int64_t i = 0; i < column.elements(); ++i) {
       const auto row = static_cast<std::size_t>(i);
       if (seen.add(column, row)) candidate(name_of(column, row), row_of(outputs[candidate_], i));
-      if (query) query(row_of(outputs[query_place], i));
     }
   }
 }

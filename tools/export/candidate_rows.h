@@ -36,6 +36,7 @@ class CandidateRows {
   explicit CandidateRows(const CandidateFiles& files);
 
   std::int64_t width() const { return width_; }
+  std::int64_t step() const { return model_.about().global_step; }  // of the model's weights
 
   struct Count {
     std::int64_t rows = 0, candidates = 0;
@@ -48,16 +49,13 @@ class CandidateRows {
 
   using TakeCandidate =
       std::function<void(const CandidateName& name, std::span<const float> vector)>;
-  using TakeQuery = std::function<void(std::span<const float> vector)>;
-  // Reads them again, in the order of the data: calls `candidate` at the first row of each, and
-  // `query`, if it is there, at every row.
+  // Reads them again, in the order of the data: calls `candidate` at the first row of each.
   //   Cost    the names of all candidates in memory.
   //   Errors  those of reading and of running.
-  void each(const TakeCandidate& candidate, const TakeQuery& query = nullptr);
+  void each(const TakeCandidate& candidate);
 
  private:
   Dataset rows() const;
-  Tensor named(const Element& batch) const;
   std::size_t output(const char* name) const;
 
   const std::int64_t batch_;

@@ -31,6 +31,7 @@ std::vector<ckpt::ArrayInfo> infos(const CandidateRows::Count& all,
     infos.push_back({"ids", DType::kInt64, {all.candidates}});
   }
   if (width) infos.push_back({"vectors", DType::kFloat32, {all.candidates, *width}});
+  infos.push_back({"step", DType::kInt64, {1}});
   return infos;
 }
 
@@ -38,8 +39,10 @@ std::vector<ckpt::ArrayInfo> infos(const CandidateRows::Count& all,
 class CandidateArrays {
  public:
   CandidateArrays(const std::string& path, const CandidateRows::Count& all,
-                  std::optional<std::int64_t> width)
-      : writer_(path, ckpt::ArrayFormat::kNpz, infos(all, width), {}) {}
+                  std::optional<std::int64_t> width, std::int64_t step)
+      : writer_(path, ckpt::ArrayFormat::kNpz, infos(all, width), {}) {
+    append(infos(all, width).size() - 1, std::span<const std::int64_t>(&step, 1));
+  }
 
   void append_name(const CandidateName& name) {
     if (name.text == nullptr) return append(0, std::span(&name.number, 1));
@@ -75,7 +78,8 @@ CandidateExport export_candidates(const CandidateRequest& request) {
     index.emplace(rows.width(), all.candidates, request.links, request.ef_construction);
   }
   CandidateArrays arrays(made.files.back(), all,
-                         index ? std::nullopt : std::optional<std::int64_t>(rows.width()));
+                         index ? std::nullopt : std::optional<std::int64_t>(rows.width()),
+                         rows.step());
   std::uint64_t place = 0;
   rows.each([&](const CandidateName& name, std::span<const float> vector) {
     arrays.append_name(name);

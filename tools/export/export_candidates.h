@@ -20,9 +20,9 @@ struct CandidateExport {
 
 // Computes the vector of each distinct candidate of the files, from its first row, and writes
 // them: as the array `vectors` [n, d] of an npz, or as an index of hnswlib whose labels are the
-// places in that order. Which candidate has which place stands in the npz, or in OUT.ids.npz
-// beside the index: `ids`, int64 [n]; or, of texts, `text`, their bytes one after another, and
-// `text_ends`, int64 [n].
+// places in that order. The npz, or OUT.ids.npz beside the index, says which candidate has which
+// place: `ids`, int64 [n]; or, of texts, `text`, their bytes one after another, and `text_ends`,
+// int64 [n]. It also has `step`, int64 [1], the training step of the model.
 //   Cost    the names of all candidates in memory; an index as a whole. The files are read twice.
 //   Errors  InvalidArgument: the name of `out`; FailedPrecondition: no retrieval model, or not of
 //           `cairn train`. AlreadyExists. Nothing is written then. Those of reading, of running and

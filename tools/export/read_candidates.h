@@ -1,20 +1,24 @@
-// The candidates of a retrieval model for an index that a server keeps.
+// The candidates of a retrieval model for a server, each version of which computes their vectors.
 #pragma once
 #include <string>
 
-#include "serving/retrieval/candidate_index.h"
-#include "tools/export/candidate_rows.h"
+#include "model/saved/saved_model.h"
+#include "serving/server/candidate_data.h"
 
 namespace cairn::tools {
 
-// Candidates from files in the form of the training data, each with the vector that its first row
-// has; with a sample of the queries in these rows. Or, if there is one file whose name ends in
-// .npz, those that export_candidates() wrote to it, without a sample.
-//   Cost    the files are read twice, the npz once; names and vectors of all candidates in memory.
-//   Errors  those of CandidateRows; of an npz InvalidArgument or DataLoss: it has not the arrays
-//           that export_candidates() writes. Vectors of another width than the model's queries are
-//           found by the server.
+// A file whose name ends in .npz has these arrays:
+//   "ids", int64 [n]; or, of texts, "text" and "text_ends", as export_candidates() writes them
+//   "vectors", float32 [n, d], and "step", int64 [1], which export_candidates() writes;
+//   or, under their own names, the columns that the model's output "candidate" is computed from
+//   "query/NAME": such columns of a sample of queries; they may be missing
+// Any other file is one of a model of `cairn train`, in the form of its training data: each
+// candidate has the columns of its first row, and the queries in the rows are the sample.
+//   Cost    the file is read once; the columns of all candidates are in memory.
+//   Errors  NotFound: there is no file. FailedPrecondition: the file has rows, and the model is no
+//           retrieval model of `cairn train`. InvalidArgument, DataLoss: an npz without the arrays
+//           above, or a damaged one. Those of reading rows.
 //   Thread  any that may block on files.
-serving::CandidateSet read_candidates(const CandidateFiles& files);
+serving::CandidateData read_candidates(const SavedModel& about, const std::string& file);
 
 }  // namespace cairn::tools

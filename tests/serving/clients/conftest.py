@@ -19,6 +19,11 @@ def adult(tmp_path_factory):
     return served.Adult(tmp_path_factory.mktemp("adult"))
 
 
+@pytest.fixture(scope="session")
+def visits(tmp_path_factory):
+    return served.Visits(tmp_path_factory.mktemp("visits"))
+
+
 @pytest.fixture
 def serve():
     """Starts servers that end with the test; that they end in order is part of it."""

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -225,6 +226,43 @@ class Adult:
             del cells["fnlwgt"], cells["income"]
             made.append({name: int(cell) if name in self.NUMBERS else cell for name, cell in cells.items()})
         return made
+
+
+FILM_WIDTH = 16
+
+
+def save_films(folder, seed):
+    """A model whose queries and films are their own vectors, turned by what a seed draws."""
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(FILM_WIDTH, FILM_WIDTH)))[0].astype("float32")
+
+    def network(features):
+        return {"query": features["taste"] @ turn, "candidate": features["film"] @ turn}
+
+    model = cairn.Model(network, name="films")
+    model.build({"taste": np.zeros((2, FILM_WIDTH), "float32"), "film": np.zeros((2, FILM_WIDTH), "float32")})
+    model.save(str(folder))
+
+
+class Visits:
+    """What examples/visits.py leaves, and vectors of its areas and of some users."""
+
+    FIRST, AREAS, SEEN = 1000, 298, 8
+    USERS = 200
+
+    def __init__(self, folder):
+        self.model = folder / "visits"
+        program = [sys.executable, ROOT / "examples" / "visits.py", f"--model={self.model}"]
+        subprocess.run(program, cwd=ROOT, check=True, capture_output=True, timeout=200)
+        users = np.random.default_rng(7)
+        self.seen = np.full((self.USERS, self.SEEN), self.AREAS)
+        for row in self.seen:
+            visited = users.choice(self.AREAS, users.integers(1, self.SEEN + 1), replace=False)
+            row[: len(visited)] = visited
+        loaded = cairn.load_model(str(self.model))
+        areas = np.arange(self.AREAS)
+        both = loaded.predict({"seen": self.seen[np.zeros(self.AREAS, int)], "area": areas})
+        self.vectors = np.asarray(both["candidate"])
+        self.queries = np.asarray(loaded.predict({"seen": self.seen, "area": areas[:self.USERS]})["query"])
 
 
 def at_once(count, job):

@@ -30,14 +30,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(folder, models):
-    """What the page's first two commands leave: the run is trained and served, and half_plus_two beside it."""
+def server(folder, models, visits):
+    """What the page's first two commands leave: the run is trained and served, and half_plus_two and visits beside it."""
     train, serve, *_ = COMMANDS
     assert train.startswith("cairn train ") and serve.startswith("cairn serve ")
     programs = {**os.environ, "PATH": f"{os.environ['CAIRN_PROGRAMS']}:{os.environ['PATH']}"}
     subprocess.run(shlex.split(train), cwd=folder, env=programs, check=True, capture_output=True, timeout=120)
     paths = [folder / path for path in shlex.split(serve)[2:]]
-    with served.Server(*paths, models / "half_plus_two") as server:
+    with served.Server(*paths, models / "half_plus_two", visits.model) as server:
         yield server
 
 
@@ -71,7 +71,7 @@ def test_the_program_of_the_page_prints_what_the_model_gives(server, capsys):
 def test_a_command_about_a_server_lists_its_versions(server, command):
     assert command in COMMANDS
     said = served.run(*shlex.split(command)[1:], "--address", server.address)
-    assert re.fullmatch(r"adult +\d+ +READY *\nhalf_plus_two +123 +READY *\n", said), said
+    assert re.fullmatch(r"adult +\d+ +READY *\nhalf_plus_two +123 +READY *\nvisits +\d+ +READY *\n", said), said
 
 
 def test_labels_are_served_as_the_page_says(serve, tmp_path):

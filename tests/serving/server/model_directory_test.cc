@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 struct ModelDirectoryTest : SmallRequests {
-  static constexpr DirectoryOptions kWhenAsked{.threads = 1, .look_every = Duration::zero()};
+  static inline const DirectoryOptions kWhenAsked{.threads = 1, .look_every = Duration::zero()};
   std::string versions = small.folder.path() + "/versions";
 
   // Puts the model as it is now beside the others.

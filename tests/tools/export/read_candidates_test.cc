@@ -5,7 +5,9 @@
 
 #include "core/base/error.h"
 #include "model/saved/loaded_model.h"
+#include "serving/model/served_model.h"
 #include "serving/raw/raw_rows.h"
+#include "serving/server/version_candidates.h"
 #include "tests/tools/job_run.h"
 #include "tools/ckpt/format/array_file.h"
 #include "tools/export/export_candidates.h"
@@ -50,6 +52,13 @@ class Films : public ::testing::TestWithParam<bool> {
   }
   std::string model() const { return run_.path("run/model"); }
   CandidateFiles files() const { return {.model = model(), .files = {run_.path("a.csv")}}; }
+  // The index of a server that reads this file.
+  std::shared_ptr<const serving::CandidateIndex> index(const std::string& file) const {
+    const auto served = serving::ServedModel::load(model());
+    return serving::make_candidates("films", *served,
+                                    read_candidates(served->about(), run_.path(file)), {}, 1)
+        .index;
+  }
 
   JobRun run_;
 };
@@ -63,25 +72,36 @@ void expect_same(const Tensor& got, const Tensor& wanted) {
 }
 
 TEST_P(Films, AreThoseOfTheExport) {
-  const serving::CandidateSet read = read_candidates(files());
+  const auto read = index("a.csv");
   export_candidates({.from = files(), .out = run_.path("films.npz")});
-  const serving::CandidateSet exported =
-      read_candidates({.model = model(), .files = {run_.path("films.npz")}});
+  const auto exported = index("films.npz");
 
-  EXPECT_EQ(read.ids.elements(), 30);
-  EXPECT_EQ(read.ids.dtype(), is_text() ? DType::kString : DType::kInt64);
-  expect_same(exported.ids, read.ids);
-  expect_same(exported.vectors, read.vectors);
-  EXPECT_EQ(read.queries.shape(), (Shape{200, read.vectors.shape()[1]}));
-  EXPECT_FALSE(exported.queries.defined());
+  EXPECT_EQ(read->size(), 30);
+  EXPECT_EQ(read->ids().dtype(), is_text() ? DType::kString : DType::kInt64);
+  expect_same(exported->ids(), read->ids());
+  // Scores have the bits of vectors.
+  const auto queries = Tensor::of<float>({1, read->width()}, std::vector<float>(16, 1));
+  const auto a = read->top(queries, 30)[0], b = exported->top(queries, 30)[0];
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].place, b[i].place);
+    EXPECT_EQ(a[i].score, b[i].score);
+  }
+}
+
+TEST_P(Films, ComeWithASampleOfTheQueriesInTheirRows) {
+  const auto data = read_candidates(read_saved_model(model()), run_.path("a.csv"));
+  const std::int64_t sampled = data.queries.at("user").shape()[0];
+  EXPECT_TRUE(sampled >= 750 && sampled <= 1500) << sampled << " of 1500";
+  EXPECT_EQ(data.columns.at("film").shape()[0], 30);
 }
 
 TEST_P(Films, OfAUsersTasteAreTheBestForARow) {
-  const serving::CandidateIndex index(read_candidates(files()));
+  const auto films = this->index("a.csv");
   LoadedModel model = LoadedModel::load(this->model());
   serving::RawRows rows(model.about());
   const auto place_of = [&](int film) {
-    return is_text() ? index.find(str("film_", film)) : index.find(std::int64_t{film});
+    return is_text() ? films->find(str("film_", film)) : films->find(std::int64_t{film});
   };
   std::string body = "user,age,film,length\n";
   for (int user = 0; user < 40; ++user) body += row(user, 29);  // any film: it is not the query's
@@ -90,7 +110,7 @@ TEST_P(Films, OfAUsersTasteAreTheBestForARow) {
   const Tensor queries = model.predict(rows.read(body, serving::RawForm::kText).columns)
                              .at(static_cast<std::size_t>(query));
 
-  const auto best = index.top(queries, 3);
+  const auto best = films->top(queries, 3);
 
   int right = 0;
   for (int user = 0; user < 40; ++user)
@@ -105,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(ByName, Films, ::testing::Bool(),
 
 std::string refusal_of(const std::string& path) {
   try {
-    read_candidates({.files = {path}});
+    read_candidates({}, path);
   } catch (const Error& error) {
     return str(code_name(error.code()), ": ", error.what());
   }
