@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/base/look_up.h"
 #include "core/base/sha256.h"
 #include "core/disk/disk.h"
 #include "storage/base64.h"
@@ -39,6 +40,7 @@ FileSum sum_of(const std::string& folder, const std::string& name) {
   Sha256 hash;
   std::string piece(kHashedBytes, '\0');
   while (const std::size_t read = std::fread(piece.data(), 1, piece.size(), file.get())) {
+    look_up();
     hash.update(std::string_view(piece).substr(0, read));
     sum.bytes += read;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/look_up.h"
 #include "storage/any_disk.h"
 #include "storage/database_place.h"
 #include "storage/merged_rows.h"
@@ -41,7 +42,7 @@ void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const
   storage::MergedRows rows(readers(), found, {0, storage::row_count(found)});
   const std::size_t bytes = rows.form().bytes();
   storage::RowBatch batch;
-  while (rows.next(batch))
+  for (; rows.next(batch); look_up())
     for (std::size_t i = 0; i < batch.rows.size(); ++i)
       take(batch.rows[i], batch.data.data() + i * bytes);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/look_up.h"
 #include "serving/retrieval/exact_scan.h"
 #include "serving/retrieval/hnsw_index.h"
 
@@ -107,8 +108,10 @@ std::int64_t CandidateIndex::find(std::string_view id) const {
 
 void CandidateIndex::build_hnsw() {
   hnsw_ = std::make_unique<HnswIndex>(width_, size_, options_.links, options_.ef_construction);
-  for (std::int64_t i = 0; i < size_; ++i)
+  for (std::int64_t i = 0; i < size_; ++i) {
+    look_up();
     hnsw_->add(row_of(set_.vectors, i), static_cast<std::uint64_t>(i));
+  }
   hnsw_->set_ef(options_.ef);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/base/look_up.h"
 #include "serving/model/served_model.h"
 #include "serving/server/joined_examples.h"
 #include "serving/server/version_candidates.h"
@@ -106,7 +108,8 @@ struct ModelDirectory::State {
   // takes longer than a request.
   std::vector<ServedVersion> retired;
   std::vector<std::function<void()>> asked;  // to be called after the next look
-  bool stopping = false;
+  std::atomic<bool> stopping{false};         // set under the mutex
+  bool ended = false;                        // the thread
   std::thread thread;
 };
 
@@ -174,7 +177,12 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
     requests = of.remembered;
     queries = of.remembered_queries;
   }
+  log_info("model ", of.what.name, ": loading version ", place.version, " from ", place.model);
   const TimePoint began = system_clock().now();
+  // Reading and computing look up now and then, so that the server's end need not wait for them.
+  const LookUp look([this] {
+    if (stopping) throw CancelledError("the server ends");
+  });
   try {
     auto served = ServedModel::load(place.model, how);
     warm(*served, requests);
@@ -199,6 +207,8 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
   } catch (...) {
     const ErrorParts why = error_parts(std::current_exception());
     const std::lock_guard hold(mutex);
+    of.loading.reset();
+    if (stopping) return;
     Refused& refused = of.refused[place.version];
     if (refused.identity != place.identity || refused.error != why.message)
       log_warning("model ", of.what.name, ": version ", place.version, " in ", place.model,
@@ -207,7 +217,6 @@ void ModelDirectory::State::load(Model& of, const VersionPlace& place) {
     const Duration pause =
         refused.identity == place.identity ? std::min(kRetryLast, 2 * refused.pause) : kRetryFirst;
     refused = {place.identity, system_clock().now() + pause, pause, why.code, why.message};
-    of.loading.reset();
   }
 }
 
@@ -255,19 +264,21 @@ void ModelDirectory::State::keep_looking() {
       changed.wait_for(hold, options.look_every, wanted);
     else if (!by_itself)
       changed.wait(hold, wanted);
-    if (stopping) return;
     const auto done = std::exchange(asked, {});
     hold.unlock();
-    look();
+    if (!stopping) look();
     for (const auto& each : done) each();
     hold.lock();
+    ended = stopping && asked.empty();
+    if (ended) return;
   }
 }
 
 void ModelDirectory::State::look() {
   const std::lock_guard one(looking);
   bool changed = false;
-  for (auto& [name, model] : models) changed = look_at(model) || changed;
+  for (auto& [name, model] : models)
+    if (!stopping) changed = look_at(model) || changed;
   changed = give_back() || changed;
   // Memory that loading took for a while stays in gaps of the heap otherwise: after 80 versions of
   // 22 MB 200 MB were resident instead of 81.
@@ -287,12 +298,14 @@ ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOption
 }
 
 ModelDirectory::~ModelDirectory() {
-  {
-    const std::lock_guard hold(state_->mutex);
-    state_->stopping = true;
-    state_->changed.notify_all();
-  }
+  give_up();
   state_->thread.join();
+}
+
+void ModelDirectory::give_up() {
+  const std::lock_guard hold(state_->mutex);
+  state_->stopping = true;
+  state_->changed.notify_all();
 }
 
 ServedVersion ModelDirectory::find(const std::string& name, std::optional<std::int64_t> version,
@@ -359,9 +372,15 @@ bool ModelDirectory::ready() const {
 void ModelDirectory::look() { state_->look(); }
 
 void ModelDirectory::look_soon(std::function<void()> done) {
-  const std::lock_guard hold(state_->mutex);
-  state_->asked.push_back(std::move(done));
-  state_->changed.notify_all();
+  {
+    const std::lock_guard hold(state_->mutex);
+    if (!state_->ended) {
+      state_->asked.push_back(std::move(done));
+      state_->changed.notify_all();
+      return;
+    }
+  }
+  done();
 }
 
 void ModelDirectory::remember(const std::string& name, const Element& columns, bool queries) {

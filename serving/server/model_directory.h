@@ -96,6 +96,9 @@ class ModelDirectory {
   void look();
   // The same on the directory's own thread, which calls `done` afterwards.
   void look_soon(std::function<void()> done);
+  // Ends all loading within moments: what is being loaded is given up, and nothing is looked for
+  // from now on. The versions that serve stay. Callers of look_soon() are called back.
+  void give_up();
   // A request that the model has answered, to warm the next version with; a few are kept.
   // `queries`: the columns are those of a query to recommend for.
   void remember(const std::string& model, const Element& columns, bool queries = false);

@@ -341,9 +341,13 @@ ModelServer::~ModelServer() { stop(Duration::zero()); }
 std::uint16_t ModelServer::port() const { return state_->http.port(); }
 const ModelDirectory& ModelServer::models() const { return state_->directory; }
 void ModelServer::reload() { state_->directory.look(); }
+void ModelServer::reload_soon(std::function<void()> done) {
+  state_->directory.look_soon(std::move(done));
+}
 
 void ModelServer::stop(Duration drain) {
   state_->ending = true;
+  state_->directory.give_up();
   state_->http.stop(drain);
 }
 

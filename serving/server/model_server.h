@@ -14,6 +14,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,8 +55,11 @@ class ModelServer {
   const ModelDirectory& models() const;
   // Looks for new versions now, and returns when they serve or are refused.
   void reload();
-  // "Ready" becomes 503 at once; requests under way end, and after `drain` all connections are
-  // closed.
+  // The same on the thread that loads versions, which calls `done` afterwards, also where stop()
+  // has ended it.
+  void reload_soon(std::function<void()> done);
+  // "Ready" becomes 503 at once, and loading is given up; requests under way end, and after
+  // `drain` all connections are closed.
   void stop(Duration drain);
 
  private:

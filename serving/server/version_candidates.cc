@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/look_up.h"
 #include "serving/api/json_text.h"
 #include "serving/model/served_model.h"
 #include "serving/server/column_rows.h"
@@ -32,6 +33,7 @@ Tensor vectors_of(const ServedModel& model, const ColumnRows& rows) {
   Tensor all;
   std::int64_t width = 0;
   for (std::int64_t begin = 0; begin < rows.rows(); begin += kRowsAtOnce) {
+    look_up();
     const std::int64_t end = std::min(rows.rows(), begin + kRowsAtOnce);
     const Tensor some = model.predict(rows.between(begin, end), 0).at(0);
     if (some.dtype() != DType::kFloat32 || some.shape().rank() != 2 ||

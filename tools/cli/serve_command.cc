@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,8 @@
 
 namespace cairn::tools {
 namespace {
+
+constexpr Duration kSignalsEvery = std::chrono::milliseconds(50);
 
 using serving::ModelServerOptions;
 using serving::ModelToServe;
@@ -157,6 +160,18 @@ std::size_t memory_limit_of(const ServeRequest& request) {
   }
 }
 
+// Loads the models. Whether a signal came before they were there.
+bool ended_while_loading(serving::ModelServer& server, const sigset_t& ends) {
+  const auto loaded = std::make_shared<std::promise<void>>();
+  server.reload_soon([loaded] { loaded->set_value(); });
+  const auto done = loaded->get_future();
+  while (done.wait_for(kSignalsEvery) != std::future_status::ready) {
+    const timespec at_once{};
+    if (sigtimedwait(&ends, nullptr, &at_once) > 0) return true;
+  }
+  return false;
+}
+
 int serve(ServeRequest& request) {
   // Before any thread begins, so that the signals come to this one.
   sigset_t ends;
@@ -188,7 +203,11 @@ int serve(ServeRequest& request) {
   }
   const std::string host = options.http.host;
   serving::ModelServer server(std::move(options));
-  server.reload();
+  if (ended_while_loading(server, ends)) {
+    log_info("ending: the models were still being loaded");
+    server.stop(Duration::zero());
+    return 0;
+  }
   verify_served(server);
   const bool is_v6 = host.find(':') != std::string::npos;
   std::printf("serving at http://%s%s%s:%u\n", is_v6 ? "[" : "", host.c_str(), is_v6 ? "]" : "",

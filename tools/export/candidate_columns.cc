@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/look_up.h"
 #include "core/disk/disk.h"
 #include "data/dataset/dataset_iterator.h"
 #include "tools/export/seen_candidates.h"
@@ -201,6 +202,7 @@ serving::CandidateData candidates_in_rows(const SavedModel& about, const std::st
   EvenSample sample;
   while (const auto batch = features->next()) {
     const auto names_batch = names_read->next();
+    look_up();
     CAIRN_CHECK(names_batch.has_value(), "the names end before the features");
     Element taken;
     for (const ColumnSpec& wanted : about.input.columns)

@@ -3,9 +3,11 @@
 import http.client
 import signal
 import socket
+import subprocess
 import time
 import urllib.request
 
+import numpy as np
 import pytest
 import served
 
@@ -92,3 +94,22 @@ def test_the_address_that_is_printed_can_be_asked(models, serve):
     server = serve(models / "half_plus_two", "--host", "::1")
     with urllib.request.urlopen(f"{server.url}/v2/health/ready", timeout=60) as answer:
         assert answer.status == 200
+
+
+def test_a_signal_while_models_are_loaded_is_not_kept_waiting(tmp_path):
+    served.save_films(tmp_path / "films", 1)
+    films = np.random.default_rng(1).normal(size=(200_000, served.FILM_WIDTH)).astype("float32")
+    np.savez(tmp_path / "films/candidates.npz", ids=np.arange(len(films)), film=films)
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", served.CAIRN, "serve", tmp_path / "films", "--index", "hnsw", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert any("loading version" in line for line in process.stdout)
+    began = time.monotonic()
+    process.terminate()
+    said = process.stdout.read()
+    assert process.wait(served.PATIENCE_S) == 0
+    # The index would take minutes.
+    assert "still being loaded" in said and time.monotonic() - began < 30, said

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <future>
+#include <thread>
 
 #include "core/base/json.h"
+#include "core/base/look_up.h"
 #include "serving/http/http_client.h"
 #include "serving/server/model_server.h"
 #include "tests/serving/two_towers.h"
@@ -191,6 +194,38 @@ TEST_F(Recommend, AVersionWhoseCandidatesDoNotFitIsRefused) {
   wrong.step = 0;
   wrong.vectors = Tensor(DType::kFloat32, {60, 4});
   refused(wrong, "both have the same width");
+}
+
+// A signal to end must not wait for gigabytes to be read.
+TEST_F(Recommend, TheEndOfTheServerGivesUpWhatIsBeingLoaded) {
+  std::promise<void> begun, ended;
+  bool given_up = false;
+  auto server = std::make_unique<ModelServer>(ModelServerOptions{
+      .models = {{.name = "films", .path = towers.path, .candidates = "films"}},
+      .read_candidates = [&](const SavedModel&, const std::string&) {
+        begun.set_value();
+        try {
+          const TimePoint patience = system_clock().now() + std::chrono::seconds(60);
+          while (system_clock().now() < patience) {
+            look_up();
+            std::this_thread::yield();
+          }
+        } catch (const CancelledError&) {
+          given_up = true;
+          throw;
+        }
+        return data;
+      }});
+  server->reload_soon([&] { ended.set_value(); });
+  begun.get_future().wait();
+  server->stop(Duration::zero());
+  ended.get_future().wait();
+  EXPECT_TRUE(given_up);
+  EXPECT_TRUE(server->models().status("films").empty()) << "neither loading nor refused";
+  bool called = false;
+  server->reload_soon([&] { called = true; });
+  server.reset();
+  EXPECT_TRUE(called) << "nobody waits for ever";
 }
 
 }  // namespace
