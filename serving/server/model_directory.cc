@@ -91,6 +91,7 @@ struct ModelDirectory::State {
 
   // Whether there was something to load.
   bool look_at(Model& of);
+  bool try_version(Model& of, VersionPlace place);
   void load(Model& of, const VersionPlace& place);
   void warm(const ServedModel& next, const std::deque<Element>& requests) const;
   // Whether a version has ended.
@@ -113,8 +114,26 @@ struct ModelDirectory::State {
   std::thread thread;
 };
 
+// Loads the version unless it serves already, or was refused a moment ago. Whether it was loaded
+// or refused now.
+bool ModelDirectory::State::try_version(Model& of, VersionPlace place) {
+  if (options.read_candidates) place.identity += identity_of(candidates_file(of.what, place));
+  {
+    const std::lock_guard hold(mutex);
+    const auto known = of.identities.find(place.version);
+    if (known != of.identities.end() && known->second == place.identity) return false;
+    const auto refused = of.refused.find(place.version);
+    if (refused != of.refused.end() && refused->second.identity == place.identity &&
+        system_clock().now() < refused->second.again)
+      return false;
+  }
+  load(of, place);
+  return true;
+}
+
 // A version that is wanted, and is not there or is there in another form, is loaded; one that is
-// not wanted any more is retired once another serves.
+// not wanted any more is retired once another serves. Where the newest version is refused and none
+// serves that is to serve on, the one before it is wanted, too, and so on.
 bool ModelDirectory::State::look_at(Model& of) {
   std::vector<VersionPlace> places;
   try {
@@ -126,26 +145,15 @@ bool ModelDirectory::State::look_at(Model& of) {
     return false;
   }
   std::set<std::int64_t> wanted;
-  if (of.what.pin)
-    wanted.insert(*of.what.pin);
-  else if (!places.empty())
-    wanted.insert(places.back().version);
+  if (of.what.pin) wanted.insert(*of.what.pin);
   for (const auto& [label, version] : of.what.labels) wanted.insert(version);
   bool found = false;
-  for (VersionPlace& place : places) {
-    if (!wanted.contains(place.version)) continue;
-    if (options.read_candidates) place.identity += identity_of(candidates_file(of.what, place));
-    {
-      const std::lock_guard hold(mutex);
-      const auto known = of.identities.find(place.version);
-      if (known != of.identities.end() && known->second == place.identity) continue;
-      const auto refused = of.refused.find(place.version);
-      if (refused != of.refused.end() && refused->second.identity == place.identity &&
-          system_clock().now() < refused->second.again)
-        continue;
-    }
-    load(of, place);
-    found = true;
+  for (const VersionPlace& place : places)
+    if (wanted.contains(place.version)) found = try_version(of, place) || found;
+  for (auto place = places.rbegin(); place != places.rend() && !of.what.pin && !stopping; ++place) {
+    if (wanted.insert(place->version).second) found = try_version(of, *place) || found;
+    const std::lock_guard hold(mutex);
+    if (of.serving.contains(place->version)) break;
   }
   const std::lock_guard hold(mutex);
   // A refused version is reported for as long as it is still there and wanted.

@@ -4,8 +4,8 @@
 // verified and warmed beside the one that serves, and takes over at the next request; the old one's
 // memory is given back when its last request has ended. A version that cannot be loaded, or that
 // takes or gives other columns than the one before, is refused: the log and status() say why, and
-// the one before serves on. A version that was refused is tried again, after a second at first and
-// every half minute later on.
+// the one before serves on; where none serves yet, the next older one is loaded. A version that was
+// refused is tried again, after a second at first and every half minute later on.
 //   Thread  any.
 #pragma once
 #include <cstdint>

@@ -63,16 +63,17 @@ std::string graph_of(const std::string& run) {
 }
 
 std::vector<VersionPlace> of_run(const std::string& run) {
-  std::vector<VersionPlace> newest;
-  if (is_saved_model(run + kModelOfRun)) newest.push_back(model_place(run + kModelOfRun));
+  std::vector<VersionPlace> places;
+  if (is_saved_model(run + kModelOfRun)) places.push_back(model_place(run + kModelOfRun));
   const std::string graph = graph_of(run);
-  if (graph.empty()) return newest;
+  if (graph.empty()) return places;
   const storage::CheckpointFolder folder(storage::any_disk(), run + kCheckpointsOfRun);
   if (const auto latest = folder.latest()) {
-    const VersionPlace trained_on = checkpoint_place(graph, latest->path);
-    if (newest.empty() || trained_on.version > newest.front().version) newest = {trained_on};
+    VersionPlace trained_on = checkpoint_place(graph, latest->path);
+    if (places.empty() || trained_on.version > places.front().version)
+      places.push_back(std::move(trained_on));
   }
-  return newest;
+  return places;
 }
 
 std::vector<VersionPlace> of_versions(const std::string& folder) {

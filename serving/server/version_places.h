@@ -2,8 +2,8 @@
 //
 //   /models/clicks                 a saved model: one version, whose number is its step
 //   /models/clicks/1, .../2        a folder of versions, each a saved model, by number
-//   runs/adult                     a run of `cairn train`: its model, or the newest checkpoint
-//                                  with the run's graph, whichever is of the later step
+//   runs/adult                     a run of `cairn train`: its model, and the newest checkpoint
+//                                  with the run's graph if it is of a later step
 //   runs/adult/checkpoints/ckpt-7  one checkpoint of a run
 //   Thread  any that may block on files.
 #pragma once

@@ -8,7 +8,6 @@
 
 #include "core/base/error.h"
 #include "core/base/look_up.h"
-#include "core/disk/disk.h"
 #include "data/dataset/dataset_iterator.h"
 #include "tools/export/seen_candidates.h"
 #include "tools/job/model/job_of_model.h"
@@ -154,8 +153,6 @@ class EvenSample {
 };
 
 Job verified_job(const SavedModel& about, const std::string& file) {
-  if (!system_disk().exists(file))
-    throw NotFoundError(str("there is no file ", file, " to read candidates from"));
   Job job = job_of_model(about, {file}, false);
   if (job.model.objective != "retrieval")
     throw FailedPreconditionError(str("the model in ", about.folder, " is no retrieval model (",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/disk/disk.h"
 #include "tools/ckpt/format/array_file.h"
 #include "tools/export/candidate_columns.h"
 
@@ -95,6 +96,8 @@ serving::CandidateData in_npz(const std::string& path) {
 }  // namespace
 
 serving::CandidateData read_candidates(const SavedModel& about, const std::string& file) {
+  if (!system_disk().exists(file))
+    throw NotFoundError(str("there is no file ", file, " to read candidates from"));
   return file.ends_with(".npz") ? in_npz(file) : candidates_in_rows(about, file);
 }
 

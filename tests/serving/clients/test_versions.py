@@ -144,6 +144,18 @@ def test_a_model_that_is_damaged_at_the_start_is_a_mistake_that_is_told(training
     assert "model line: version 1 cannot be served: " in said
 
 
+def test_a_sound_version_serves_from_the_start_beside_damaged_newer_ones(training, serve):
+    training.save()
+    training.save(damaged=True)
+    training.save(damaged=True)
+    server = serve(training.folder, "--look-every", 0)
+    assert training.version_of(server.post(PREDICT, BODY)) == 1
+    states = [each["state"] for each in server.get("/v1/models/line").json()["model_version_status"]]
+    assert states == ["END", "END", "AVAILABLE"]
+    assert 'cairn_serve_refused_versions{model="line"} 2\n' in server.get("/metrics").body.decode()
+    assert "version 3" in server.log and "version 2" in server.log and "model line: version 1\n" in server.log
+
+
 def test_a_pinned_version_stays_however_many_newer_ones_come(training, serve):
     for _ in range(3):
         training.save()
@@ -193,6 +205,8 @@ def test_a_folder_without_a_version_is_waited_for(training, serve):
         (["--pin", "lien=2"], 'there is no model "lien"; did you mean "line"?'),
         (["--label", "=2"], "write LABEL=VERSION"),
         (["line=/nowhere"], "no folder /nowhere"),
+        (["--candidates", "lien=films.npz"], 'there is no model "lien"; did you mean "line"?'),
+        (["--candidates", "/nowhere.npz"], "there is no file /nowhere.npz"),
         (["--host", "0.0.0.0"], "token"),
         (["--host", "somewhere"], "somewhere"),
     ],

@@ -110,6 +110,55 @@ TEST_F(ModelDirectoryTest, ADamagedVersionIsRefusedAndTheOneBeforeServesOn) {
   EXPECT_EQ(served(directory), 2);
 }
 
+TEST_F(ModelDirectoryTest, TheNewestSoundVersionServesFromTheStart) {
+  for (const int version : {1, 2, 3, 4}) add_version(version);
+  for (const char* version : {"3", "4"}) damage(str("versions/", version, "/graph"));
+  ModelDirectory directory({{.name = "clicks", .path = versions}}, kWhenAsked);
+  directory.look();
+  EXPECT_TRUE(directory.ready());
+  EXPECT_EQ(served(directory), 2);
+  const auto status = directory.status("clicks");
+  ASSERT_EQ(status.size(), 3u) << "4, 3, and the one that serves";
+  EXPECT_EQ(status[0].state, VersionStatus::State::kRefused);
+  EXPECT_EQ(status[1].state, VersionStatus::State::kRefused);
+  EXPECT_THAT(status[1].error, HasSubstr("versions/3/graph"));
+  // Each takes over when it is put right.
+  for (const int version : {3, 4}) {
+    fs::remove_all(str(versions, "/", version));
+    add_version(version);
+    directory.look();
+    EXPECT_EQ(served(directory), version);
+  }
+}
+
+TEST_F(ModelDirectoryTest, AVersionThatIsWrittenAnewAndDamagedKeepsServingAsItWas) {
+  for (const int version : {1, 2}) add_version(version);
+  ModelDirectory directory({{.name = "clicks", .path = versions}}, kWhenAsked);
+  directory.look();
+  fs::remove_all(versions + "/2");
+  add_version(2);
+  damage("versions/2/graph");
+  directory.look();
+  EXPECT_EQ(served(directory), 2);
+  EXPECT_EQ(directory.status("clicks").size(), 1u) << "1 is not loaded";
+}
+
+TEST_F(ModelDirectoryTest, ARunWhoseNewestCheckpointIsDamagedServesItsModel) {
+  const std::string run = small.folder.path() + "/run";
+  fs::create_directories(run);
+  fs::copy(small.path, run + "/model", fs::copy_options::recursive);
+  cairn::testing::train(strategy, small.model, small.examples(), 3);
+  const std::string checkpoint = strategy.save({.folder = run + "/checkpoints"});
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
+    if (entry.path().extension() == ".sst")
+      damage(fs::relative(entry.path(), small.folder.path()).string());
+  ModelDirectory directory({{.name = "clicks", .path = run}}, kWhenAsked);
+  directory.look();
+  EXPECT_EQ(served(directory), 12);
+  EXPECT_EQ(directory.status("clicks").front().version, 15);
+  EXPECT_EQ(directory.status("clicks").front().state, VersionStatus::State::kRefused);
+}
+
 TEST_F(ModelDirectoryTest, AVersionOfAnotherSignatureIsRefused) {
   ModelDirectory directory({{.name = "clicks", .path = small.path}}, kWhenAsked);
   directory.look();
