@@ -130,7 +130,7 @@ kj::Promise<void> FollowService::readRows(ReadRowsContext context) {
   return later.has_value() ? kj::mv(*later) : kj::mv(answered);
 }
 
-// As a pull that waits: its answer is made when its rows are here, or after a restore is asked anew.
+// As a pull that waits: it is answered when its rows are here; after a restore it asks anew.
 rpc::Task<void> FollowService::answer_rows_later(ReadRowsContext context, PullRequest request,
                                                  std::vector<ReadHeader> headers,
                                                  std::vector<std::int64_t> ids) {

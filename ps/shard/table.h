@@ -111,7 +111,7 @@ class Table {
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // ---- for subscribers, by their numbers: table_follow.cc ----
-  // What the subscriber has still to be sent; made, if it is not there. Null: it does not follow.
+  // The book of one subscriber; follow() makes it, if it is not there. Null: it does not follow.
   TableChanges& follow(std::uint64_t subscriber);
   TableChanges* follower(std::uint64_t subscriber);
   void unfollow(std::uint64_t subscriber);

@@ -82,8 +82,8 @@ class TableChanges {
   // or from the first place on.
   //   Errors  DataLoss: the disk's rows cannot be read; the table begins anew.
   bool take(Table& table, const Asked& asked, ChangedRows::OfTable header, ChangedRows& out);
-  // The rows that were taken last have arrived, or were lost: then they are taken again, as they are by then.
-  // `covered`: Asked::covered of that take().
+  // The rows that were taken last have arrived, or were lost: then they are taken again, as they
+  // are by then. `covered`: Asked::covered of that take().
   void arrived();
   void lost(TimePoint covered);
 

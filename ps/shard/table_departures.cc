@@ -100,11 +100,11 @@ std::size_t Table::evict(std::size_t most, TableTier::Moment before) {
     tier_->stay(leaving);
     throw;
   }
-  tell_left(leaving.places, rows, TableChanges::To::kDisk);
   departures_->add(changed.since, Departures::To::kDisk);
   departures_->add_of_last_delta(changed.before);
   snapshot_.left(leaving.places);
   tier_->set_beside(bytes_beside());
+  tell_left(leaving.places, rows, TableChanges::To::kDisk);
   return leaving.places.size();
 }
 

@@ -89,9 +89,15 @@ void World::judge_values() {
   for (auto& complaint :
        judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life()))
     complain(std::move(complaint));
+  judge_follower(now);
   verdict_.fingerprint =
       random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)),
                  static_cast<std::uint64_t>(total(now.rows)));
+}
+
+void World::judge_follower(const Values& values) {
+  if (follower_ == nullptr) return;
+  if (std::string wrong = follower_->judge(values); !wrong.empty()) complain(std::move(wrong));
 }
 
 void World::judge_checkpoints() {
@@ -113,6 +119,7 @@ void World::judge_checkpoints() {
     lacks = judge_restored(entry.path, storage::read_manifest(cluster_.disk(), entry.path),
                            values_of(*program_, due_));
   }
+  if (follower_ != nullptr) judge_follower(values_of(*program_, due_));  // the restored rows
   if (latest->path == base_checkpoint_) return;
   for (const auto& [ps, lacking] : lacks) {
     const auto before = base_lacks_.contains(ps) ? base_lacks_.at(ps) : 0;
@@ -125,8 +132,8 @@ void World::judge_checkpoints() {
 }
 
 void World::finish_stats() {
-  if (!program_ || counted_life_ == lives_) return;
-  counted_life_ = lives_;
+  if (!program_ || lives_.counted == lives_.begun) return;
+  lives_.counted = lives_.begun;
   EngineStats stats = program_->coordinator.stats();
   verdict_.retried += program_->coordinator.counts().retried;
   verdict_.lost_updates += stats.lost_updates;

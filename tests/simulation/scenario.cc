@@ -178,6 +178,22 @@ Scenario group_scenario(std::uint64_t seed) {
   return scenario;
 }
 
+// Faults between the subscriber and a ps, besides the others.
+void draw_follower(Scenario& scenario) {
+  Draw draw(scenario.seed, "follower's faults");
+  scenario.followed = true;
+  if (scenario.job != Job::kNumbers) return;
+  constexpr Kind kKinds[] = {Kind::kCut, Kind::kPartition, Kind::kPartitionBoth, Kind::kDropNext,
+                             Kind::kDropNext};
+  for (std::int64_t faults = draw.between(0, 5); faults > 0; --faults) {
+    Fault fault = draw_fault(draw, scenario, {kKinds[draw.index(std::size(kKinds))]});
+    fault.from = "server";
+    fault.to = cairn::str("ps", draw.index(scenario.ps));
+    if (draw.index(2) == 0) std::swap(fault.from, fault.to);
+    scenario.faults.push_back(fault);
+  }
+}
+
 // At least one worker is waited for.
 void draw_rounds(Scenario& scenario, Draw& draw) {
   scenario.consistency = Consistency::synchronous(
@@ -199,6 +215,12 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kDataService) return data_service_scenario(seed);
   if (mix == Mix::kFlapping) return flapping_scenario(seed);
   if (mix == Mix::kTurnover) return turnover_scenario(seed);
+  if (mix == Mix::kFollowed) {
+    Scenario scenario =
+        seed % 2 == 0 ? turnover_scenario(seed) : make_scenario(seed, Mix::kEverything);
+    draw_follower(scenario);
+    return scenario;
+  }
   Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;
@@ -311,6 +333,7 @@ std::string Scenario::str() const {
   if (saves.slow) out << ", records saved one by one";
   if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
   if (saves.on_demand) out << ", restored on demand";
+  if (followed) out << ", followed";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)
     out << "\n  fault " << i << ": " << faults[i].str();

@@ -97,6 +97,7 @@ struct Scenario {
   Saves saves;
   Duration delay_max{0};  // of the network
   Duration disk_delay_max{0};
+  bool followed = false;  // a subscriber keeps a copy of the rows: follower.h, part_follower.h
   std::vector<Fault> faults;
   std::string str() const;  // a few lines for people
 };
@@ -124,6 +125,8 @@ enum class Mix : std::uint8_t {
   kFlapping,
   // checkpoints and deltas of rows that come and go for good (turnover.h)
   kTurnover,
+  // one of two: kEverything or kTurnover, with a subscriber that keeps a copy of the rows
+  kFollowed,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

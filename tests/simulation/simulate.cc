@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       {"bounded", Mix::kBounded},          {"groups", Mix::kGroups},
       {"synchronous", Mix::kSynchronous},  {"hybrid", Mix::kHybrid},
       {"data-service", Mix::kDataService}, {"flapping", Mix::kFlapping},
-      {"turnover", Mix::kTurnover}};
+      {"turnover", Mix::kTurnover},        {"followed", Mix::kFollowed}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(mixes))
       ->option_text(
           "everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
-          "data-service|flapping|turnover");
+          "data-service|flapping|turnover|followed");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

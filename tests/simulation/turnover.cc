@@ -13,13 +13,14 @@
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/loop/task_group.h"
 #include "storage/row_log/memory_cold_store.h"
+#include "tests/simulation/part_follower.h"
 
 namespace cairn::simulation {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kSession = 7;
+constexpr std::uint64_t kSession = 7, kSeed = 42;
 constexpr std::int64_t kNumbers = std::int64_t{1} << 40;
 constexpr const char* kFolder = "checkpoints";
 
@@ -56,19 +57,24 @@ Drawn draw(Random& random) {
   return drawn;
 }
 
-using Values = std::vector<float>;
+VariableSpec spec_of(const Drawn& drawn) {
+  VariableSpec spec{
+      .name = "rows", .shape = {kNumbers, drawn.dim}, .initializer = Initializer::uniform(-1, 1)};
+  spec.hashed = true;
+  spec.policy = drawn.policy;
+  return spec;
+}
+
+using RowValues = std::vector<float>;
 
 class PartOfRows {
  public:
   PartOfRows(rpc::SimReactor& reactor, rpc::SimOffload& offload, storage::RowStore& store,
-             const Drawn& drawn, std::int64_t parts, std::int64_t part)
+             const Drawn& drawn, std::int64_t parts, std::int64_t part, std::uint64_t incarnation)
       : reactor_(reactor), drawn_(drawn), part_(static_cast<std::uint32_t>(part)) {
-    VariableSpec spec{
-        .name = "rows", .shape = {kNumbers, drawn.dim}, .initializer = Initializer::uniform(-1, 1)};
-    spec.hashed = true;
-    spec.policy = drawn.policy;
+    const VariableSpec spec = spec_of(drawn);
     rows_ = split_rows(kNumbers, parts)[static_cast<std::size_t>(part)];
-    ps::ShardOptions options{.incarnation = 100, .save_memory = drawn.save};
+    ps::ShardOptions options{.incarnation = incarnation, .save_memory = drawn.save};
     if (drawn.limited) {
       options.tiering.memory_bytes = 1;
       options.tiering.rows_min = 4;
@@ -91,13 +97,14 @@ class PartOfRows {
     shard().configure(
         {kSession,
          1,
-         42,
+         kSeed,
          {{0, std::make_shared<const VariableSpec>(spec), rule(), {{part_, rows_}}}}});
     shard().announce(kSession, std::uint64_t{1} << 32, 0);
     shard().open();
   }
   ps::Shard& shard() { return host_->shard; }
   const std::shared_ptr<ps::ShardHost>& host() const { return host_; }
+  RowRange rows() const { return rows_; }
 
   // One more to each of these rows of the variable that lie here, or they go for good.
   void push(const std::vector<std::int64_t>& ids, std::uint64_t closure, bool go) {
@@ -117,7 +124,7 @@ class PartOfRows {
     shard().on_end(result.waits, [&done](const ps::WaitOutcome&) { done = true; });
     while (!done) reactor_.advance(1us);
   }
-  void read(const std::vector<std::int64_t>& ids, Values& out) {
+  void read(const std::vector<std::int64_t>& ids, RowValues& out) {
     for (const std::int64_t id : ids) {
       if (id < rows_.begin || id >= rows_.end) continue;
       const std::int64_t local = id - rows_.begin;
@@ -159,14 +166,15 @@ class PartOfRows {
 // A checkpoint that was committed, as a coordinator would.
 struct Committed {
   std::vector<std::string> databases;
-  Values values;  // at its cut
+  RowValues values;  // at its cut
   std::uint64_t dropped = 0, mark = 0;
 };
 
 class TurnoverWorld {
  public:
-  explicit TurnoverWorld(std::uint64_t seed)
-      : random_(random_key(seed, "turnover")),
+  explicit TurnoverWorld(const Scenario& scenario)
+      : scenario_(scenario),
+        random_(random_key(scenario.seed, "turnover")),
         offload_(reactor_, random_.below(1 << 30), random_.below(2) == 0 ? 0us : 50us),
         drawn_(draw(random_)) {
     for (std::int64_t i = 0; i < drawn_.ids; ++i) ids_.push_back(i * (kNumbers / drawn_.ids));
@@ -177,6 +185,7 @@ class TurnoverWorld {
     try {
       for (int turn = 0; turn < 14; ++turn) {
         train(random_.below(40));
+        catch_up();
         save();
         if (random_.below(4) == 0 && !committed_.empty()) go_back();
       }
@@ -191,10 +200,58 @@ class TurnoverWorld {
  private:
   void lay(std::int64_t parts) {
     parts_.clear();
-    for (std::int64_t part = 0; part < parts; ++part)
-      parts_.push_back(
-          std::make_unique<PartOfRows>(reactor_, offload_, *store_, drawn_, parts, part));
+    std::vector<PartFollower> before = std::exchange(followers_, {});
+    ++laid_;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      parts_.push_back(std::make_unique<PartOfRows>(reactor_, offload_, *store_, drawn_, parts,
+                                                    part, 100 + laid_));
+      if (!scenario_.followed) continue;
+      const auto index = static_cast<std::size_t>(part);
+      followers_.emplace_back(
+          random_key(random_key(scenario_.seed, "follower"), laid_ * 10 + index),
+          parts_.back()->rows(), drawn_.dim);
+      if (index < before.size()) followers_.back().take_cursor(before[index]);
+    }
     base_ = 0;
+  }
+
+  // ---- subscribers ----
+  void follow() {
+    for (std::size_t i = 0; i < followers_.size(); ++i) {
+      reactor_.advance(1us);  // what is older than this moment is all that was pushed
+      followers_[i].ask(parts_[i]->host()->subscriptions);
+      if (followers_[i].settled()) compare(i);
+    }
+  }
+  void catch_up() {
+    for (std::size_t i = 0; i < followers_.size(); ++i) {
+      bool settled = false;
+      for (int asked = 0; asked < 3000 && !settled; ++asked) {
+        reactor_.advance(3us);
+        followers_[i].ask_well(parts_[i]->host()->subscriptions);
+        settled = followers_[i].settled();
+      }
+      if (!settled) verdict_.complaints.push_back("a follower does not get to an end");
+      compare(i);
+    }
+  }
+  // Rows that are not in the copy are at their initial values.
+  void compare(std::size_t part) {
+    const auto dim = static_cast<std::size_t>(drawn_.dim);
+    const VariableSpec spec = spec_of(drawn_);
+    for (const std::int64_t id : ids_) {
+      RowValues here, copy(dim);
+      parts_[part]->read({id}, here);
+      if (here.empty()) continue;
+      if (const PartFollower::Row* const row = followers_[part].row(id))
+        copy = *row;
+      else
+        initialize_rows(spec, kSeed, id, 1, drawn_.dim, reinterpret_cast<std::byte*>(copy.data()));
+      if (here == copy) continue;
+      verdict_.complaints.push_back(str("a follower's copy of row ", id, " begins with ", copy[0],
+                                        ", on the shard it does with ", here[0]));
+      return;
+    }
   }
 
   std::vector<std::int64_t> some_ids() {
@@ -206,16 +263,20 @@ class TurnoverWorld {
   }
   void train(std::uint64_t closures) {
     for (; closures > 0; --closures) {
-      const std::vector<std::int64_t> ids = some_ids();
-      ++closure_;
-      const bool go = drawn_.policy.evicts() && random_.below(12) == 0;
-      for (const auto& part : parts_) part->push(ids, closure_, go);
+      train_once();
+      follow();
     }
   }
+  void train_once() {
+    const std::vector<std::int64_t> ids = some_ids();
+    ++closure_;
+    const bool go = drawn_.policy.evicts() && random_.below(12) == 0;
+    for (const auto& part : parts_) part->push(ids, closure_, go);
+  }
   // Rows that are being looked at on a disk have gone, or not, before.
-  Values values() {
+  RowValues values() {
     reactor_.advance(2us);
-    Values all;
+    RowValues all;
     for (const auto& part : parts_) part->read(ids_, all);
     return all;
   }
@@ -228,7 +289,9 @@ class TurnoverWorld {
   // Pushes that come while a save is under way. Not where they might wait for it.
   rpc::Task<void> train_beside(std::uint64_t closures) {
     for (; closures > 0; --closures) {
-      train(1);
+      train_once();
+      for (std::size_t i = 0; i < followers_.size(); ++i)
+        followers_[i].ask(parts_[i]->host()->subscriptions);
       co_await reactor_.yield();
     }
   }
@@ -287,6 +350,7 @@ class TurnoverWorld {
         reactor_.wait(ps::restore_shard(part->host(), kFolder, saved.databases, {}));
       part->shard().open();
     }
+    catch_up();
     if (values() != saved.values)
       verdict_.complaints.push_back(
           str("checkpoint ", saved.mark, " of ", saved.databases.size(), " databases restores to ",
@@ -300,6 +364,7 @@ class TurnoverWorld {
     check(some, 1 + static_cast<std::int64_t>(random_.below(3)));
   }
 
+  const Scenario scenario_;
   Random random_;
   rpc::SimReactor reactor_;
   rpc::SimOffload offload_;
@@ -308,6 +373,8 @@ class TurnoverWorld {
   const Drawn drawn_;
   std::vector<std::int64_t> ids_;
   std::vector<std::unique_ptr<PartOfRows>> parts_;
+  std::vector<PartFollower> followers_;  // one a part, if there are any
+  std::uint64_t laid_ = 0;
   std::uint64_t closure_ = 0, mark_ = 0;
   std::uint64_t base_ = 0;  // the mark of the last checkpoint that a delta may be of; 0: none
   std::vector<Committed> committed_;
@@ -324,6 +391,6 @@ Scenario turnover_scenario(std::uint64_t seed) {
   return scenario;
 }
 
-Verdict run_turnover(const Scenario& scenario) { return TurnoverWorld(scenario.seed).run(); }
+Verdict run_turnover(const Scenario& scenario) { return TurnoverWorld(scenario).run(); }
 
 }  // namespace cairn::simulation

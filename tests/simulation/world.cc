@@ -17,7 +17,9 @@ World::World(const Scenario& scenario)
       due_(due(scenario)),
       pending_(scenario.faults),
       random_(random_key(scenario.seed, "world")),
-      cluster_(options(scenario)) {}
+      cluster_(options(scenario)) {
+  if (scenario.followed) follower_ = std::make_unique<Follower>(cluster_, scenario);
+}
 
 Verdict World::run() {
   try {
@@ -30,6 +32,7 @@ Verdict World::run() {
   }
   ended_ = true;
   finish_verdict();
+  follower_.reset();
   program_.reset();
   return verdict_;
 }
@@ -111,7 +114,7 @@ void World::begin_life() {
   base_ = fresh_base(scenario_);
   base_lacks_.clear();
   base_checkpoint_.clear();
-  if (lives_++ > 0) resume();
+  if (lives_.begun++ > 0) resume();
   schedule(*program_, scenario_, base_.step);
   if (scenario_.saves.every > 0)
     program_->coordinator.save_automatically(

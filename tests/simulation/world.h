@@ -8,6 +8,7 @@
 #include "ps/shard/shard.h"
 #include "testing/simulated_cluster.h"
 #include "tests/simulation/cut.h"
+#include "tests/simulation/follower.h"
 #include "tests/simulation/life.h"
 #include "tests/simulation/program.h"
 #include "tests/simulation/run.h"
@@ -53,6 +54,7 @@ class World final : private ps::PushObserver {
                                              const storage::Manifest& manifest,
                                              const Values& values);
   void judge_values();
+  void judge_follower(const Values& values);
   void judge_checkpoints();
   void finish_stats();
   void finish_verdict();
@@ -79,11 +81,15 @@ class World final : private ps::PushObserver {
   Base base_;                               // of this life
   std::map<int, std::int64_t> base_lacks_;  // updates that each ps lacked in it
   std::string base_checkpoint_;
-  int lives_ = 0, counted_life_ = 0;
+  struct Lives {
+    int begun = 0, counted = 0;
+  };
+  Lives lives_;
   bool ended_ = false, chief_dies_ = false;
   Duration chief_away_{0};
   Duration quiet_after_{0};
   std::set<int> lost_ever_;  // ps that were killed at some time
+  std::unique_ptr<Follower> follower_;
 };
 
 }  // namespace cairn::simulation
