@@ -19,7 +19,7 @@ void Follower::begin() {
   subscriber_.reset();
   serving::RowStreamOptions options{.every = 10ms};
   for (int i = 0; i < scenario_.ps; ++i) options.ps.push_back(str("sim://ps", i));
-  if (random_.below(2) == 0) options.bytes_per_second = 1 + random_.below(100'000);
+  if (random_.below(2) == 0) options.bytes_per_second = 100'000 + random_.below(1'000'000);
   subscriber_ =
       std::make_unique<serving::RowSubscriber>(cluster_.reactor(), cluster_.network().host(kHost),
                                                std::move(options), ++number_, [this] { take(); });

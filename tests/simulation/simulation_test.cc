@@ -81,6 +81,12 @@ TEST(Simulation, ACheckpointOfRowsThatComeAndGoIsOfItsMoment) {
     expect_good(Mix::kTurnover, "turnover", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix followed --seeds 1000
+TEST(Simulation, ASubscribersCopyIsEqualToTheRowsWhateverIsLostOrStopped) {
+  for (std::uint64_t seed = 1; seed <= effort(60); ++seed)
+    expect_good(Mix::kFollowed, "followed", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
