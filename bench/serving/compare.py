@@ -222,17 +222,15 @@ def swap(tree, folder, rows, seconds):
 EXPONENT = 1.2  # of the power law
 
 
-def limited(figures, tree, folder, rows, windows, seconds):
+def limited(figures, tree, model, rows, windows, seconds):
     """A large model of which a quarter fits into memory, beside the same with all of it in memory."""
-    place = pathlib.Path(folder, "limited")
-    subprocess.run([tree / "bin/cairn-bench-large-model", place, str(rows), "all"], check=True)
     limit_mb = rows * 32 * 4 / 4 / 1e6
     for _ in range(windows):
         for name, limit in (("all in memory", "none"), ("a quarter in memory", f"{limit_mb} MB")):
-            command = [tree / "bin/cairn-bench-limited-model", place / "1", limit, seconds, EXPONENT]
+            command = [tree / "bin/cairn-bench-limited-model", model, limit, seconds, EXPONENT]
             told = json.loads(on_core(0, command, stdout=subprocess.PIPE).communicate()[0])
             figures.add(f"{name}, examples/s", told["examples_per_s"])
-            figures.add(f"{name}, MB at the top", told["top_mb"] * 1.048576)
+            figures.add(f"{name}, MB at the top", told["top_mb"])
             figures.add(f"{name}, hits", told["hit_rate"])
     print(
         f"{rows:,} rows x 32 with a limit of {limit_mb:.0f} MB, power law of exponent {EXPONENT}: hits "
@@ -265,7 +263,7 @@ def main():
             window(figures, tree, model, folder, options.seconds)
         if options.rows > 0:
             swap(tree, folder, options.rows, options.seconds)
-            limited(figures, tree, folder, options.rows, options.windows, options.seconds)
+            limited(figures, tree, f"{folder}/dlrm/1", options.rows, options.windows, options.seconds)
     figures.ratio("one example a request, JSON, 32 connections", "JSON of 1, requests/s", "fixed answer, 1/s", "0.5")
     figures.ratio("its p99, in milliseconds", "JSON of 1, p99 ms", "fixed answer, p99 ms", "at most 4, and 2 ms")
     figures.ratio("64 examples a request, JSON", "JSON of 64, examples/s", "LoadedModel at 64, examples/s", "0.2")

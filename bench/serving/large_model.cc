@@ -1,15 +1,12 @@
-// cairn-bench-large-model FOLDER [ROWS [all]]: a model like DLRM, whose 26 tables have ROWS
-// (10.6 M) rows x 32 together, as FOLDER/1, and the same model after a hundredth of its rows has
-// changed as FOLDER/next: versions for a server that answers meanwhile (bench/serving/compare.py).
-// With "all", every row has changed in FOLDER/1, so that its files have them all, and there is no
-// other version.
+// cairn-bench-large-model FOLDER [ROWS]: a model like DLRM, whose 26 tables have ROWS (10.6 M) rows
+// x 32 together, as FOLDER/1, and the same model after a hundredth of its rows has changed as
+// FOLDER/next: versions for a server that answers meanwhile (bench/serving/compare.py).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/program.h"
@@ -46,10 +43,9 @@ struct LargeModel {
   nn::Mlp tower{nn::MlpOptions{.units = {64, 1}, .name = "tower"}};
 };
 
-void change_rows(OneDeviceStrategy& strategy, const LargeModel& model, std::int64_t rows,
-                 std::int64_t one_in) {
+void change_rows(OneDeviceStrategy& strategy, const LargeModel& model, std::int64_t rows) {
   std::mt19937_64 random(1);
-  const std::int64_t each = rows / kTables, changed = each / one_in;
+  const std::int64_t each = rows / kTables, changed = each / 100;
   for (int i = 0; i < kTables; ++i) {
     std::vector<std::int64_t> ids(static_cast<std::size_t>(each));
     std::iota(ids.begin(), ids.end(), std::int64_t{0});
@@ -65,7 +61,7 @@ void change_rows(OneDeviceStrategy& strategy, const LargeModel& model, std::int6
   }
 }
 
-void make(const std::string& folder, std::int64_t rows, bool all) {
+void make(const std::string& folder, std::int64_t rows) {
   OneDeviceStrategy strategy(1);
   LargeModel model(rows);
   const ElementSpec input{{{"dense", {DType::kFloat32, {Shape::kUnknown, 13}}},
@@ -73,10 +69,8 @@ void make(const std::string& folder, std::int64_t rows, bool all) {
                           ""};
   auto scope = strategy.scope();
   const Function predict = strategy.function([&](Iterator batch) { return model(batch); });
-  if (all) change_rows(strategy, model, rows, 1);
   save_model(strategy, predict, input, {.name = "dlrm"}, folder + "/1");
-  if (all) return;
-  change_rows(strategy, model, rows, 100);
+  change_rows(strategy, model, rows);
   save_model(strategy, predict, input, {.name = "dlrm"}, folder + "/next");
 }
 
@@ -85,9 +79,8 @@ void make(const std::string& folder, std::int64_t rows, bool all) {
 
 int main(int argc, char** argv) {
   return cairn::run_program("cairn-bench-large-model", [&] {
-    if (argc < 2) throw cairn::InvalidArgumentError("FOLDER [ROWS [all]] is wanted");
-    cairn::make(argv[1], argc > 2 ? std::atoll(argv[2]) : 10'600'000,
-                argc > 3 && std::string_view(argv[3]) == "all");
+    if (argc < 2) throw cairn::InvalidArgumentError("FOLDER [ROWS] is wanted");
+    cairn::make(argv[1], argc > 2 ? std::atoll(argv[2]) : 10'600'000);
     return 0;
   });
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "storage/database_place.h"
+#include "storage/merged_rows.h"
 #include "storage/range_read.h"
 
 namespace cairn::serving {

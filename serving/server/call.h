@@ -23,6 +23,7 @@ struct Call {
   HttpReply reply;
   ServedVersion version;
   TimePoint began;
+  TimePoint covered = TimePoint::min();  // Follower::Position's, before its rows are read
   std::int64_t examples = 0;
   // Writes the answer from what its examples gave.
   std::function<HttpResponse(const Answer&)> answer;

@@ -30,7 +30,7 @@ class Follower {
  public:
   struct Position {
     std::int64_t step = 0;  // the newest that the rows may contain
-    // Every change that is older is in the rows. TimePoint::min(): the run's rows have not come yet.
+    // Every change that is older is in the rows. TimePoint::min(): they have not all come yet.
     TimePoint covered = TimePoint::min();
     bool complete = false;          // all rows of the run have come, at least once
     std::uint64_t rows = 0;         // that were changed since the beginning

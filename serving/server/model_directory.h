@@ -21,6 +21,7 @@
 #include "core/tensor/element.h"
 #include "serving/retrieval/candidate_index.h"
 #include "serving/server/candidate_data.h"
+#include "serving/server/follower.h"
 
 namespace cairn::serving {
 
@@ -39,6 +40,9 @@ struct ModelToServe {
   // The file with a retrieval model's candidates. Empty: kCandidatesFile in the folder of the
   // version or in `path`, if it is there.
   std::string candidates = {};
+  // The ps of a run whose rows it follows, as follower.h has it, instead of later versions. Unset:
+  // it follows none.
+  RowsOfRun follow = {};
 };
 
 struct DirectoryOptions {
@@ -46,7 +50,7 @@ struct DirectoryOptions {
   Duration look_every = std::chrono::seconds(1);  // zero: only when asked to look
   // Bytes of memory for all models; tables that do not fit are read from disk. 0: no limit.
   std::size_t memory_limit = 0;
-  ReadCandidates read_candidates = {};            // empty: no version has candidates
+  ReadCandidates read_candidates = {};  // empty: no version has candidates
   CandidateIndexOptions index = {};
 };
 
@@ -58,6 +62,7 @@ struct ServedVersion {
   // For the computing threads by their numbers, and for one more.
   std::shared_ptr<VersionCodecs> codecs;
   std::shared_ptr<const VersionCandidates> candidates = {};  // null: it recommends nothing
+  std::shared_ptr<const Follower> follower = {};             // null: its rows do not change
 };
 
 struct VersionStatus {

@@ -31,6 +31,12 @@ constexpr std::size_t kReadHere = 64 << 10;
 
 using CallPtr = std::shared_ptr<Call>;
 
+// The newest step that an answer of this version may contain.
+std::int64_t step_of(const ServedVersion& version) {
+  const std::int64_t step = version.served->about().global_step;
+  return version.follower == nullptr ? step : std::max(step, version.follower->position().step);
+}
+
 std::string state_name(VersionStatus::State state) {
   switch (state) {
     case VersionStatus::State::kLoading: return "LOADING";
@@ -61,12 +67,15 @@ struct ModelServer::State {
   void reload(HttpReply reply);
   HttpResponse metrics_page();
   void add_memory(std::vector<Measured>& now) const;
+  static void add_following(std::vector<Measured>& now, const std::string& model,
+                            const Follower::Position& position);
   HttpResponse health(bool healthy, std::string body) const {
     return {.status = healthy ? 200u : 503u, .body = std::move(body)};
   }
   void begin(const CallPtr& call);
   void read(const CallPtr& call, int thread);
   void finish(Call& call, Answer answer);
+  static void tell_age(const Call& call, HttpResponse& response);
   void refuse(Call& call, const std::exception_ptr& error);
   void answered(const Call& call, unsigned status, std::int64_t batch);
   HttpOptions http_options() {
@@ -231,6 +240,15 @@ void ModelServer::State::add_memory(std::vector<Measured>& now) const {
   }
 }
 
+void ModelServer::State::add_following(std::vector<Measured>& now, const std::string& model,
+                                       const Follower::Position& position) {
+  now.push_back({"cairn_serve_followed_rows_total", model, static_cast<double>(position.rows)});
+  now.push_back({"cairn_serve_ps_away", model, static_cast<double>(position.away.size())});
+  if (position.covered == TimePoint::min()) return;
+  const std::chrono::duration<double> age = system_clock().now() - position.covered;
+  now.push_back({"cairn_serve_row_age_seconds", model, age.count()});
+}
+
 HttpResponse ModelServer::State::metrics_page() {
   const HttpCounts connections = http.counts();
   std::vector<Measured> now{
@@ -262,8 +280,8 @@ HttpResponse ModelServer::State::metrics_page() {
     try {
       const ServedVersion newest = directory.find(name);
       now.push_back({"cairn_serve_model_version", model, static_cast<double>(newest.version)});
-      now.push_back({"cairn_serve_model_step", model,
-                     static_cast<double>(newest.served->about().global_step)});
+      now.push_back({"cairn_serve_model_step", model, static_cast<double>(step_of(newest))});
+      if (newest.follower != nullptr) add_following(now, model, newest.follower->position());
     } catch (const UnavailableError&) {
     }
   }
@@ -292,6 +310,8 @@ void ModelServer::State::read(const CallPtr& call, int thread) {
     call->examples = examples.examples;
     if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
     directory.remember(call->version.model, examples.columns, work.search != nullptr);
+    if (call->version.follower != nullptr)
+      call->covered = call->version.follower->position().covered;
     // The connections' thread has the computing ones begin when it has read all that has come.
     const bool more = thread == options.threads;
     batcher.submit(
@@ -307,8 +327,7 @@ void ModelServer::State::finish(Call& call, Answer answer) {
   if (answer.error) return refuse(call, answer.error);
   try {
     HttpResponse response = call.answer(answer);
-    response.headers.emplace_back("x-cairn-step",
-                                  std::to_string(call.version.served->about().global_step));
+    tell_age(call, response);
     answered(call, response.status, answer.batch);
     call.reply.send(std::move(response));
   } catch (...) {
@@ -317,6 +336,16 @@ void ModelServer::State::finish(Call& call, Answer answer) {
   // The version may be gone before the client asks again.
   call.answer = nullptr;
   call.version = {};
+}
+
+// The step is taken after the rows were read and the age before, so that neither promises more than
+// the answer holds.
+void ModelServer::State::tell_age(const Call& call, HttpResponse& response) {
+  if (call.covered != TimePoint::min())
+    response.headers.emplace_back(
+        "x-cairn-age-ms",
+        std::to_string((system_clock().now() - call.covered) / std::chrono::milliseconds(1)));
+  response.headers.emplace_back("x-cairn-step", std::to_string(step_of(call.version)));
 }
 
 void ModelServer::State::refuse(Call& call, const std::exception_ptr& error) {

@@ -23,6 +23,7 @@
 #include "serving/http/http_client.h"
 #include "serving/model/served_model.h"
 #include "serving/server/model_server.h"
+#include "tools/cli/served_models.h"
 #include "tools/export/read_candidates.h"
 
 namespace cairn::tools {
@@ -31,10 +32,9 @@ namespace {
 constexpr Duration kSignalsEvery = std::chrono::milliseconds(50);
 
 using serving::ModelServerOptions;
-using serving::ModelToServe;
 
 struct ServeRequest {
-  std::vector<std::string> models, pins, labels, candidates;
+  ServedModels models;
   std::string token_file, access_log, memory_limit = "none", index = "exact";
   double batch_wait_ms = 0, deadline = 30, drain = 10, look_every = 1, max_body = 16;
   ModelServerOptions options;
@@ -47,72 +47,6 @@ struct AskRequest {
 
 Duration seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-}
-
-// The text before and behind the first '=', or none before it.
-std::pair<std::string, std::string> named(const std::string& text) {
-  const auto at = text.find('=');
-  if (at == std::string::npos) return {"", text};
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-std::int64_t version_of(const std::string& text, const std::string& option) {
-  std::int64_t version = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw InvalidArgumentError(str(option, ": \"", text, "\" is no number of a version"));
-  return version;
-}
-
-// A path without a name is served under the name of its last folder; of a run's "model" and of a
-// checkpoint, under that of the run.
-std::string name_of(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::weakly_canonical(path);
-  if (folder.filename() == "model") folder = folder.parent_path();
-  if (folder.parent_path().filename() == "checkpoints") folder = folder.parent_path().parent_path();
-  return folder.filename().string();
-}
-
-ModelToServe& model_named(std::vector<ModelToServe>& models, const std::string& name,
-                          const std::string& option) {
-  if (name.empty() && models.size() == 1) return models.front();
-  std::vector<std::string> names;
-  for (ModelToServe& model : models) {
-    if (model.name == name) return model;
-    names.push_back(model.name);
-  }
-  const std::string nearest = nearest_name(name, names);
-  throw InvalidArgumentError(
-      name.empty() ? str(option, " names no model, and there are several: write NAME=...")
-                   : str(option, ": there is no model \"", name, "\"",
-                         nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?")));
-}
-
-std::vector<ModelToServe> models_of(const ServeRequest& request) {
-  std::vector<ModelToServe> models;
-  for (const std::string& text : request.models) {
-    auto [name, path] = named(text);
-    models.push_back({.name = name.empty() ? name_of(path) : name, .path = path});
-  }
-  for (const std::string& text : request.pins) {
-    const auto [name, version] = named(text);
-    model_named(models, name, "--pin").pin = version_of(version, "--pin");
-  }
-  for (const std::string& text : request.labels) {
-    const auto [label, version] = named(text);
-    const auto colon = label.find(':');
-    const std::string model = colon == std::string::npos ? "" : label.substr(0, colon);
-    const std::string word = colon == std::string::npos ? label : label.substr(colon + 1);
-    if (word.empty())
-      throw InvalidArgumentError(str("--label ", text, ": write LABEL=VERSION, or ",
-                                     "NAME:LABEL=VERSION where there are several models"));
-    model_named(models, model, "--label").labels[word] = version_of(version, "--label");
-  }
-  for (const std::string& text : request.candidates) {
-    const auto [name, file] = named(text);
-    model_named(models, name, "--candidates").candidates = file;
-  }
-  return models;
 }
 
 void write_access_line(std::FILE* to, const serving::AccessLine& line) {
@@ -181,7 +115,7 @@ int serve(ServeRequest& request) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   ModelServerOptions& options = request.options;
-  options.models = models_of(request);
+  options.models = models_of(request.models);
   options.threads = request.threads > 0 ? request.threads
                                         : std::max(1, static_cast<int>(usable_processors()) - 1);
   options.read_candidates = [](const SavedModel& about, const std::string& file) {
@@ -272,10 +206,7 @@ void add_ask(CLI::App& command, AskRequest& request) {
 
 void add_options(CLI::App& command, ServeRequest& request) {
   ModelServerOptions& options = request.options;
-  command.add_option("models", request.models,
-                     "[NAME=]PATH: a saved model, a folder of versions (1, 2, ...), a run of "
-                     "`cairn train`, or one of its checkpoints. Newer versions take over while "
-                     "it serves");
+  add_model_flags(command, request.models);
   command.add_option("--host", options.http.host, "The address to listen at")
       ->capture_default_str();
   options.http.port = 8501;
@@ -284,13 +215,6 @@ void add_options(CLI::App& command, ServeRequest& request) {
   command.add_option("--token-file", request.token_file,
                      "A file whose first line clients send as \"Authorization: Bearer\"; needed "
                      "for an address that is not loopback");
-  command.add_option("--pin", request.pins,
-                     "[NAME=]VERSION: serve this version, however many newer ones there are");
-  command.add_option("--label", request.labels,
-                     "[NAME:]LABEL=VERSION: serve this version, too, at .../labels/LABEL");
-  command.add_option("--candidates", request.candidates,
-                     "[NAME=]FILE: what a retrieval model recommends, an .npz or a file in the "
-                     "form of its training data; by default candidates.npz in the model's folder");
   command
       .add_option("--index", request.index,
                   "How candidates are looked for: exact looks at all, hnsw at some of them")
@@ -357,7 +281,7 @@ void add_serve_command(CLI::App& app, int& status) {
   reload->callback([ask, &status] { status = print_index(*ask, "/v2/repository/reload"); });
   command->callback([request, command, &status] {
     if (!command->get_subcommands().empty()) return;
-    if (request->models.empty())
+    if (request->models.none())
       throw InvalidArgumentError(
           "serve: there is no model: name a saved model, a folder of versions or a run, such as "
           "`cairn serve runs/adult`");

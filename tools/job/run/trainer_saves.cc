@@ -92,8 +92,8 @@ void Trainer::save_model() {
   }
 }
 
-// What it decides is not known yet where the threshold is to be found, and the model that is saved
-// at the end would have other outputs: such a run is served from then on.
+// A threshold that is to be found is not known yet, and the model that is saved at the end would
+// have another output: such a run is served from then on.
 void Trainer::save_graph() {
   if (options_.graph_folder.empty()) return;
   const std::string folder = std::exchange(options_.graph_folder, {});
