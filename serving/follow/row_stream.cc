@@ -26,7 +26,7 @@ struct RowStream::Impl {
     loop.run([&] {
       subscriber = std::make_unique<RowSubscriber>(loop.reactor(), *network, std::move(options),
                                                    draw_number(), [this] { note_news(); });
-      known.shards = subscriber->shards();
+      known.left_over = subscriber->left_over();
     });
   }
   ~Impl() {
@@ -38,7 +38,7 @@ struct RowStream::Impl {
     const std::lock_guard hold(mutex);
     if (subscriber != nullptr) {
       known.away = subscriber->away();
-      known.shards = subscriber->shards();
+      known.left_over = subscriber->left_over();
       known.all = subscriber->all_known();
     }
     news = true;
@@ -82,8 +82,8 @@ struct RowStream::Impl {
   bool news = false;
   struct Known {
     std::vector<RowSubscriber::Away> away;
-    std::size_t shards = 0;
-    bool all = false;  // shards are known
+    std::vector<bool> left_over;  // by shard
+    bool all = false;             // shards are known
   } known;
   std::vector<ShardProgress> progress;  // of what was given
 };
@@ -111,10 +111,12 @@ RowStreamState RowStream::state() const {
   const std::lock_guard hold(impl_->mutex);
   const TimePoint now = system_clock().now();
   RowStreamState state;
-  bool ever = impl_->known.all && impl_->progress.size() >= impl_->known.shards;
-  state.complete = ever;
   state.age = Duration(0);
-  for (const ShardProgress& shard : impl_->progress) {
+  state.complete = impl_->known.all;
+  bool ever = impl_->known.all;
+  for (std::size_t i = 0; i < impl_->known.left_over.size(); ++i) {
+    if (impl_->known.left_over[i]) continue;
+    const ShardProgress shard = i < impl_->progress.size() ? impl_->progress[i] : ShardProgress();
     if (shard.seed != 0) state.seed = shard.seed;
     state.step = std::max(state.step, shard.step);
     state.complete = state.complete && shard.complete;

@@ -5,32 +5,23 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "rpc/net/connection.h"
+#include "serving/follow/shard_calls.h"
 
 namespace cairn::serving {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kDialDeadline = 5s, kCallDeadline = 30s;
-constexpr Duration kBackOffMin = 50ms, kBackOffMax = 2s;
 constexpr std::size_t kAskedMin = std::size_t{64} << 10, kAskedMax = std::size_t{4} << 20;
 // A variable may be made after its ps has opened.
 constexpr Duration kVariablePatience = 10s;
 constexpr VariableId kNoVariable = ~VariableId{0};
 
-bool is_refusal(const std::exception_ptr& error) {
-  if (error == nullptr) return false;
-  const Code code = error_parts(error).code;
-  return code == Code::kPermissionDenied || code == Code::kFailedPrecondition;
-}
-
 }  // namespace
 
 struct RowSubscriber::Shard {
-  std::size_t number = 0, ps = 0;
-  rpc::Address address;
-  std::uint32_t endpoint = 1;
+  std::size_t number = 0;
+  ShardAddress at;
   std::uint32_t of = 1;    // shards of this ps
   bool known = false;      // how many there are
   bool left_over = false;  // the ps has fewer shards by now
@@ -45,7 +36,7 @@ struct RowSubscriber::Shard {
   kj::Own<kj::PromiseFulfiller<void>> room;
   TimePoint away_since;
   std::exception_ptr error;  // why it does not answer; null: it does
-  Duration back_off = kBackOffMin;
+  BackOff back_off;
 };
 
 RowSubscriber::RowSubscriber(rpc::Reactor& reactor, rpc::Network& network, RowStreamOptions options,
@@ -55,13 +46,12 @@ RowSubscriber::RowSubscriber(rpc::Reactor& reactor, rpc::Network& network, RowSt
       options_(std::move(options)),
       number_(number),
       news_(std::move(news)) {
-  if (options_.ps.empty()) throw InvalidArgumentError("a stream of rows needs the address of a ps");
   if (options_.bytes_per_second == 0)
     throw InvalidArgumentError("a stream of rows takes at least a byte a second");
-  for (const std::string& address : options_.ps) {
+  for (const ShardAddress& first : first_shards(options_)) {
     auto shard = std::make_unique<Shard>();
-    shard->number = shard->ps = shards_.size();
-    shard->address = rpc::Address::parse(address);
+    shard->number = shards_.size();
+    shard->at = first;
     shards_.push_back(std::move(shard));
   }
   const TimePoint now = this->now();
@@ -89,12 +79,18 @@ bool RowSubscriber::all_known() const {
   return std::ranges::all_of(shards_, [](const auto& shard) { return shard->known; });
 }
 
+std::vector<bool> RowSubscriber::left_over() const {
+  std::vector<bool> all;
+  for (const auto& shard : shards_) all.push_back(shard->left_over);
+  return all;
+}
+
 std::vector<RowSubscriber::Away> RowSubscriber::away() const {
   std::vector<Away> all;
   for (const auto& shard : shards_)
     if (shard->error != nullptr && !shard->left_over)
-      all.push_back({str(shard->address.str(),
-                         shard->of > 1 ? str(" shard ", shard->endpoint - 1) : std::string()),
+      all.push_back({str(shard->at.address.str(),
+                         shard->of > 1 ? str(" shard ", shard->at.endpoint - 1) : std::string()),
                      error_parts(shard->error).message, shard->away_since});
   return all;
 }
@@ -135,25 +131,20 @@ rpc::Task<void> RowSubscriber::follow(Shard& shard) {
     if (shard.error == nullptr) shard.away_since = now();
     shard.error = error;
     news_();
-    kj::Promise<void> pause = reactor_.sleep(shard.back_off);
-    shard.back_off = std::min(2 * shard.back_off, kBackOffMax);
+    kj::Promise<void> pause = reactor_.sleep(shard.back_off.next());
     co_await kj::mv(pause);
   }
 }
 
 // Ends with the connection, by its error.
 rpc::Task<void> RowSubscriber::converse(Shard& shard) {
-  rpc::Hello hello;
-  hello.cluster = options_.cluster;
-  hello.token = options_.token;
-  hello.role = rpc::Role::kReader;
-  hello.incarnation = number_;
-  hello.endpoint = shard.endpoint;
-  auto dialling = network_.connect(reactor_, shard.address, hello, kDialDeadline);
+  kj::Promise<std::unique_ptr<rpc::Connection>> dialling =
+      connect_reader(reactor_, network_, options_, number_, shard.at);
   const std::unique_ptr<rpc::Connection> connection = co_await kj::mv(dialling);
   add_shards(shard, connection->peer().endpoints);
   auto client = connection->bootstrap<wire::Shard>();
-  co_await describe(shard, client);
+  ShardDescription first = co_await describe_shard(reactor_, client);
+  use(shard, std::move(first));
   for (;;) {
     kj::Promise<void> taken = room(shard);
     co_await kj::mv(taken);
@@ -168,12 +159,13 @@ rpc::Task<void> RowSubscriber::converse(Shard& shard) {
     for (unsigned i = 0; i < variables.size(); ++i) variables.set(i, shard.variables[i]);
     const TimePoint asked = now();
     kj::Promise<capnp::Response<wire::Shard::ChangesResults>> sent = request.send();
-    auto answered = reactor_.with_deadline(kj::mv(sent), kCallDeadline, "the changes of a shard");
+    auto answered = reactor_.with_deadline(kj::mv(sent), kShardDeadline, "the changes of a shard");
     const auto answer = co_await kj::mv(answered);
     if (std::exchange(shard.error, nullptr) != nullptr) news_();
-    shard.back_off = kBackOffMin;
+    shard.back_off.reset();
     if (answer.getDescription() != shard.description.number) {
-      co_await describe(shard, client);
+      ShardDescription another = co_await describe_shard(reactor_, client);
+      use(shard, std::move(another));
       continue;
     }
     ShardChanges changes = read_changes(answer, shard.description);
@@ -189,14 +181,6 @@ rpc::Task<void> RowSubscriber::converse(Shard& shard) {
     kj::Promise<void> pause = reactor_.sleep(pause_after(shard, bytes, more, asked));
     co_await kj::mv(pause);
   }
-}
-
-rpc::Task<void> RowSubscriber::describe(Shard& shard, wire::Shard::Client client) {
-  auto request = client.describeRequest();
-  kj::Promise<capnp::Response<wire::Shard::DescribeResults>> sent = request.send();
-  auto answered = reactor_.with_deadline(kj::mv(sent), kCallDeadline, "a shard's description");
-  const auto answer = co_await kj::mv(answered);
-  use(shard, read_description(answer));
 }
 
 void RowSubscriber::use(Shard& shard, ShardDescription description) {
@@ -225,22 +209,20 @@ void RowSubscriber::use(Shard& shard, ShardDescription description) {
 
 // A ps has told how many endpoints it has, of which the first is no shard.
 void RowSubscriber::add_shards(const Shard& first, std::uint32_t endpoints) {
-  if (first.endpoint != 1) return;
+  if (first.at.endpoint != 1) return;
   const std::uint32_t count = std::max<std::uint32_t>(endpoints, 2) - 1;
   std::uint32_t there = 0;
   for (const auto& shard : shards_) {
-    if (shard->ps != first.ps) continue;
+    if (shard->at.ps != first.at.ps) continue;
     ++there;
     shard->of = count;
-    shard->left_over = shard->endpoint > count;
+    shard->left_over = shard->at.endpoint > count;
     shard->known = true;
   }
   for (; there < count; ++there) {
     auto shard = std::make_unique<Shard>();
     shard->number = shards_.size();
-    shard->ps = first.ps;
-    shard->address = first.address;
-    shard->endpoint = there + 1;
+    shard->at = {first.at.ps, first.at.address, there + 1};
     shard->of = count;
     shard->known = true;
     shard->away_since = now();

@@ -55,6 +55,8 @@ class RowSubscriber {
   std::vector<Delivery> take();
   // How many shards there are, as far as is known; each ps is taken for one until it has answered.
   std::size_t shards() const { return shards_.size(); }
+  // By shard: its ps was replaced by one that has fewer.
+  std::vector<bool> left_over() const;
   bool all_known() const;  // each ps has said how many shards it has
   std::vector<Away> away() const;
   // Errors  PermissionDenied, FailedPrecondition: a ps refuses this subscriber. NotFound: a
@@ -65,7 +67,6 @@ class RowSubscriber {
   struct Shard;
   rpc::Task<void> follow(Shard& shard);
   rpc::Task<void> converse(Shard& shard);
-  rpc::Task<void> describe(Shard& shard, wire::Shard::Client client);
   void add_shards(const Shard& first, std::uint32_t endpoints);
   void use(Shard& shard, ShardDescription description);
   void deliver(Shard& shard, ShardChanges changes, std::int64_t step, TimePoint covered);
