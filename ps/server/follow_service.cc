@@ -10,8 +10,6 @@
 namespace cairn::ps {
 namespace {
 
-constexpr unsigned kVariablesMax = 1u << 20;
-
 // A lane that no fence knows: a reader is no lane.
 constexpr std::uint64_t kNoLane = ~std::uint64_t{0};
 
@@ -42,20 +40,6 @@ void write(wire::Shard::DescribeResults::Builder out, const Shard::Described& de
 template <typename T>
 capnp::Data::Reader bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const kj::byte*>(values.data()), values.size() * sizeof(T)};
-}
-
-ChangesRequest read_changes(wire::Shard::ChangesParams::Reader in, const rpc::PeerInfo& peer) {
-  ChangesRequest request{.subscriber = in.getSubscriber(),
-                         .described = in.getDescription(),
-                         .incarnation = in.getIncarnation(),
-                         .cursor = in.getCursor(),
-                         .bytes_max = in.getBytesMax(),
-                         .variables = {},
-                         .from = str(peer.name(), " at ", peer.address)};
-  for (const VariableId variable : wire::bounded(in.getVariables(), kVariablesMax, "variables"))
-    request.variables.push_back(variable);
-  std::ranges::sort(request.variables);
-  return request;
 }
 
 void write(wire::Shard::ChangesResults::Builder out, const ChangesAnswer& answer) {
@@ -98,7 +82,8 @@ kj::Promise<void> FollowService::changes(ChangesContext context) {
   return rpc::at_once([&] {
     connection_.allow({rpc::Role::kReader}, "Shard.changes");
     connection_.verify_reading();
-    const ChangesRequest request = read_changes(context.getParams(), connection_.peer());
+    ChangesRequest request = read_changes(context.getParams());
+    request.from = str(connection_.peer().name(), " at ", connection_.peer().address);
     context.releaseParams();
     const ChangesAnswer answer = host_->subscriptions.changes(request);
     write(context.initResults(), answer);

@@ -188,6 +188,20 @@ StateRequest read_state(wire::Shard::ReadStateParams::Reader in) {
   return {in.getSession(), in.getVariable(), in.getPart(), in.getBegin(), in.getRows()};
 }
 
+ChangesRequest read_changes(wire::Shard::ChangesParams::Reader in) {
+  ChangesRequest request{.subscriber = in.getSubscriber(),
+                         .described = in.getDescription(),
+                         .incarnation = in.getIncarnation(),
+                         .cursor = in.getCursor(),
+                         .bytes_max = in.getBytesMax(),
+                         .variables = {},
+                         .from = {}};
+  for (const VariableId variable : wire::bounded(in.getVariables(), kHeadersMax, "variables"))
+    request.variables.push_back(variable);
+  std::ranges::sort(request.variables);
+  return request;
+}
+
 AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
   for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures"))

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/rows/row_move.h"
+#include "ps/follow/subscriptions.h"
 #include "ps/shard/applied.h"
 #include "ps/shard/requests.h"
 #include "rpc/cairn.capnp.h"
@@ -56,6 +57,8 @@ Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
 DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
 StateRequest read_state(wire::Shard::ReadStateParams::Reader in);
+ChangesRequest read_changes(
+    wire::Shard::ChangesParams::Reader in);  // ChangesRequest::from is empty
 AppliedSet read_applied(wire::AppliedSet::Reader in);
 // By the variable's name here.   Errors  InvalidArgument: a negative number of rows.
 std::map<std::string, RowMove> read_moves(capnp::List<wire::RestoreMove>::Reader in);

@@ -109,6 +109,16 @@ void shard_messages() {
          out.setBegin(1);
          out.setRows(1);
        }));
+  seed("shard_message", "changes", message<S::ChangesParams>(8, [](auto out) {
+         out.setSubscriber(3);
+         out.setDescription(1);
+         out.setBytesMax(100);
+         out.initVariables(1).set(0, 1);
+       }));
+  seed("shard_message", "read-rows", message<S::ReadRowsParams>(9, [](auto out) {
+         out.initHeaders(1)[0].setRows(3);
+         out.setIds(data_of(kIds.data(), 24));
+       }));
 }
 
 void fill_closure(wire::Closure::Builder out, std::uint32_t function) {
@@ -189,6 +199,21 @@ void replies() {
          auto file = out.initFiles(1)[0];
          file.setName("ps-0-shard-0/000008.sst");
          file.setBytes(65'000);
+       }));
+  seed("reply", "described", message<wire::Shard::DescribeResults>(3, [](auto out) {
+         auto table = out.initTables(1)[0];
+         wire::write(table.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
+         table.initParts(1)[0].setEnd(8);
+       }));
+  seed("reply", "changes", message<wire::Shard::ChangesResults>(4, [](auto out) {
+         const std::vector<std::int64_t> rows{1, 3};
+         const std::vector<float> values(4, 0.5f);
+         auto table = out.initTables(1)[0];
+         table.setRows(2);
+         table.setGone(1);
+         out.setRows(data_of(rows.data(), 16));
+         out.setGone(data_of(rows.data(), 8));
+         out.setValues(data_of(values.data(), 16));
        }));
 }
 

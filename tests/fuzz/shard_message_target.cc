@@ -25,6 +25,7 @@ struct World {
                .answer_bytes_max = 1 << 16,
                .tables_bytes_max = 1 << 20,
                .staging = {.bytes_max = 1 << 16}}};
+  ps::Subscriptions subscriptions{shard, clock};
 
   const std::shared_ptr<rpc::SharedMemory> memory = rpc::SharedMemory::create(1 << 16);
   ps::SharedBulk shared{memory.get(), {}};
@@ -65,6 +66,16 @@ struct World {
     std::vector<std::byte> out(state.bytes());
     state.read(out.data());
   }
+  void changes(ps::ChangesRequest request) {
+    // Few inputs would find the number of the description.
+    if (request.described == 1) request.described = shard.describe().described;
+    subscriptions.changes(request);
+  }
+  void read_rows(ps::DecodedPull decoded) {
+    decoded.request.step.session = kSession;
+    decoded.request.step.incarnation = 5;
+    pull(decoded.request);
+  }
   void restore(wire::Shard::RestoreParams::Reader in) {
     std::vector<VariableId> only;
     for (const auto id : in.getVariables()) only.push_back(id);
@@ -83,7 +94,7 @@ struct World {
 };
 
 void serve(World& world, unsigned choice, Message& message) {
-  switch (choice % 8) {
+  switch (choice % 10) {
     case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
     case 1:
       world.shard.push(
@@ -103,6 +114,8 @@ void serve(World& world, unsigned choice, Message& message) {
           ps::read_round(message.root<wire::Shard::ApplyRoundParams>()).request);
       return;
     case 7: return world.read_state(ps::read_state(message.root<wire::Shard::ReadStateParams>()));
+    case 8: return world.changes(ps::read_changes(message.root<wire::Shard::ChangesParams>()));
+    case 9: return world.read_rows(ps::read_rows(message.root<wire::Shard::ReadRowsParams>()));
   }
 }
 
