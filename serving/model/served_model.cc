@@ -24,6 +24,16 @@ constexpr std::size_t kPooledRowBytesMin = 16;
 
 using Rows = std::shared_ptr<const ServedRows>;
 
+// By variable: whether the graph reads it as a whole, which of a list of places is a copy at every
+// run.
+std::vector<bool> read_as_wholes(const Graph& graph) {
+  std::vector<bool> whole(graph.variables.size());
+  for (const Node& node : graph.nodes)
+    if (node.op->name == "read_variable")
+      whole.at(static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"))) = true;
+  return whole;
+}
+
 bool is_pooled(const VariableSpec& spec) {
   if (spec.hashed) return true;
   const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
@@ -65,7 +75,8 @@ void verify_signature(const SavedModel& before, const SavedModel& next) {
 // The rows of all variables. Those in pools take their places after everything has been read, so
 // that a version which fails half way leaves the one before as it was.
 std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<VariableSpec>& specs,
-                          std::map<std::string, Rows> before, const StoredTables& stored,
+                          const std::vector<bool>& wholes, std::map<std::string, Rows> before,
+                          const StoredTables& stored,
                           const std::shared_ptr<ReadCounters>& counters) {
   std::vector<Rows> all(specs.size());
   std::vector<std::pair<std::size_t, std::unique_ptr<PooledRowsBuilder>>> pooled;
@@ -75,7 +86,7 @@ std::vector<Rows> rows_of(const SavedRowsReader& weights, const std::vector<Vari
       all[i] = std::move(rows);
       continue;
     }
-    if (!is_pooled(spec)) {
+    if (!spec.hashed && (wholes.at(i) || !is_pooled(spec))) {
       all[i] = whole_rows(weights, spec);
       continue;
     }
@@ -161,7 +172,15 @@ void ServedModel::State::take_rows(const SavedRowsReader& weights, const Graph& 
                        options.before != nullptr ? options.before->state_->hold.get() : nullptr,
                        str("the model in ", model.folder)});
   hold = stored.take_hold();
-  rows = rows_of(weights, model.variables, std::move(before), stored, counters);
+  const std::vector<bool> wholes = read_as_wholes(graph);
+  try {
+    rows = rows_of(weights, model.variables, wholes, before, stored, counters);
+  } catch (const ResourceExhaustedError&) {
+    // Versions that are kept, by labels or by requests, hold the places of the tables' pools: this
+    // version begins pools of its own.
+    if (before.empty()) throw;
+    rows = rows_of(weights, model.variables, wholes, {}, stored, counters);
+  }
 }
 
 void ServedModel::State::take_live_rows(const SavedRowsReader* weights,

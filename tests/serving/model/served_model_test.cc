@@ -74,5 +74,48 @@ TEST_F(ServedModelTest, ANewVersionSharesTheRowsThatTrainingDidNotChange) {
     cairn::testing::expect_equal_bits({second->predict(batch, 0)}, {loaded.predict(batch)});
 }
 
+// A table of more than a megabyte, whose rows all change, and a kernel that is read as a whole.
+struct LargeModel {
+  tools::TempFolder folder;
+  std::string save(std::uint64_t seed) const {
+    OneDeviceStrategy strategy{seed};
+    const auto scope = strategy.scope();
+    const nn::Embedding table({.name = "table", .rows = 70'000, .dim = 4, .seed = seed});
+    const nn::Dense kernel({.units = 80'000, .name = "kernel", .seed = seed});
+    const Function predict = strategy.function([&](Iterator input) {
+      const Array rows = table(input.get_next().features["id"]);
+      return Outputs{{"rows", rows}, {"sum", reduce_sum(kernel(rows), {1})}};
+    });
+    std::string path = str(folder.path(), "/", seed);
+    save_model(strategy, predict, {{{"id", {DType::kInt64, {Shape::kUnknown}}}}, ""}, {}, path);
+    return path;
+  }
+};
+
+// A version that a label keeps holds its rows, and with them those of all versions after it.
+TEST(ServedModelPools, AKeptVersionDoesNotKeepLaterOnesOut) {
+  const LargeModel large;
+  const Element ids{Tensor::of<std::int64_t>({3}, std::vector<std::int64_t>{0, 7, 69'999})};
+  const std::string first = large.save(1);
+  const auto kept = ServedModel::load(first);
+  const auto wanted = kept->predict(ids, 0);
+  auto newest = kept;
+  for (std::uint64_t version = 2; version < 7; ++version) {
+    const std::string path = large.save(version);
+    newest = ServedModel::load(path, {.before = newest});
+    cairn::testing::expect_equal_bits({newest->predict(ids, 0)},
+                                      {LoadedModel::load(path).predict(ids)});
+  }
+  cairn::testing::expect_equal_bits({kept->predict(ids, 0)}, {wanted});
+}
+
+TEST(ServedModelPools, WeightsThatAreReadAsAWholeAreNotCopiedAtEveryRun) {
+  const LargeModel large;
+  const auto before = ServedModel::load(large.save(1));
+  const auto same = ServedModel::load(large.save(1), {.before = before});
+  const std::size_t table = 70'000 * 4 * sizeof(float);
+  EXPECT_EQ(same->memory().shared, table) << "the rows of the table alone";
+}
+
 }  // namespace
 }  // namespace cairn::serving::testing
