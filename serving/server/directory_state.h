@@ -61,6 +61,7 @@ struct ModelDirectory::State {
   // Whether there was something to load.
   bool look_at(DirectoryModel& of);
   bool try_version(DirectoryModel& of, VersionPlace place);
+  void let_end(Duration patience);
   void load(DirectoryModel& of, const VersionPlace& place);
   // Whether a version has ended.
   bool give_back();

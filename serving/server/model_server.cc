@@ -325,6 +325,9 @@ void ModelServer::State::read(const CallPtr& call, int thread) {
 
 void ModelServer::State::finish(Call& call, Answer answer) {
   if (answer.error) return refuse(call, answer.error);
+  VersionCodecs& codecs =
+      answer.best.empty() ? *call.version.codecs : *call.version.candidates->codecs;
+  codecs.note_batch(answer.batch);
   try {
     HttpResponse response = call.answer(answer);
     tell_age(call, response);

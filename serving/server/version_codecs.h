@@ -1,6 +1,7 @@
 // VersionCodecs: the readers of requests for one version of a model, one of each kind for each
 // thread that reads any.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,6 +29,15 @@ class VersionCodecs {
   InferDecoder& infer(int thread);
   RawRows& raw(int thread, std::int64_t examples_max);
 
+  // How many examples its largest batch so far had, as those that compute note it.
+  //   Thread  any.
+  void note_batch(std::int64_t examples) {
+    std::int64_t largest = largest_batch_;
+    while (examples > largest && !largest_batch_.compare_exchange_weak(largest, examples)) {
+    }
+  }
+  std::int64_t largest_batch() const { return largest_batch_; }
+
  private:
   struct OfThread {
     std::unique_ptr<TfDecoder> tf;
@@ -39,6 +49,7 @@ class VersionCodecs {
   const std::shared_ptr<const ServedModel> served_;
   const Signature signature_;
   std::vector<OfThread> threads_;
+  std::atomic<std::int64_t> largest_batch_{0};
 };
 
 }  // namespace cairn::serving

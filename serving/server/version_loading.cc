@@ -21,6 +21,8 @@ constexpr Duration kRetryFirst = std::chrono::seconds(1), kRetryLast = std::chro
 // Loading takes what the computing threads leave, and about a tenth of a core where they leave
 // nothing.
 constexpr int kLoadingNice = 10;
+// Between two looks whether the requests of a version have ended, and how long for.
+constexpr Duration kEndEvery = std::chrono::milliseconds(5), kEndPatience = std::chrono::seconds(2);
 constexpr Duration kRowsPatience = std::chrono::seconds(10);
 
 std::vector<VersionPlace> places_of(const DirectoryModel& of) {
@@ -58,8 +60,20 @@ bool ModelDirectory::State::try_version(DirectoryModel& of, VersionPlace place) 
         system_clock().now() < refused->second.again)
       return false;
   }
+  let_end(kEndPatience);
   load(of, place);
   return true;
+}
+
+// Waits for versions that serve no longer, and that requests may still use, so that no more than
+// two are in memory, and rows of the next one find room in the pools of the tables.
+void ModelDirectory::State::let_end(Duration patience) {
+  for (; patience > Duration::zero() && !stopping; patience -= kEndEvery) {
+    give_back();
+    std::unique_lock hold(mutex);
+    if (retired.empty()) return;
+    changed.wait_for(hold, kEndEvery, [this] { return stopping.load(); });
+  }
 }
 
 // Whether it serves rows as its run changes them: those are newer than any checkpoint.
@@ -119,13 +133,17 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
                    .counters = of.reads,
                    .live = of.what.follow != nullptr,
                    .untrained = !place.has_weights};
-  std::deque<Element> requests, queries;
+  RecentRequests requests, queries;
   {
     const std::lock_guard hold(mutex);
     of.loading = place.version;
-    if (of.newest && !how.live) how.before = of.serving.at(*of.newest).served;
-    requests = of.remembered;
-    queries = of.remembered_queries;
+    if (of.newest) {
+      const ServedVersion& before = of.serving.at(*of.newest);
+      if (!how.live) how.before = before.served;
+      requests = {of.remembered, before.codecs->largest_batch()};
+      if (before.candidates != nullptr)
+        queries = {of.remembered_queries, before.candidates->codecs->largest_batch()};
+    }
   }
   log_info("model ", of.what.name, ": loading version ", place.version, " from ", place.model);
   const TimePoint began = system_clock().now();

@@ -278,5 +278,5 @@ def test_memory_is_given_back_when_versions_end(serve, tmp_path):
         assert ask().status == 200
         shutil.rmtree(folder / str(version - 1))
     server.post("/v2/repository/reload", "")
-    # Less than two versions of 20 MB each; memory that was not given back was four.
-    assert resident() < before + (40 << 20)
+    # A version has 20 MB.
+    assert resident() < 1.05 * before
