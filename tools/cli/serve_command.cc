@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -18,11 +17,11 @@
 #include "core/base/log.h"
 #include "core/base/memory_limit.h"
 #include "core/base/processors.h"
-#include "core/disk/disk.h"
 #include "rpc/server/token.h"
 #include "serving/http/http_client.h"
 #include "serving/model/served_model.h"
 #include "serving/server/model_server.h"
+#include "tools/cli/access_log.h"
 #include "tools/cli/served_models.h"
 #include "tools/export/read_candidates.h"
 
@@ -47,22 +46,6 @@ struct AskRequest {
 
 Duration seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-}
-
-void write_access_line(std::FILE* to, const serving::AccessLine& line) {
-  std::fprintf(to, "%.*s \"%.*s %.*s\" %u %zu %zu %lld us\n", static_cast<int>(line.remote.size()),
-               line.remote.data(), static_cast<int>(line.method.size()), line.method.data(),
-               static_cast<int>(line.target.size()), line.target.data(), line.status, line.bytes_in,
-               line.bytes_out, static_cast<long long>(line.microseconds));
-}
-
-// A file that lives as long as the server, or standard output.
-std::shared_ptr<std::FILE> access_file(const std::string& path) {
-  if (path == "-") return {stdout, [](std::FILE*) {}};
-  std::FILE* const file = std::fopen(path.c_str(), "a");
-  if (file == nullptr) raise_disk_error(errno, "opening", path);
-  std::setvbuf(file, nullptr, _IOLBF, 0);
-  return {file, [](std::FILE* open) { std::fclose(open); }};
 }
 
 // A model that has nothing to serve at the start, and a reason for that, is a mistake of the
@@ -130,10 +113,8 @@ int serve(ServeRequest& request) {
                                                   : rpc::read_token(request.token_file);
   options.memory_limit = memory_limit_of(request);
   if (!request.access_log.empty()) {
-    const auto file = access_file(request.access_log);
-    options.http.access_log = [file](const serving::AccessLine& line) {
-      write_access_line(file.get(), line);
-    };
+    const auto log = std::make_shared<AccessLog>(request.access_log);
+    options.http.access_log = [log](const serving::AccessLine& line) { log->write(line); };
   }
   const std::string host = options.http.host;
   serving::ModelServer server(std::move(options));

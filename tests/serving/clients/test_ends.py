@@ -113,3 +113,11 @@ def test_a_signal_while_models_are_loaded_is_not_kept_waiting(tmp_path):
     assert process.wait(served.PATIENCE_S) == 0
     # The index would take minutes.
     assert "still being loaded" in said and time.monotonic() - began < 30, said
+
+
+def test_a_full_disk_costs_lines_of_the_access_log_and_no_answer(models, serve):
+    server = serve(models / "half_plus_two", "--access-log", "/dev/full")
+    for _ in range(5):
+        assert server.post(PREDICT, BODY).json() == {"predictions": [2.5, 3.0]}
+    assert server.end() == 0
+    assert server.log.count("the access log /dev/full cannot be written: No space left on device") == 1
