@@ -137,6 +137,8 @@ void predict_bodies() {
        std::string(1, 2) +
            R"({"examples": [{"f": [1, 2], "i": true}, {"i": 3, "f": [3, 4]}], )"
            R"("context": {"s": "x", "m": [1, 2], "b": true, "u": 5, "r": [1, 2]}})");
+  seed("tf_predict_body", "recommend",
+       std::string(1, 9) + R"({"instances": [["a"], ["b"]], "k": 3, "exclude": [[17, "c"], []]})");
 }
 
 void infer_bodies() {

@@ -1,3 +1,6 @@
+#include <iterator>
+#include <utility>
+
 #include "serving/api/tf_json.h"
 #include "tests/fuzz/refusal.h"
 
@@ -25,7 +28,8 @@ serving::Signature predicted(bool bare) {
 
 }  // namespace
 
-// Bits of the choice: one input or several; the examples of classify; numbers that are not finite.
+// Bits of the choice: one input or several; the examples of classify; numbers that are not finite;
+// queries to recommend for.
 void tf_predict_body(Bytes input) {
   const unsigned choice = take_choice(input);
   serving::TfDecoder decoder(predicted((choice & 1) != 0));
@@ -36,9 +40,18 @@ void tf_predict_body(Bytes input) {
   // Twice: a decoder that has refused a body reads the next as if it were new.
   for (int round = 0; round < 2; ++round)
     may_refuse([&] {
-      const serving::Examples read = (choice & 2) != 0
-                                         ? decoder.classify(text(input), limits)
-                                         : decoder.predict(text(input), limits).examples;
+      serving::Examples read;
+      if ((choice & 8) != 0) {
+        serving::TfRecommend wanted = decoder.recommend(text(input), limits);
+        CAIRN_CHECK(wanted.k > 0, "no candidate is wanted");
+        CAIRN_CHECK(wanted.exclude.empty() || std::ssize(wanted.exclude) == wanted.queries.examples,
+                    "lists that are not one per query");
+        read = std::move(wanted.queries);
+      } else if ((choice & 2) != 0) {
+        read = decoder.classify(text(input), limits);
+      } else {
+        read = decoder.predict(text(input), limits).examples;
+      }
       CAIRN_CHECK(read.examples > 0, "no examples");
       for (const Tensor& column : read.columns) column.to_string();
     });
