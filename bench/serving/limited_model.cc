@@ -74,7 +74,7 @@ void measure(const std::string& folder, std::size_t limit, double seconds, doubl
   const PowerLaw law(rows, exponent);
   std::mt19937_64 random(1);
   // Until the cache is full and has seen what is frequent.
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < 600; ++i)
     for (const Element& batch : batches(100, law, random)) model->predict(batch, 0);
   counters->cache_hits = counters->cache_misses = 0;
   std::int64_t examples = 0;

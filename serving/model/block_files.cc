@@ -17,7 +17,10 @@ BlockFiles::~BlockFiles() {
 }
 
 std::size_t BlockFiles::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Each read would note its time, which is a tenth of what a row costs. Only an owner may leave
+  // that out.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOATIME);
+  if (descriptor < 0 && errno == EPERM) descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0 && (errno == EMFILE || errno == ENFILE))
     throw ResourceExhaustedError(str("opening ", path, ": ", std::strerror(errno),
                                      ": a checkpoint's rows are read from all of its files; raise ",

@@ -12,6 +12,7 @@ namespace cairn::serving {
 namespace {
 
 constexpr unsigned kWays = 16, kWordWays = 8;
+constexpr std::size_t kMissedASet = 8;  // misses that are remembered, for each set
 constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
 // So many look-ups are on their way from memory: first their sets, and after as many others the
 // row that is likely to be theirs.
@@ -43,8 +44,8 @@ std::uint64_t equal_bytes(std::uint64_t word, std::uint8_t tag) {
 // Readers look at tags without the lock to know what to prefetch, hence the atomics.
 struct alignas(64) RowCache::Set {
   std::atomic<std::uint8_t> locked;
-  std::uint8_t hand;         // the place to be looked at next for one to replace
-  std::uint16_t referenced;  // a bit for each place
+  std::uint8_t hand;    // the place to be looked at next for one to replace
+  std::uint32_t reads;  // two bits for each place: how often the hand is to spare it
   std::array<std::atomic<std::uint64_t>, kWays / kWordWays> tags;
 
   void lock() {
@@ -69,15 +70,12 @@ struct alignas(64) RowCache::Set {
         word.load(std::memory_order_relaxed) & ~(std::uint64_t{0xff} << shift);
     word.store(others | static_cast<std::uint64_t>(tag) << shift, std::memory_order_relaxed);
   }
-  // A free place, or the first one under the hand that was not read since the hand passed it.
+  void was_read(unsigned way) {
+    if ((reads >> 2 * way & 3) < 3) reads += 1u << 2 * way;
+  }
+  // The first place from the hand on that is not to be spared any more.
   unsigned place_to_replace() {
-    if (const unsigned free = with_tag(0); free != 0)
-      return static_cast<unsigned>(std::countr_zero(free));
-    for (;; hand = (hand + 1) % kWays) {
-      const auto bit = static_cast<std::uint16_t>(1u << hand);
-      if ((referenced & bit) == 0) break;
-      referenced = static_cast<std::uint16_t>(referenced & ~bit);
-    }
+    for (; (reads >> 2 * hand & 3) != 0; hand = (hand + 1) % kWays) reads -= 1u << 2 * hand;
     const unsigned way = hand;
     hand = (hand + 1) % kWays;
     return way;
@@ -123,7 +121,7 @@ bool RowCache::take(std::uint32_t table, std::int64_t row, std::uint64_t hash, s
     const std::byte* const at = slot(set, way);
     const Slot& head = *reinterpret_cast<const Slot*>(at);
     if (head.row != row || head.table != table) continue;
-    set.referenced = static_cast<std::uint16_t>(set.referenced | 1u << way);
+    set.was_read(way);
     std::memcpy(out, at + sizeof(Slot), row_bytes_);
     initial += head.kind;
     return true;
@@ -163,12 +161,29 @@ void RowCache::put(std::uint32_t table, std::int64_t row, Kind kind, const std::
         *reinterpret_cast<const Slot*>(slot(set, static_cast<unsigned>(std::countr_zero(places))));
     if (head.row == row && head.table == table) return;
   }
-  const unsigned way = set.place_to_replace();
+  const unsigned free = set.with_tag(0);
+  if (free == 0 && !was_missed_before(hash)) return;
+  const unsigned way =
+      free != 0 ? static_cast<unsigned>(std::countr_zero(free)) : set.place_to_replace();
   set.set_tag(way, tag_of(hash));
-  set.referenced = static_cast<std::uint16_t>(set.referenced & ~(1u << way));
   std::byte* const at = slot(set, way);
   *reinterpret_cast<Slot*>(at) = {row, table, kind == Kind::kInitial ? 1u : 0u};
   std::memcpy(at + sizeof(Slot), values, row_bytes_);
+}
+
+std::size_t RowCache::set_bytes() const { return sizeof(Set) + kWays * slot_bytes_ + kMissedASet; }
+
+// Threads that meet here lose a note at worst.
+bool RowCache::was_missed_before(std::uint64_t hash) {
+  const std::uint64_t other = mixed(hash);
+  const auto at = static_cast<std::uint64_t>(static_cast<unsigned __int128>(other) * count_ >> 64) *
+                      kMissedASet +
+                  other % kMissedASet;
+  auto& note = *reinterpret_cast<std::atomic<std::uint8_t>*>(missed_.data() + at);
+  const std::uint8_t tag = tag_of(other / kMissedASet);
+  if (note.load(std::memory_order_relaxed) == tag) return true;
+  note.store(tag, std::memory_order_relaxed);
+  return false;
 }
 
 // The old memory goes first, so that there is never more than the larger of the two.
@@ -177,17 +192,19 @@ void RowCache::resize(std::size_t bytes) {
   count_ = 0;
   sets_ = {};
   slots_ = {};
-  const std::uint64_t count = bytes / (sizeof(Set) + kWays * slot_bytes_);
+  missed_ = {};
+  const std::uint64_t count = bytes / set_bytes();
   if (count == 0) return;
-  Arena sets(count * sizeof(Set)), slots(count * kWays * slot_bytes_);
+  Arena sets(count * sizeof(Set)), slots(count * kWays * slot_bytes_), missed(count * kMissedASet);
   sets_ = std::move(sets);
   slots_ = std::move(slots);
+  missed_ = std::move(missed);
   count_ = count;
 }
 
 std::size_t RowCache::bytes() const {
   const std::shared_lock hold(resizing_);
-  return count_ * (sizeof(Set) + kWays * slot_bytes_);
+  return count_ * set_bytes();
 }
 
 }  // namespace cairn::serving

@@ -50,6 +50,30 @@ std::size_t place_in(const std::vector<std::uint64_t>& offsets, std::uint64_t of
   return static_cast<std::size_t>(at - offsets.begin());
 }
 
+// The last block that begins at or before the row, of which there is one. Blocks of a dense table,
+// and of hashed ids, hold about equally many numbers, so that the search begins near its end.
+std::size_t block_of(const std::vector<BlockPlace>& places, std::int64_t row) {
+  const std::int64_t first = places.front().first_row;
+  const double share =
+      static_cast<double>(row - first) / (static_cast<double>(places.back().first_row - first) + 1);
+  const auto last = places.size() - 1;
+  const auto guess = std::min(last, static_cast<std::size_t>(share * static_cast<double>(last)));
+  std::size_t low = guess, high = guess + 1, step = 1;
+  for (; places[low].first_row > row; step *= 2) {
+    high = low;
+    low -= std::min(low, step);
+  }
+  for (step = 1; high <= last && places[high].first_row <= row; step *= 2) {
+    low = high;
+    high = std::min(last + 1, high + step);
+  }
+  const auto behind = std::upper_bound(
+      places.begin() + static_cast<std::ptrdiff_t>(low),
+      places.begin() + static_cast<std::ptrdiff_t>(high), row,
+      [](std::int64_t wanted, const BlockPlace& each) { return wanted < each.first_row; });
+  return static_cast<std::size_t>(behind - places.begin()) - 1;
+}
+
 }  // namespace
 
 // One thread's look-ups of one read: what they decode serves those that follow in the same block.
@@ -62,9 +86,8 @@ class StoredRows::Lookup {
     for (std::size_t database = of_.databases_.size(); database-- > 0;) {
       if (!of_.superseded_.counts(database, row)) continue;
       const auto& places = of_.databases_[database].places;
-      const auto behind = std::ranges::upper_bound(places, row, {}, &BlockPlace::first_row);
-      if (behind == places.begin()) continue;
-      const At at{database, static_cast<std::size_t>(behind - places.begin()) - 1};
+      if (places.empty() || row < places.front().first_row) continue;
+      const At at{database, block_of(places, row)};
       if (const Outcome outcome = find_in(at, row, out, wait); outcome != Outcome::kAbsent)
         return outcome;
     }
