@@ -15,6 +15,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ struct RowStreamState {
   bool complete = false;          // each shard has sent all that its beginning promised
   std::vector<std::string> away;  // for each ps that does not answer: which, for how long, and why
 };
+
+// The ps of a run, as of now.
+//   Errors  NotFound: there is no such run. Unavailable: it has not begun, or has ended.
+using RowsOfRun = std::function<RowStreamOptions()>;
 
 class RowStream {
  public:

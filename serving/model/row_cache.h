@@ -1,8 +1,8 @@
 // RowCache: rows of tables that lie on disk, the hot ones of which are in memory.
 //
 //   A set-associative cache: a row's hash chooses a set of 16 places, each with a byte of its row's
-//   hash, which tells most others apart. A full set replaces by CLOCK with counters (Smith, "Sequentiality
-//   and Prefetching in Database Systems", 1978): the hand spares a row once for each read since it
+//   hash, which tells most others apart. A full set replaces by CLOCK with counters (Smith,
+//   "Sequentiality and Prefetching in Database Systems", 1978): the hand spares a row once for each read since it
 //   passed, up to three times. It takes a row in only if the row was missed before: a filter
 //   remembers a byte of the hash of each of the last misses, as a doorkeeper (Einziger, Friedman,
 //   Manes, "TinyLFU", 2017) does. With ids of a power law that is a ninth fewer misses than CLOCK

@@ -11,6 +11,7 @@
 #include "model/saved/graph_part.h"
 #include "model/saved/model_file.h"
 #include "serving/model/live_rows.h"
+#include "serving/model/ps_tables.h"
 #include "serving/model/saved_rows.h"
 #include "serving/model/served_rows.h"
 #include "serving/model/stored_tables.h"
@@ -108,6 +109,8 @@ class ServedStore final : public VariableStore {
       : specs_(specs), rows_(rows) {}
 
   void pull(const StepContext&, std::span<Read> reads) override {
+    wanted_.clear();
+    PsTables* ps = nullptr;
     for (Read& read : reads) {
       const VariableSpec& spec = specs_[read.variable];
       const ServedRows& rows = *rows_[read.variable];
@@ -116,18 +119,28 @@ class ServedStore final : public VariableStore {
         continue;
       }
       read.value = Tensor(spec.dtype, spec.shape.with_dim(0, read.ids.shape()[0]));
-      rows.read(read.ids.values<std::int64_t>(), read.value.mutable_raw(), scratch_);
+      const auto ids = read.ids.values<std::int64_t>();
+      if (PsTables* const on = rows.on_ps(); on != nullptr) {
+        ps = on;
+        wanted_.push_back({&spec, ids, read.value.mutable_raw()});
+        continue;
+      }
+      rows.read(ids, read.value.mutable_raw(), scratch_);
     }
+    if (ps != nullptr) stale += ps->read(wanted_);
   }
   // A saved model's graph changes no variable: save_model() refuses one that does.
   void push(const StepContext&, std::span<Update> updates) override {
     CAIRN_CHECK(updates.empty(), "a served model changes a variable");
   }
 
+  std::int64_t stale = 0;  // rows so far that did not come from the ps in time
+
  private:
   const std::vector<VariableSpec>& specs_;
   const std::vector<Rows>& rows_;
   std::vector<std::int64_t> scratch_;
+  std::vector<PsTables::Wanted> wanted_;
 };
 
 }  // namespace
@@ -145,7 +158,8 @@ struct ServedModel::State {
   SavedModel model;
   std::shared_ptr<MemoryBudget::Hold> hold;  // before the rows: it ends after them
   std::vector<Rows> rows;                    // by variable
-  LiveOf live;                               // the same, of a live model
+  LiveOf live;                               // the same, of a live model, but for those on ps
+  std::shared_ptr<PsTables> ps;              // null: no table is on one
   std::shared_ptr<const Plan> plan;
   bool by_example = false;
   std::vector<std::unique_ptr<Lane>> lanes;  // by computing thread
@@ -153,8 +167,8 @@ struct ServedModel::State {
   void take_rows(const SavedRowsReader& weights, const Graph& graph,
                  const std::shared_ptr<ReadCounters>& counters, const ServeOptions& options);
   // `weights`: null, there are none.
-  void take_live_rows(const SavedRowsReader* weights,
-                      const std::shared_ptr<ReadCounters>& counters);
+  void take_live_rows(const SavedRowsReader* weights, const Graph& graph,
+                      const std::shared_ptr<ReadCounters>& counters, const ServeOptions& options);
 };
 
 void ServedModel::State::take_rows(const SavedRowsReader& weights, const Graph& graph,
@@ -183,11 +197,25 @@ void ServedModel::State::take_rows(const SavedRowsReader& weights, const Graph& 
   }
 }
 
-void ServedModel::State::take_live_rows(const SavedRowsReader* weights,
-                                        const std::shared_ptr<ReadCounters>& counters) {
+void ServedModel::State::take_live_rows(const SavedRowsReader* weights, const Graph& graph,
+                                        const std::shared_ptr<ReadCounters>& counters,
+                                        const ServeOptions& options) {
+  const std::uint64_t seed = weights == nullptr ? 0 : weights->seed();
+  const std::vector<bool> wholes = read_as_wholes(graph);
+  std::vector<VariableSpec> tables;
+  for (std::size_t i = 0; i < model.variables.size() && options.ps != nullptr; ++i)
+    if (!wholes.at(i) && is_pooled(model.variables[i])) tables.push_back(model.variables[i]);
+  if (!tables.empty())
+    ps = std::make_shared<PsTables>(
+        tables, seed,
+        PsTablesOptions{
+            .where = options.ps, .patience = options.ps_patience, .counters = counters});
   for (const VariableSpec& spec : model.variables) {
-    auto made =
-        std::make_shared<LiveRows>(spec, weights == nullptr ? 0 : weights->seed(), counters);
+    if (std::ranges::find(tables, spec.name, &VariableSpec::name) != tables.end()) {
+      rows.push_back(std::make_shared<PsRows>(spec, ps));
+      continue;
+    }
+    auto made = std::make_shared<LiveRows>(spec, seed, counters);
     if (weights != nullptr)
       weights->read(spec, [&](std::int64_t row, const std::byte* values) {
         made->put({&row, 1}, values);
@@ -224,7 +252,7 @@ std::shared_ptr<const ServedModel> ServedModel::load(const std::string& folder,
   const auto counters =
       options.counters != nullptr ? options.counters : std::make_shared<ReadCounters>();
   if (options.live)
-    state->take_live_rows(weights.get(), counters);
+    state->take_live_rows(weights.get(), graph, counters, options);
   else
     state->take_rows(*weights, graph, counters, options);
   state->make_ready(std::move(graph), static_cast<std::size_t>(options.threads));
@@ -237,6 +265,7 @@ std::shared_ptr<const ServedModel> ServedModel::part(
   state->model = state_->model;
   state->hold = state_->hold;
   state->rows = state_->rows;
+  state->ps = state_->ps;
   std::vector<std::size_t> places;
   std::vector<ColumnSpec> specs;
   for (const std::string& name : outputs) {
@@ -264,10 +293,17 @@ std::vector<Tensor> ServedModel::predict(const Element& batch, int thread) const
   StepContext step;
   step.global_step = -1;
   step.closure = ++lane.runs;
+  lane.store.stale = 0;
   std::vector<std::vector<Element>> elements(1);
   elements.front() = {batch};
   return run(state_->plan, lane.workspace, lane.store, step, {}, std::move(elements));
 }
+
+std::int64_t ServedModel::stale_rows(int thread) const {
+  return state_->lanes.at(static_cast<std::size_t>(thread))->store.stale;
+}
+
+std::int64_t ServedModel::ps_step() const { return state_->ps == nullptr ? 0 : state_->ps->step(); }
 
 const LiveOf& ServedModel::live() const { return state_->live; }
 
@@ -277,6 +313,7 @@ ServedModel::Memory ServedModel::memory() const {
     memory.bytes += rows->bytes();
     memory.shared += rows->shared_bytes();
   }
+  if (state_->ps != nullptr) memory.bytes += state_->ps->bytes();
   return memory;
 }
 

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/tensor/element.h"
 #include "model/saved/saved_model.h"
+#include "serving/follow/row_stream.h"
 #include "serving/model/memory_budget.h"
 #include "serving/model/read_counters.h"
 
@@ -37,6 +39,9 @@ struct ServeOptions {
   bool live = false;
   // The model has no weights yet: all of its rows are at initial values, until they are changed.
   bool untrained = false;
+  // A live model's tables stay on these ps (ps_tables.h). Unset: they are in memory.
+  RowsOfRun ps = {};
+  Duration ps_patience = std::chrono::milliseconds(100);
 };
 
 class ServedModel {
@@ -64,6 +69,11 @@ class ServedModel {
   //           a damaged block of a table that is read from disk; names its file.
   //   Thread  each number in [0, threads) is used by one thread at a time.
   std::vector<Tensor> predict(const Element& batch, int thread) const;
+  // Rows of that thread's last prediction which did not come from the ps in time.
+  //   Thread  as predict().
+  std::int64_t stale_rows(int thread) const;
+  // The newest step that rows read from the ps may contain; 0: none were read.
+  std::int64_t ps_step() const;
 
   // The part of this version that computes some of its outputs, in that order, from the columns
   // that these need: its about() has those alone. The weights are shared.

@@ -15,6 +15,8 @@
 
 namespace cairn::serving {
 
+class PsTables;
+
 class ServedRows {
  public:
   virtual ~ServedRows() = default;
@@ -26,6 +28,8 @@ class ServedRows {
   // Bytes of the rows and of what finds them; of these, in common with the version before.
   virtual std::size_t bytes() const = 0;
   virtual std::size_t shared_bytes() const { return 0; }
+  // The tables that these rows are read together with, on the ps; null: they are here.
+  virtual PsTables* on_ps() const { return nullptr; }
 };
 
 // A variable that lies as its tensor does.

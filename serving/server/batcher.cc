@@ -95,7 +95,7 @@ void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int 
   std::int64_t begin = 0;
   for (WaitingExamples& request : batch) {
     const std::int64_t end = begin + request.examples;
-    Answer answer{.batch = examples};
+    Answer answer{.batch = examples, .stale_rows = model.stale_rows(thread)};
     for (const Tensor& output : outputs)
       answer.outputs.push_back(model.is_by_example() ? output.rows(begin, end) : output);
     for (std::int64_t i = begin; request.search && i < end; ++i) {

@@ -31,7 +31,8 @@ struct BatcherOptions {
 struct Answer {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
-  std::int64_t batch = 0;  // examples that were computed together; 0: none were
+  std::int64_t batch = 0;       // examples that were computed together; 0: none were
+  std::int64_t stale_rows = 0;  // of that batch, that did not come from the ps in time
   // The best candidates for each of its own examples, if the request has a search.
   std::vector<std::vector<ScoredPlace>> best = {};
 };

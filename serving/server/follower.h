@@ -22,10 +22,6 @@ namespace cairn::serving {
 
 class ServedModel;
 
-// The ps of a run, as of now.
-//   Errors  NotFound, Unavailable: there are none now; they are asked for again.
-using RowsOfRun = std::function<RowStreamOptions()>;
-
 class Follower {
  public:
   struct Position {

@@ -49,6 +49,8 @@ constexpr Family kFamilies[] = {
     {"cairn_serve_cache_bytes", "gauge", "Memory of the caches for rows that are read from disk."},
     {"cairn_serve_cache_hits_total", "counter", "Rows of such tables that a cache had."},
     {"cairn_serve_cache_misses_total", "counter", "Rows of such tables that were read from disk."},
+    {"cairn_serve_stale_rows_total", "counter",
+     "Rows that did not come from the ps in time, and counted as what they were."},
     {"cairn_serve_damaged_blocks_total", "counter",
      "Blocks of such tables that were found damaged, or could not be read."},
     {"process_resident_memory_bytes", "gauge", "Resident memory size in bytes."},

@@ -43,6 +43,10 @@ struct ModelToServe {
   // The ps of a run whose rows it follows, as follower.h has it, instead of later versions. Unset:
   // it follows none.
   RowsOfRun follow = {};
+  // Tables stay on that run's ps, and their rows are read from there for each batch; one that does
+  // not come within `ps_patience` counts as what it was last.
+  bool from_ps = false;
+  Duration ps_patience = std::chrono::milliseconds(100);
 };
 
 struct DirectoryOptions {

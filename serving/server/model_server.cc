@@ -33,7 +33,8 @@ using CallPtr = std::shared_ptr<Call>;
 
 // The newest step that an answer of this version may contain.
 std::int64_t step_of(const ServedVersion& version) {
-  const std::int64_t step = version.served->about().global_step;
+  const std::int64_t step =
+      std::max(version.served->about().global_step, version.served->ps_step());
   return version.follower == nullptr ? step : std::max(step, version.follower->position().step);
 }
 
@@ -75,7 +76,7 @@ struct ModelServer::State {
   void begin(const CallPtr& call);
   void read(const CallPtr& call, int thread);
   void finish(Call& call, Answer answer);
-  static void tell_age(const Call& call, HttpResponse& response);
+  static void tell_age(const Call& call, std::int64_t stale_rows, HttpResponse& response);
   void refuse(Call& call, const std::exception_ptr& error);
   void answered(const Call& call, unsigned status, std::int64_t batch);
   HttpOptions http_options() {
@@ -236,6 +237,7 @@ void ModelServer::State::add_memory(std::vector<Measured>& now) const {
     count("cairn_serve_unknown_ids_total", reads->unknown_ids);
     count("cairn_serve_cache_hits_total", reads->cache_hits);
     count("cairn_serve_cache_misses_total", reads->cache_misses);
+    count("cairn_serve_stale_rows_total", reads->stale_rows);
     count("cairn_serve_damaged_blocks_total", reads->damaged_blocks);
   }
 }
@@ -330,7 +332,7 @@ void ModelServer::State::finish(Call& call, Answer answer) {
   codecs.note_batch(answer.batch);
   try {
     HttpResponse response = call.answer(answer);
-    tell_age(call, response);
+    tell_age(call, answer.stale_rows, response);
     answered(call, response.status, answer.batch);
     call.reply.send(std::move(response));
   } catch (...) {
@@ -343,7 +345,10 @@ void ModelServer::State::finish(Call& call, Answer answer) {
 
 // The step is taken after the rows were read and the age before, so that neither promises more than
 // the answer holds.
-void ModelServer::State::tell_age(const Call& call, HttpResponse& response) {
+void ModelServer::State::tell_age(const Call& call, std::int64_t stale_rows,
+                                  HttpResponse& response) {
+  if (stale_rows > 0)
+    response.headers.emplace_back("x-cairn-stale-rows", std::to_string(stale_rows));
   if (call.covered != TimePoint::min())
     response.headers.emplace_back(
         "x-cairn-age-ms",

@@ -132,7 +132,9 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
                    .memory = memory,
                    .counters = of.reads,
                    .live = of.what.follow != nullptr,
-                   .untrained = !place.has_weights};
+                   .untrained = !place.has_weights,
+                   .ps = of.what.from_ps ? of.what.follow : nullptr,
+                   .ps_patience = of.what.ps_patience};
   RecentRequests requests, queries;
   {
     const std::lock_guard hold(mutex);
@@ -154,7 +156,7 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
   try {
     auto served = ServedModel::load(place.model, how);
     std::shared_ptr<Follower> follower;
-    if (how.live) {
+    if (!served->live().empty()) {
       follower = std::make_shared<Follower>(of.what.name, served, of.what.follow);
       if (how.untrained) wait_for_rows(*follower);
     }

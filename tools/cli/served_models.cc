@@ -67,6 +67,11 @@ serving::RowsOfRun rows_function(const std::string& run, const ServedModels& wan
 void follow(std::vector<ModelToServe>& models, const std::string& text,
             const ServedModels& wanted) {
   const auto [name, run] = named(text);
+  const serving::RowsOfRun rows = rows_function(run, wanted);
+  try {
+    rows();  // so that a mistake is told now
+  } catch (const UnavailableError&) {  // a run that has not begun, or has ended, is waited for
+  }
   const bool is_folder = is_run_folder(run);
   const bool own =
       std::ranges::any_of(models, [&](const ModelToServe& each) { return each.name == name; });
@@ -79,11 +84,10 @@ void follow(std::vector<ModelToServe>& models, const std::string& text,
   }
   ModelToServe& model = model_named(models, name.empty() ? models.back().name : name, "--follow");
   if (!wanted.consistent) {
-    model.follow = rows_function(run, wanted);
-    try {
-      model.follow();                    // so that a mistake is told now
-    } catch (const UnavailableError&) {  // a run that has not begun, or has ended, is waited for
-    }
+    model.follow = rows;
+    model.from_ps = wanted.from_ps;
+    model.ps_patience = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double, std::milli>(wanted.ps_deadline_ms));
   } else if (!is_folder || model.path != run) {
     throw InvalidArgumentError(str("--consistent: the cuts of ", text, " are the checkpoints of a ",
                                    "run's folder: follow that, and name no other model"));
@@ -98,8 +102,13 @@ std::vector<ModelToServe> models_of(const ServedModels& wanted) {
     auto [name, path] = named(text);
     models.push_back({.name = name.empty() ? name_of(path) : name, .path = path});
   }
-  if (wanted.consistent && wanted.follow.empty())
-    throw InvalidArgumentError("--consistent says how a run is followed: add --follow RUN");
+  for (const auto& [given, flag] :
+       {std::pair(wanted.consistent, "--consistent"), std::pair(wanted.from_ps, "--from-ps")})
+    if (given && wanted.follow.empty())
+      throw InvalidArgumentError(str(flag, " says how a run is followed: add --follow RUN"));
+  if (wanted.consistent && wanted.from_ps)
+    throw InvalidArgumentError(
+        "--consistent and --from-ps: rows on the ps have no cuts; leave one out");
   for (const std::string& text : wanted.follow) follow(models, text, wanted);
   for (const std::string& text : wanted.pins) {
     const auto [name, version] = named(text);
@@ -144,6 +153,15 @@ void add_model_flags(CLI::App& command, ServedModels& models) {
       ->capture_default_str();
   command.add_flag("--consistent", models.consistent,
                    "Follow from checkpoint to checkpoint, each of which is of one moment");
+  command.add_flag("--from-ps", models.from_ps,
+                   "Leave the tables of what is followed on its ps, and read rows as they are "
+                   "wanted: for tables larger than this server");
+  command
+      .add_option(
+          "--ps-deadline", models.ps_deadline_ms,
+          "Milliseconds that a batch waits for such rows; late ones count as they were last")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_option("--cluster-id", models.cluster, "With addresses to follow: the cluster's id")
       ->capture_default_str();
   command.add_option("--ps-token-file", models.ps_token_file,

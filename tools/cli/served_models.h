@@ -12,7 +12,8 @@ struct ServedModels {
   std::vector<std::string> paths, pins, labels, candidates, follow;
   std::string cluster = "cairn", ps_token_file;  // of ps that are followed by their addresses
   double follow_rate = 64;                       // MB a second of each ps
-  bool consistent = false;
+  bool consistent = false, from_ps = false;
+  double ps_deadline_ms = 100;
 
   bool none() const { return paths.empty() && follow.empty(); }
 };

@@ -28,6 +28,17 @@ def run(*arguments, status=0):
     return done.stdout + done.stderr
 
 
+def start(*arguments):
+    """A command of `cairn` that goes on; it ends with the thread that starts it, however that ends."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CAIRN_TOKEN")}
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", CAIRN, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 class Answer:
     def __init__(self, response):
         self.status = response.status
