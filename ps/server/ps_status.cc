@@ -34,9 +34,9 @@ Json shard_json(const ShardCounters& shard) {
                                          : static_cast<double>(get(shard.staleness.sum)) /
                                                static_cast<double>(pushes)},
           {"staleness_max", get(shard.staleness.max)},
-          {"staged_bytes", get(shard.staged_bytes)},
+          {"staged_bytes", get(shard.kept.staged_bytes)},
           {"marks", get(shard.save.marks)},
-          {"waiting", get(shard.waiting)},
+          {"waiting", get(shard.kept.waiting)},
           {"save_blocks", get(shard.save.blocks)},
           {"saved_blocks", get(shard.save.taken_blocks)},
           {"saved_bytes", get(shard.save.bytes)},

@@ -21,7 +21,11 @@ struct ShardCounters {
     Number sum{0}, max{0};
   };
   Staleness staleness;
-  Number staged_bytes{0};  // pieces that wait for the rest
+  // Requests that wait, for rows or for room to copy them aside; pieces that wait for the rest.
+  struct Kept {
+    Number waiting{0}, staged_bytes{0};
+  };
+  Kept kept;
   // The checkpoint that is being written, 0 without one: blocks of rows in all, and handed to the
   // writer; their bytes; memory for rows copied aside for it, and the bound on that.
   struct Save {
@@ -40,7 +44,6 @@ struct ShardCounters {
     Number dropped{0}, gone{0};
   };
   Turnover turnover;
-  Number waiting{0};  // requests that wait, for rows or for room to copy them aside
   // The last restore: rows so far. Of one on demand also the bytes of all rows, roughly, and how
   // many of them the stream has brought; both 0 when all are there.
   struct Restore {

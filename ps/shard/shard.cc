@@ -5,6 +5,7 @@
 
 #include "core/base/clones.h"
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "ps/shard/encoding.h"
 
 namespace cairn::ps {
@@ -32,14 +33,14 @@ Shard::Shard(const Clock& clock, ShardOptions options)
       incarnation_(options.incarnation),
       tiers_(options.tiering.memory_bytes > 0 ? std::make_unique<TieredRows>(options.tiering)
                                               : nullptr),
-      staging_(options.staging, counters_.staged_bytes),
+      staging_(options.staging, counters_.kept.staged_bytes),
       restoring_([this](Table& table, const storage::StoredRows& rows, Table::Slots slots) {
         put_later(table, rows, slots);
       }),
       waits_(tiers_ != nullptr ? tiers_.get() : options.row_source, options.waits,
              {[this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); },
               [this](std::span<const WantedRows> wanted) { return has_room_to_change(wanted); }}),
-      rounds_(options.staging.bytes_max, counters_.staged_bytes) {
+      rounds_(options.staging.bytes_max, counters_.kept.staged_bytes) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_.number);
 }
@@ -335,6 +336,26 @@ VerifiedState Shard::read_state(const StateRequest& request) {
   ShardCounters::add(counters_.pulls.rows, request.rows);
   ShardCounters::add(counters_.pulls.bytes, state.bytes());
   return state;
+}
+
+// ---- subscribers ----
+
+// The process's first incarnation is in the number, so that no other process describes by the same.
+Shard::Described Shard::describe() const {
+  if (!opened_.now)
+    throw UnavailableError(
+        "this shard is not open: it was just started, or is being restored; repeat the call");
+  Described all{random_key(options_.incarnation.number, layout_.described) | 1, layout_.seed, {}};
+  for (const auto& [key, table] : tables_)
+    all.tables.push_back(
+        {{static_cast<VariableId>(key >> 32), static_cast<std::uint32_t>(key)}, table.get()});
+  std::ranges::sort(all.tables, {}, [](const auto& one) { return one.first; });
+  return all;
+}
+
+void Shard::count_followers(std::size_t subscribers, std::size_t bytes) {
+  ShardCounters::set(counters_.follow.subscribers, subscribers);
+  ShardCounters::set(counters_.follow.bytes, bytes);
 }
 
 }  // namespace cairn::ps

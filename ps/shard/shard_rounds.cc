@@ -136,7 +136,7 @@ PushResult Shard::apply_round(const RoundRequest& request) {
 
 // Summed anew: what was kept meanwhile are the shares, which are as they came, not their sum.
 PushResult Shard::take_turn(const RoundRequest& request) {
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
   if (verify_round(request)) return repeated(request);
   RoundSum sum;
   return finish_round(request, sum_up(request, sum));

@@ -90,7 +90,7 @@ PushResult Shard::wait(const PushRequest& request, std::span<const PushPiece> pi
   PushResult result{version(), 0, false};
   result.waits = waits_.wait(request.step, RowWaits::Access::kUpdate, work_.wanted, bytes,
                              [this, kept] { return take_turn(kept->request, kept->pieces); });
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
   return result;
 }
 
@@ -108,14 +108,14 @@ PushResult Shard::wait(const RoundRequest& request) {
   PushResult result{version(), 0, false};
   result.waits = waits_.wait(step, RowWaits::Access::kUpdate, work_.wanted, 0,
                              [this, kept] { return take_turn(kept->request); });
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
   return result;
 }
 
 // Much may have happened since it came: the same push from another run of its closure, which shares
 // no row with it, may have been applied, its session may have ended, its worker may be fenced.
 PushResult Shard::take_turn(const PushRequest& request, std::span<const PushPiece> pieces) {
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
   if (applied_before(request)) return duplicate(request);
   return finish_push(request, plan(pieces, request.encoding));
 }
@@ -142,12 +142,12 @@ void Shard::refuse_waiting() {
     }
     return error;
   });
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
 }
 
 void Shard::give_up(std::uint64_t wait) {
   waits_.give_up(wait);
-  ShardCounters::set(counters_.waiting, waits_.size());
+  ShardCounters::set(counters_.kept.waiting, waits_.size());
 }
 
 std::string Shard::waits_for() const {

@@ -110,7 +110,7 @@ class Table {
               const std::byte* values, bool continues = false);
   void update_all(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
-  // ---- for subscribers, by their numbers: table_follow.cc ----
+  // ---- for subscribers, by their numbers ----
   // The book of one subscriber; follow() makes it, if it is not there. Null: it does not follow.
   TableChanges& follow(std::uint64_t subscriber);
   TableChanges* follower(std::uint64_t subscriber);

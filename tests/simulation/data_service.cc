@@ -82,7 +82,7 @@ class ServiceWorld {
         service_({.workers = scenario.workers,
                   .seed = scenario.seed,
                   .job = {.elements_max = 24},
-                  .offload_delay_max = std::max(Duration(1us), scenario.disk_delay_max)}),
+                  .offload_delay_max = std::max(Duration(1us), scenario.delays.disk)}),
         pending_(scenario.faults) {}
 
   Verdict run();
@@ -206,7 +206,7 @@ Scenario data_service_scenario(std::uint64_t seed) {
   scenario.ps = 0;
   scenario.workers = 2;
   scenario.closures = between(random, 100, 600);
-  scenario.disk_delay_max = Duration(between(random, 10'000, 5'000'000));
+  scenario.delays.disk = Duration(between(random, 10'000, 5'000'000));
   const auto add = [&](Kind kind) -> Fault& {
     Fault& fault = scenario.faults.emplace_back();
     fault.kind = kind;

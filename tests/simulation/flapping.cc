@@ -214,7 +214,7 @@ Scenario flapping_scenario(std::uint64_t seed) {
   scenario.pipeline_depth = 1u << between(0, 2);
   scenario.closures = between(40, 160);
   scenario.updates = between(0, 1) == 0 ? Updates::kAssigned : Updates::kByRule;
-  scenario.delay_max = Duration(between(60'000, 5'000'000));
+  scenario.delays.network = Duration(between(60'000, 5'000'000));
   Fault fault;
   const bool ps = between(0, 1) == 0;
   const bool killed = between(0, 1) == 0;

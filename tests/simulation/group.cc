@@ -38,7 +38,7 @@ CollectiveCall call_of(CallKind kind, Tensor value = {}) {
 GroupWorld::GroupWorld(const Scenario& scenario)
     : scenario_(scenario),
       random_(random_key(scenario.seed, "group")),
-      network_(reactor_, {.seed = scenario.seed, .delay_max = scenario.delay_max}),
+      network_(reactor_, {.seed = scenario.seed, .delay_max = scenario.delays.network}),
       workers_(static_cast<std::size_t>(scenario.workers)),
       pending_(scenario.faults) {
   for (int rank = 0; rank < size(); ++rank)

@@ -142,7 +142,7 @@ void draw_restore(Scenario& scenario) {
   Draw draw(scenario.seed, "restore");
   scenario.saves.on_demand = draw.index(2) == 0;
   if (scenario.saves.on_demand)
-    scenario.disk_delay_max = draw.time(microseconds(1'000), microseconds(50'000));
+    scenario.delays.disk = draw.time(microseconds(1'000), microseconds(50'000));
 }
 
 // Faults strike while there is so much left to do that no worker has ended yet: a worker that is
@@ -158,7 +158,7 @@ Scenario group_scenario(std::uint64_t seed) {
   scenario.wide = large ? draw.between(5'000, 40'000) : draw.between(3, 200);
   scenario.closures = large ? draw.between(40, 60) : draw.between(60, 160);
   scenario.saves.every = draw.between(3, 20);
-  scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
+  scenario.delays.network = draw.time(microseconds(60), microseconds(5'000));
   constexpr Kind kKinds[] = {Kind::kKillWorker, Kind::kKillWorker, Kind::kKillWorker,
                              Kind::kCut,        Kind::kPartition,  Kind::kPartitionBoth,
                              Kind::kDropNext,   Kind::kSlow};
@@ -233,8 +233,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   scenario.closures = draw.between(40, 160);
   scenario.rows = draw.between(2, 60);
   scenario.saves.every = draw.between(0, 3) == 0 ? 0 : draw.between(5, 40);
-  scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
-  scenario.disk_delay_max = draw.time(microseconds(10), microseconds(20'000));
+  scenario.delays.network = draw.time(microseconds(60), microseconds(5'000));
+  scenario.delays.disk = draw.time(microseconds(10), microseconds(20'000));
   std::int64_t faults = draw.between(0, 6);
   if (mix == Mix::kExactlyOnce) {
     scenario.ps = 2;
@@ -325,8 +325,8 @@ std::string Scenario::str() const {
       << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
       << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << saves.every
-      << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "
-      << ms(disk_delay_max);
+      << " steps, network delays up to " << ms(delays.network) << ", disk delays up to "
+      << ms(delays.disk);
   if (saves.full_every > 1) out << ", one in " << saves.full_every << " of them full";
   if (saves.consolidate_after > 0)
     out << ", " << saves.consolidate_after << " deltas made full beside the training";

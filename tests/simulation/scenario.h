@@ -95,8 +95,10 @@ struct Scenario {
     bool on_demand = false;
   };
   Saves saves;
-  Duration delay_max{0};  // of the network
-  Duration disk_delay_max{0};
+  struct Delays {  // at most
+    Duration network{0}, disk{0};
+  };
+  Delays delays;
   bool followed = false;  // a subscriber keeps a copy of the rows: follower.h, part_follower.h
   std::vector<Fault> faults;
   std::string str() const;  // a few lines for people

@@ -51,8 +51,8 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
   options.strategy.consistency = scenario.consistency;
   options.network = {.seed = scenario.seed,
                      .delay_min = std::chrono::microseconds(50),
-                     .delay_max = scenario.delay_max};
-  options.disk_delay_max = scenario.disk_delay_max;
+                     .delay_max = scenario.delays.network};
+  options.disk_delay_max = scenario.delays.disk;
   options.save_memory = scenario.saves.memory;
   options.rows_in_memory = scenario.rows_in_memory;
   if (scenario.saves.slow) options.save_batch_bytes = 1;

@@ -74,7 +74,8 @@ TEST(OnDemandRestore, StepsTakenMeanwhileEndInTheSameBits) {
     std::uint64_t closure = 100;
     kj::Promise<void> all_here = await_restore(shard.host).start();
     kj::Promise<void> never = kj::NEVER_DONE;
-    while (closure < 106 || !all_here.poll(scope) || shard.host->shard.counters().waiting > 0) {
+    while (closure < 106 || !all_here.poll(scope) ||
+           shard.host->shard.counters().kept.waiting > 0) {
       if (closure < 106 && random.below(4) == 0) shard.train(closure++);
       if (random.below(2) == 0 && offload.held.size() > 1)
         std::swap(offload.held.front(), offload.held.back());  // of different lanes

@@ -27,7 +27,7 @@ class ShardRounds : public testing::Test {
     return shard.shard.apply_round({ShardHarness::kSession, round, members}).version;
   }
   Floats w() { return shard.pull_whole(0); }
-  std::uint64_t staged() const { return shard.shard.counters().staged_bytes.load(); }
+  std::uint64_t staged() const { return shard.shard.counters().kept.staged_bytes.load(); }
 
   static constexpr std::size_t kBytesMax = 1 << 16;
   static ShardOptions options() {

@@ -129,7 +129,7 @@ TEST_F(RowWaitsTest, APushInPiecesWaitsAsAWholeFromItsLastPieceOn) {
   EXPECT_TRUE(last->waits() && later->waits());
   source.release();
   EXPECT_THAT(*pull({3, 4})->rows, ElementsAre(1, 2));
-  EXPECT_EQ(shard.shard.counters().staged_bytes.load(), 0u);
+  EXPECT_EQ(shard.shard.counters().kept.staged_bytes.load(), 0u);
 }
 
 TEST_F(RowWaitsTest, AFetchThatFailsIsToldToThoseThatWaitForItAlone) {

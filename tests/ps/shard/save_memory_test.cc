@@ -96,13 +96,13 @@ TEST_F(SaveMemoryTest, APushThatWouldCopyMoreThanTheBoundWaitsUntilItsBlockIsTak
   EXPECT_TRUE(later->waits());
   EXPECT_LE(shard.shard.counters().save.copied_bytes.load(), CopyPool::kSlabBytes);
   EXPECT_THAT(firsts(rows(30, 4)), Each(1));
-  EXPECT_EQ(shard.shard.counters().waiting.load(), 1u);
+  EXPECT_EQ(shard.shard.counters().kept.waiting.load(), 1u);
 
   EXPECT_THAT(take(1), Each(1));  // its copies have gone
 
   EXPECT_FALSE(later->waits());
   EXPECT_THAT(firsts(rows(30, 4)), Each(2));
-  EXPECT_EQ(shard.shard.counters().waiting.load(), 0u);
+  EXPECT_EQ(shard.shard.counters().kept.waiting.load(), 0u);
   EXPECT_THAT(take(7), Each(1));
 }
 

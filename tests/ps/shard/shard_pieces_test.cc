@@ -137,16 +137,16 @@ TEST(ShardPieces, OfADeadWorkerDoNotMixWithTheRetry) {
   EXPECT_EQ(shard.shard.version().counter, 0u);  // worker 2 has yet to send its piece 0
   push_piece(shard, 0, 2, 2);
   EXPECT_EQ(shard.shard.version().counter, 1u);
-  EXPECT_EQ(shard.shard.counters().staged_bytes.load(), 0u);
+  EXPECT_EQ(shard.shard.counters().kept.staged_bytes.load(), 0u);
 }
 
 TEST(ShardPieces, ThatWereOnlyPromisedTakeNothing) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())});
   for (std::uint64_t closure = 1; closure <= 1000; ++closure)
     push_piece(shard, 0, 1 << 16, 1, closure);
-  EXPECT_LT(shard.shard.counters().staged_bytes.load(), 1u << 20);
+  EXPECT_LT(shard.shard.counters().kept.staged_bytes.load(), 1u << 20);
   // and an empty piece is counted as well
-  EXPECT_GE(shard.shard.counters().staged_bytes.load(), 1000u * 500);
+  EXPECT_GE(shard.shard.counters().kept.staged_bytes.load(), 1000u * 500);
 }
 
 TEST(ShardPieces, AreBoundedAndExpire) {

@@ -39,7 +39,7 @@ TEST_F(ShardSlices, AreAppliedWhenTheyComeAndOnce) {
   EXPECT_FALSE(push(1, 0).duplicate);  // the rest of the push
   EXPECT_TRUE(push(1, 0).duplicate);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -1, 0, -1));
-  EXPECT_EQ(shard.shard.counters().staged_bytes.load(), 0u);
+  EXPECT_EQ(shard.shard.counters().kept.staged_bytes.load(), 0u);
 }
 
 // The worker is lost between two slices; where its closure runs again it sends all of them.
