@@ -1,6 +1,7 @@
 """`:recommend` gives numpy's exact top k, of examples/visits and of jobs of `cairn train`."""
 
 import os
+import time
 
 import numpy as np
 import pytest
@@ -121,7 +122,9 @@ def test_a_new_version_has_candidates_of_its_own_while_clients_ask(films, serve)
     wanted = exact(films.tastes, films.films, K)
     served.save_films(films.folder / "made", 2)
     os.rename(films.folder / "made", films.folder / "2")
+    ends = time.monotonic() + served.PATIENCE_S
     while server.get("/v1/models/films/metadata").json()["model_spec"]["version"] != "2":
+        assert time.monotonic() < ends, "it did not take over"
         # The turn of one version's queries and of another one's films would give other products.
         assert np.mean(films.found(server) == wanted) > 0.99
     assert np.mean(films.found(server) == wanted) > 0.99

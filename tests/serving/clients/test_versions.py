@@ -279,4 +279,4 @@ def test_memory_is_given_back_when_versions_end(serve, tmp_path):
         shutil.rmtree(folder / str(version - 1))
     server.post("/v2/repository/reload", "")
     # A version has 20 MB.
-    assert resident() < 1.05 * before
+    assert resident() < 1.05 * before, (before, resident())
