@@ -125,6 +125,24 @@ std::shared_ptr<const VersionCandidates> candidates_at(const ModelToServe& what,
   }
 }
 
+void verify_following(const VersionCandidates* serving, const VersionCandidates* next) {
+  if (serving == nullptr) return;
+  if (next == nullptr)
+    throw FailedPreconditionError(str("the version that serves recommends candidates, and this ",
+                                      "one has no file ", kCandidatesFile, ": put one beside it"));
+  const auto columns = [](const VersionCandidates& of) {
+    std::string all;
+    for (const ColumnSpec& column : of.queries->about().input.columns)
+      all += str(all.empty() ? "" : ", ", '"', column.name, "\" ", column.type.to_string());
+    return all;
+  };
+  if (const std::string was = columns(*serving), is = columns(*next); was != is)
+    throw InvalidArgumentError(str("it has another signature than the version that serves: its ",
+                                   "queries are computed from ", is, ", and those of that one ",
+                                   "from ", was, "; serve it under another name, or start the ",
+                                   "server anew"));
+}
+
 std::string candidates_text(const CandidateIndex& index, const std::string& prefix) {
   std::string out =
       str("{\"", prefix, "count\": ", index.size(), ", \"", prefix, "width\": ", index.width(),

@@ -37,6 +37,11 @@ std::shared_ptr<const VersionCandidates> candidates_at(const ModelToServe& what,
                                                        const ServedModel& version,
                                                        const DirectoryOptions& options);
 
+// Whether the candidates of a version may follow those of the one that serves; null: it has none.
+//   Errors  FailedPrecondition: the version has none, and the one that serves has. InvalidArgument:
+//           its queries are computed from other columns. Clients of that one would break.
+void verify_following(const VersionCandidates* serving, const VersionCandidates* next);
+
 // {"count": 298, "width": 64, "index": "exact", "recall_at_10": 1.0}; each key behind `prefix`.
 std::string candidates_text(const CandidateIndex& index, const std::string& prefix = "");
 

@@ -136,6 +136,7 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
                    .ps = of.what.from_ps ? of.what.follow : nullptr,
                    .ps_patience = of.what.ps_patience};
   RecentRequests requests, queries;
+  std::shared_ptr<const VersionCandidates> candidates_before;
   {
     const std::lock_guard hold(mutex);
     of.loading = place.version;
@@ -143,6 +144,7 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
       const ServedVersion& before = of.serving.at(*of.newest);
       if (!how.live) how.before = before.served;
       requests = {of.remembered, before.codecs->largest_batch()};
+      candidates_before = before.candidates;
       if (before.candidates != nullptr)
         queries = {of.remembered_queries, before.candidates->codecs->largest_batch()};
     }
@@ -162,6 +164,7 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
     }
     warm_up(*served, requests, options.threads);
     const auto candidates = candidates_at(of.what, place, *served, options);
+    verify_following(candidates_before.get(), candidates.get());
     if (candidates != nullptr) warm_up(*candidates->queries, queries, options.threads);
     const auto memory = served->memory();
     log_info("model ", of.what.name, ": version ", place.version, " serves, loaded in ",

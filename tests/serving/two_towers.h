@@ -27,8 +27,9 @@ struct TwoTowers {
   tools::TempFolder folder;
   std::string path = folder.path() + "/films";
 
-  // Another seed gives another model with the same signature.
-  void save(std::uint64_t seed, const std::string& to) const {
+  // Another seed gives another model with the same signature. Its queries are computed from what a
+  // user has seen as well, if `uses_seen`.
+  void save(std::uint64_t seed, const std::string& to, bool uses_seen = true) const {
     OneDeviceStrategy strategy{seed};
     const auto scope = strategy.scope();
     const nn::Embedding users({.name = "user", .rows = kUsers, .dim = 8, .seed = seed});
@@ -37,7 +38,8 @@ struct TwoTowers {
         {.name = "seen", .rows = kFilms, .dim = 8, .combiner = Combiner::kSum, .seed = seed + 2});
     const Function predict = strategy.function([&](Iterator input) {
       const Features in = input.get_next().features;
-      const Array query = users(in["user"]) + seen(in.values("seen"), in.row_splits("seen"));
+      const Array user = users(in["user"]);
+      const Array query = uses_seen ? user + seen(in.values("seen"), in.row_splits("seen")) : user;
       const Array candidate = films(in["film"]) * in["weight"];
       return Outputs{{"score", reduce_sum(query * candidate, {1})},
                      {"query", query},

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -194,6 +195,33 @@ TEST_F(Recommend, AVersionWhoseCandidatesDoNotFitIsRefused) {
   wrong.step = 0;
   wrong.vectors = Tensor(DType::kFloat32, {60, 4});
   refused(wrong, "both have the same width");
+}
+
+// Clients of ":recommend" rely on candidates, and on the inputs of queries.
+TEST_F(Recommend, AVersionThatWouldBreakItsClientsIsRefused) {
+  const auto server = started();
+  EXPECT_EQ(ids(recommend(*server, one(4))), best(4, 10));
+  towers.save(2, towers.path + "/2", false);
+  ask(*server, "POST", "/v2/repository/reload", "{}");
+  EXPECT_THAT(server->models().status("films").front().error,
+              HasSubstr("its queries are computed from \"user\" int64[?], and those of that one"));
+  EXPECT_EQ(ids(recommend(*server, one(4))), best(4, 10));
+}
+
+TEST_F(Recommend, AVersionWithoutTheFileThatTheOneBeforeHasIsRefused) {
+  std::ofstream(towers.path + "/1/" + kCandidatesFile) << "read by a function of the test";
+  ModelServer server(ModelServerOptions{
+      .models = {{.name = "films", .path = towers.path}},
+      .look_every = Duration::zero(),
+      .read_candidates = [this](const SavedModel&, const std::string&) { return data; }});
+  server.reload();
+  towers.save(2, towers.path + "/2");
+  server.reload();
+  EXPECT_THAT(server.models().status("films").front().error, HasSubstr("candidates.npz"));
+  EXPECT_EQ(ids(recommend(server, one(4))), best(4, 10)) << "of version 1";
+  std::ofstream(towers.path + "/2/" + kCandidatesFile) << "the same";
+  server.reload();
+  EXPECT_EQ(ids(recommend(server, one(4))), best(4, 10, 2));
 }
 
 // A signal to end must not wait for gigabytes to be read.
