@@ -31,6 +31,16 @@ std::size_t StoredPlaces::memory_bytes() const {
   return bytes;
 }
 
+// Small blocks share bytes of the file.
+std::size_t StoredPlaces::disk_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& each : databases)
+    for (std::size_t i = 0; i < each.size(); ++i)
+      if (i == 0 || each[i].begin != each[i - 1].begin || each[i].file != each[i - 1].file)
+        bytes += each[i].bytes;
+  return bytes;
+}
+
 StoredDatabases::StoredDatabases(const SavedRowsReader& weights) : weights_(weights) {
   for (const auto& database : weights.manifest().databases) {
     storage::DatabaseBlocks blocks =

@@ -19,6 +19,7 @@ struct StoredPlaces {
   std::shared_ptr<const BlockFiles> files;
   storage::SupersededRows superseded;
   std::size_t memory_bytes() const;
+  std::size_t disk_bytes() const;
 };
 
 // The databases of a checkpoint. No block of rows is read.

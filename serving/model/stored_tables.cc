@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/graph/op_def.h"
 #include "serving/model/stored_places.h"
 #include "serving/model/stored_rows.h"
@@ -68,12 +69,12 @@ StoredTables::StoredTables(const SavedRowsReader& weights,
   StoredDatabases databases(weights);
   std::map<std::size_t, StoredPlaces> places;
   MemoryBudget::TableBytes tables;
+  std::size_t on_disk = 0;
   for (const std::size_t i : stored) {
     StoredPlaces& of = places[i] = databases.places_of(variables[i]);
     held += of.memory_bytes();
-    std::size_t& bytes = tables[packed_row_bytes(variables[i])];
-    for (const auto& database : of.databases)
-      for (const storage::BlockPlace& each : database) bytes += each.bytes;
+    tables[packed_row_bytes(variables[i])] += of.disk_bytes();
+    on_disk += of.disk_bytes();
   }
   hold_ = options.memory->hold(held, std::move(tables), options.what);
   rows_.resize(variables.size());
@@ -81,6 +82,8 @@ StoredTables::StoredTables(const SavedRowsReader& weights,
     rows_[i] = std::make_shared<StoredRows>(
         std::make_shared<VariableSpec>(variables[i]), weights.seed(), std::move(places[i]),
         hold_->next_table(), hold_->cache(packed_row_bytes(variables[i])), options.counters);
+  log_info(options.what, ": tables read from its files: ", stored.size(), ", of ", on_disk >> 20,
+           " MB; memory of the caches: ", options.memory->cache_bytes() >> 20, " MB");
 }
 
 }  // namespace cairn::serving

@@ -2,7 +2,9 @@
 // whatever databases and blocks hold them; and damage is told to those that read it.
 #include "serving/model/stored_rows.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -212,6 +214,26 @@ TEST_F(StoredRowsTest, AFileThatWasCutShortIsAnErrorThatNamesIt) {
   EXPECT_THAT(
       [&] { read_rows(*stored.rows, spec, {995}); },
       ThrowsMessage<DataLossError>(AllOf(HasSubstr(rows_file()), HasSubstr("it ends there"))));
+}
+
+// The kernel may have dropped what a file holds; then the disk is asked for all of it at once.
+TEST_F(StoredRowsTest, RowsThatTheKernelHasNotAtHandAreWaitedFor) {
+  write();
+  const auto pooled = pooled_rows(folder.path(), spec);
+  const Stored stored = stored_rows(folder.path(), spec, 0);
+  const auto drop = [&] {
+    const int file = ::open(rows_file().c_str(), O_RDONLY);
+    ::fsync(file);
+    EXPECT_EQ(::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+    ::close(file);
+  };
+  for (int round = 0; round < 2; ++round) {  // whole blocks at first, then rows of them
+    drop();
+    EXPECT_EQ(read_rows(*stored.rows, spec, all_rows()), read_rows(*pooled, spec, all_rows()));
+    drop();
+    EXPECT_EQ(read_rows(*stored.rows, spec, {5, 350, 777}),
+              read_rows(*pooled, spec, {5, 350, 777}));
+  }
 }
 
 TEST_F(StoredRowsTest, FilesThatAreRemovedAreReadOn) {
