@@ -228,7 +228,7 @@ def limited(figures, tree, model, rows, windows, seconds):
     for _ in range(windows):
         for name, limit in (("all in memory", "none"), ("a quarter in memory", f"{limit_mb} MB")):
             command = [tree / "bin/cairn-bench-limited-model", model, limit, seconds, EXPONENT]
-            told = json.loads(on_core(0, command, stdout=subprocess.PIPE).communicate()[0])
+            told = json.loads(on_core(0, command, stdout=subprocess.PIPE).communicate()[0].splitlines()[-1])
             figures.add(f"{name}, examples/s", told["examples_per_s"])
             figures.add(f"{name}, MB at the top", told["top_mb"])
             figures.add(f"{name}, hits", told["hit_rate"])
