@@ -33,7 +33,7 @@ constexpr Family kFamilies[] = {
      "Requests that were refused before they reached a model: too large, without a length, no "
      "HTTP."},
     {"cairn_serve_model_version", "gauge", "The version that answers requests which name none."},
-    {"cairn_serve_model_step", "gauge", "The training step of that version's weights."},
+    {"cairn_serve_model_step", "gauge", "The newest training step that its weights may contain."},
     {"cairn_serve_model_bytes", "gauge", "Bytes of a version's weights."},
     {"cairn_serve_model_shared_bytes", "gauge",
      "Bytes of these that the version has in common with the one before."},

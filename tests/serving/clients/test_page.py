@@ -104,6 +104,17 @@ def test_a_memory_limit_is_taken_as_the_page_writes_it(serve, server, folder):
     assert "\ncairn_serve_memory_limit_bytes 8e+09\n" in limited.get("/metrics").body.decode()
 
 
+@pytest.mark.parametrize("command", [command for command in COMMANDS if "--follow" in command])
+def test_a_run_is_followed_as_the_page_writes_it(serve, server, folder, tmp_path, command):
+    """The run has ended, and nobody listens at the addresses: what there is serves, and the run is waited for."""
+    _, _, *options = shlex.split(command.replace("runs/adult", str(folder / "runs/adult")))
+    if options[0].startswith("clicks="):
+        training = served.Training(tmp_path / "clicks")
+        training.save()
+        options[0] = f"clicks={training.folder}"
+    assert serve(*options).get("/v2/health/ready").status == 200
+
+
 def test_each_status_of_the_page_is_tested_and_each_tested_one_is_on_it():
     told = [int(row[0]) for row in table("status")]
     assert told == sorted(set(told))
