@@ -8,7 +8,7 @@
 #include "core/graph/variable.h"
 #include "serving/model/block_files.h"
 #include "serving/model/saved_rows.h"
-#include "storage/block_places.h"
+#include "storage/single_rows/block_places.h"
 #include "storage/superseded_rows.h"
 
 namespace cairn::serving {

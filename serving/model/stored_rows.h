@@ -23,8 +23,8 @@
 #include "serving/model/row_cache.h"
 #include "serving/model/served_rows.h"
 #include "serving/model/stored_places.h"
-#include "storage/block_places.h"
-#include "storage/row_layout.h"
+#include "storage/single_rows/block_places.h"
+#include "storage/single_rows/row_layout.h"
 #include "storage/superseded_rows.h"
 
 namespace cairn::serving {

@@ -17,6 +17,7 @@
 #include "serving/server/batcher.h"
 #include "serving/server/call.h"
 #include "serving/server/metrics.h"
+#include "serving/server/read_metrics.h"
 #include "serving/server/version_candidates.h"
 #include "serving/server/version_codecs.h"
 
@@ -67,9 +68,6 @@ struct ModelServer::State {
   std::string index();
   void reload(HttpReply reply);
   HttpResponse metrics_page();
-  void add_memory(std::vector<Measured>& now) const;
-  static void add_following(std::vector<Measured>& now, const std::string& model,
-                            const Follower::Position& position);
   HttpResponse health(bool healthy, std::string body) const {
     return {.status = healthy ? 200u : 503u, .body = std::move(body)};
   }
@@ -221,36 +219,6 @@ HttpResponse ModelServer::State::about(const Route& route) {
   throw UnimplementedError("this server does not answer that");
 }
 
-void ModelServer::State::add_memory(std::vector<Measured>& now) const {
-  const MemoryBudget* const memory = directory.memory();
-  const auto bytes = [&](std::size_t (MemoryBudget::*of)() const) {
-    return memory == nullptr ? 0.0 : static_cast<double>((memory->*of)());
-  };
-  now.push_back({"cairn_serve_memory_limit_bytes", "", bytes(&MemoryBudget::limit)});
-  now.push_back({"cairn_serve_cache_bytes", "", bytes(&MemoryBudget::cache_bytes)});
-  for (const std::string& name : directory.names()) {
-    const std::string model = str("model=\"", label_text(name), '"');
-    const auto reads = directory.reads(name);
-    const auto count = [&](const char* family, const std::atomic<std::uint64_t>& of) {
-      now.push_back({family, model, static_cast<double>(of.load(std::memory_order_relaxed))});
-    };
-    count("cairn_serve_unknown_ids_total", reads->unknown_ids);
-    count("cairn_serve_cache_hits_total", reads->cache_hits);
-    count("cairn_serve_cache_misses_total", reads->cache_misses);
-    count("cairn_serve_stale_rows_total", reads->stale_rows);
-    count("cairn_serve_damaged_blocks_total", reads->damaged_blocks);
-  }
-}
-
-void ModelServer::State::add_following(std::vector<Measured>& now, const std::string& model,
-                                       const Follower::Position& position) {
-  now.push_back({"cairn_serve_followed_rows_total", model, static_cast<double>(position.rows)});
-  now.push_back({"cairn_serve_ps_away", model, static_cast<double>(position.away.size())});
-  if (position.covered == TimePoint::min()) return;
-  const std::chrono::duration<double> age = system_clock().now() - position.covered;
-  now.push_back({"cairn_serve_row_age_seconds", model, age.count()});
-}
-
 HttpResponse ModelServer::State::metrics_page() {
   const HttpCounts connections = http.counts();
   std::vector<Measured> now{
@@ -261,7 +229,7 @@ HttpResponse ModelServer::State::metrics_page() {
       {"cairn_serve_connections_cut_off_total", "", static_cast<double>(connections.cut_off)},
       {"cairn_serve_unread_requests_total", "", static_cast<double>(connections.refused)},
       {"process_resident_memory_bytes", "", resident_bytes()}};
-  add_memory(now);
+  add_read_metrics(directory, now);
   for (const std::string& name : directory.names()) {
     const std::string model = str("model=\"", label_text(name), '"');
     double refused = 0;
@@ -283,7 +251,6 @@ HttpResponse ModelServer::State::metrics_page() {
       const ServedVersion newest = directory.find(name);
       now.push_back({"cairn_serve_model_version", model, static_cast<double>(newest.version)});
       now.push_back({"cairn_serve_model_step", model, static_cast<double>(step_of(newest))});
-      if (newest.follower != nullptr) add_following(now, model, newest.follower->position());
     } catch (const UnavailableError&) {
     }
   }

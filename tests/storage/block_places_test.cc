@@ -1,5 +1,5 @@
 // Blocks are found in the files of a database, and rows in the blocks, without a database open.
-#include "storage/block_places.h"
+#include "storage/single_rows/block_places.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "storage/row_layout.h"
+#include "storage/single_rows/row_layout.h"
 #include "tests/storage/fixture.h"
 
 namespace cairn::storage {

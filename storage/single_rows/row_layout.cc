@@ -1,4 +1,4 @@
-#include "storage/row_layout.h"
+#include "storage/single_rows/row_layout.h"
 
 #include <cstring>
 #include <string>

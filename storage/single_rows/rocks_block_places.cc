@@ -15,9 +15,9 @@
 #include "core/base/error.h"
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
-#include "storage/block_places.h"
 #include "storage/object_store/object_disk.h"
 #include "storage/row_block.h"
+#include "storage/single_rows/block_places.h"
 #include "storage/stores/rocks_record_list.h"
 #include "storage/stores/rocks_status.h"
 
