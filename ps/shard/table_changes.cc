@@ -86,6 +86,7 @@ void TableChanges::start(Table& table) {
 // Only the numbers are taken: what a row is by now is known when it is looked for.
 void TableChanges::read_cut(const Table& table) {
   if (cut_ == nullptr || reading_cut_ || away_.size() > kLookUps) return;
+  if (cut_left_ == 0) return cut_.reset();
   reading_cut_ = true;
   const std::uint64_t most = std::min<std::uint64_t>(cut_left_, kLookedMax);
   cut_left_ -= most;
@@ -98,7 +99,6 @@ void TableChanges::read_cut(const Table& table) {
         for (const std::uint64_t key : read.keys)
           if (key < static_cast<std::uint64_t>(rows))
             away_.push_back(static_cast<std::int64_t>(key));
-        if (cut_left_ == 0) cut_.reset();
       });
 }
 

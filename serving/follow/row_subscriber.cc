@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kAskedMin = std::size_t{64} << 10, kAskedMax = std::size_t{4} << 20;
+// Bytes of one answer: while it is made the shard serves no push.
+constexpr std::size_t kAskedMin = std::size_t{64} << 10, kAskedMax = std::size_t{1} << 20;
 // A variable may be made after its ps has opened.
 constexpr Duration kVariablePatience = 10s;
 constexpr VariableId kNoVariable = ~VariableId{0};
