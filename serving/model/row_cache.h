@@ -5,8 +5,8 @@
 //   "Sequentiality and Prefetching in Database Systems", 1978): the hand spares a row once for each
 //   read since it passed, up to three times. It takes a row in only if the row was missed before: a
 //   filter remembers a byte of the hash of each of the last misses, as a doorkeeper (Einziger,
-//   Friedman, Manes, "TinyLFU", 2017) does. With ids of a power law that is a ninth fewer misses
-//   than CLOCK has, and half as many writes.
+//   Friedman, Manes, "TinyLFU", 2017) does. In a simulation with ids of a power law
+//   that is a ninth fewer misses than CLOCK has.
 //   Memory  that of resize(), taken as places are used; 21 bytes per row besides the row itself.
 //   Thread  any. Each set has a lock of its own, which a hit holds while it copies its row.
 #pragma once

@@ -69,7 +69,7 @@ void follow(std::vector<ModelToServe>& models, const std::string& text,
   const auto [name, run] = named(text);
   const serving::RowsOfRun rows = rows_function(run, wanted);
   try {
-    rows();  // so that a mistake is told now
+    rows();                            // so that a mistake is told now
   } catch (const UnavailableError&) {  // a run that has not begun, or has ended, is waited for
   }
   const bool is_folder = is_run_folder(run);
