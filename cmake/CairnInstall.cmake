@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 add_library(cairn_all INTERFACE)
 add_library(cairn::cairn ALIAS cairn_all)
 target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::model cairn::strategy cairn::service
-  cairn::tools_train)
+  cairn::serving_follow cairn::tools_train)
 set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/cairn)
 foreach(name cairn.h ${cairn_rooms})  # for the examples, which include headers as programs outside do
@@ -23,7 +23,7 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/public_headers/cairn DESTINATION ${CMAKE
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
 foreach(room core data_feature data_dataset data_file data_format data_stage rpc_loop rpc_net rpc_server object_store storage collective_base collective_local collective_network coordinator_restore coordinator_cluster coordinator_dispatch coordinator_checkpoint coordinator_engine
-    strategy_base strategy_in_sync strategy_servers strategy service_base service_dispatcher service_worker service_consumer nn_base nn_losses nn_layers nn_metrics nn_optimizers model_writers model_steps model_saved model tools_launch tools_toml tools_spec tools_parts tools_model tools_run tools_train)
+    strategy_base strategy_in_sync strategy_servers strategy service_base service_dispatcher service_worker service_consumer nn_base nn_losses nn_layers nn_metrics nn_optimizers model_writers model_steps model_saved model serving_follow tools_launch tools_toml tools_spec tools_parts tools_model tools_run tools_train)
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   target_include_directories(cairn_${room} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE)

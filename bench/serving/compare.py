@@ -241,12 +241,48 @@ def limited(figures, tree, model, rows, windows, seconds):
     )
 
 
+def followed(figures, tree, windows, seconds):
+    """Rows that a run changes, in the answers of a server that follows it."""
+    command = [ROOT / "build/python/bin/python", ROOT / "bench/serving/followed.py", tree]
+    environment = dict(os.environ, PYTHONPATH=str(tree / "python"), CAIRN_CUDA_LIBRARY="none")
+    told = subprocess.run(
+        [*map(str, command), "--windows", str(windows), "--seconds", str(seconds)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ).stdout
+    for line in told.splitlines():
+        figure = json.loads(line)
+        figures.add(figure["name"], figure["value"])
+    print(
+        f"205,000 changed rows/s followed: a marked row is in an answer after {figures.told('a marked row, p50 ms')} ms, "
+        f"p99 {figures.told('a marked row, p99 ms')} ms (goal 300), at the latest "
+        f"{figures.told('a marked row, longest ms')} ms (goal 1,000)",
+        flush=True,
+    )
+
+
+def record(figures, file):
+    """Appends each figure as a line, as cairn-bench writes them."""
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")).group(1)
+    with open(file, "a", encoding="utf-8") as lines:
+        for name, values in figures.windows.items():
+            line = {"bench": "serving", "configuration": name, "median": figures.median(name)}
+            line |= {"min": min(values), "max": max(values), "windows": len(values)}
+            line |= {"machine": f"{model}, {os.cpu_count()} cores", "commit": commit.strip()}
+            line["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            lines.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=pathlib.Path)
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each figure in a window")
     parser.add_argument("--rows", type=int, default=10_600_000, help="of the large model; 0: leave it out")
+    parser.add_argument("--record", action="store_true", help="append the figures to bench/history.jsonl")
     options = parser.parse_args()
     tree = options.tree.resolve()
     figures = Figures()
@@ -264,6 +300,9 @@ def main():
         if options.rows > 0:
             swap(tree, folder, options.rows, options.seconds)
             limited(figures, tree, f"{folder}/dlrm/1", options.rows, options.windows, options.seconds)
+    followed(figures, tree, options.windows, options.seconds)
+    if options.record:
+        record(figures, ROOT / "bench/history.jsonl")
     figures.ratio("one example a request, JSON, 32 connections", "JSON of 1, requests/s", "fixed answer, 1/s", "0.5")
     figures.ratio("its p99, in milliseconds", "JSON of 1, p99 ms", "fixed answer, p99 ms", "at most 4, and 2 ms")
     figures.ratio("64 examples a request, JSON", "JSON of 64, examples/s", "LoadedModel at 64, examples/s", "0.2")
@@ -271,6 +310,8 @@ def main():
     if options.rows > 0:
         quarter, whole = "a quarter in memory, examples/s", "all in memory, examples/s"
         figures.ratio("a table of which a quarter fits", quarter, whole, "0.6")
+    figures.ratio("p99 in ms while rows are followed", "followed, p99 ms", "not followed, p99 ms", "at most 2")
+    figures.ratio("a trainer that is followed", "trainer followed, steps/s", "trainer alone, steps/s", "0.95")
     figures.ratio("64 lines of CSV", "raw CSV of 64, lines/s", "cairn predict, lines/s", "0.6")
 
 

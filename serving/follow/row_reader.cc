@@ -9,7 +9,6 @@
 #include "serving/follow/remote_rows.h"
 
 namespace cairn::serving {
-namespace {}  // namespace
 
 struct RowReader::Impl {
   explicit Impl(RowStreamOptions options) {

@@ -11,8 +11,10 @@
 #include "rpc/loop/reactor_thread.h"
 #include "serving/follow/row_subscriber.h"
 
-namespace cairn::serving {
+namespace cairn {
 namespace {
+
+using serving::RowSubscriber;
 
 std::uint64_t draw_number() {
   std::random_device device;
@@ -132,4 +134,4 @@ RowStreamState RowStream::state() const {
   return state;
 }
 
-}  // namespace cairn::serving
+}  // namespace cairn

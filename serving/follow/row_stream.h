@@ -24,7 +24,7 @@
 #include "core/graph/variable.h"
 #include "core/rows/layout.h"
 
-namespace cairn::serving {
+namespace cairn {
 
 struct RowStreamOptions {
   std::vector<std::string> ps;              // their addresses, in the order of their indexes
@@ -91,4 +91,4 @@ class RowStream {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace cairn::serving
+}  // namespace cairn

@@ -1,8 +1,5 @@
 #include "serving/server/follower.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +7,7 @@
 #include "core/base/log.h"
 #include "serving/model/live_rows.h"
 #include "serving/model/served_model.h"
+#include "serving/server/background.h"
 
 namespace cairn::serving {
 namespace {
@@ -17,8 +15,6 @@ namespace {
 constexpr Duration kPatience = std::chrono::milliseconds(100);
 constexpr Duration kAgain = std::chrono::seconds(1);    // until a run is looked for again
 constexpr Duration kAllAway = std::chrono::seconds(5);  // then its ps may be others by now
-// Rows give way to requests, and get about a tenth of a core where these leave nothing.
-constexpr int kFollowingNice = 10;
 
 bool same_places(const RowStreamOptions& a, const RowStreamOptions& b) {
   return a.ps == b.ps && a.cluster == b.cluster && a.token == b.token;
@@ -71,7 +67,7 @@ bool Follower::pause(Duration duration) const {
 }
 
 void Follower::run() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kFollowingNice);
+  run_in_background();
   do {
     try {
       RowStreamOptions options = where_();

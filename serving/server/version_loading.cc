@@ -1,7 +1,5 @@
 // The part of ModelDirectory that looks for versions and loads them.
 #include <malloc.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "core/base/look_up.h"
+#include "serving/server/background.h"
 #include "serving/server/directory_state.h"
 #include "serving/server/version_candidates.h"
 #include "serving/server/version_codecs.h"
@@ -18,9 +17,6 @@ namespace cairn::serving {
 namespace {
 
 constexpr Duration kRetryFirst = std::chrono::seconds(1), kRetryLast = std::chrono::seconds(30);
-// Loading takes what the computing threads leave, and about a tenth of a core where they leave
-// nothing.
-constexpr int kLoadingNice = 10;
 // Between two looks whether the requests of a version have ended, and how long for.
 constexpr Duration kEndEvery = std::chrono::milliseconds(5), kEndPatience = std::chrono::seconds(2);
 constexpr Duration kRowsPatience = std::chrono::seconds(10);
@@ -212,7 +208,7 @@ bool ModelDirectory::State::give_back() {
 }
 
 void ModelDirectory::State::keep_looking() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLoadingNice);
+  run_in_background();
   const bool by_itself = options.look_every > Duration::zero();
   bool first = by_itself;
   std::unique_lock hold(mutex);

@@ -374,6 +374,7 @@ void bind_coordinator(nb::module_& m) {
 void bind_cluster(nb::module_& m) {
   bind_coordinator(m);
   bind_local_cluster(m);
+  bind_row_stream(m);
 }
 
 }  // namespace cairn::python

@@ -38,6 +38,7 @@ void bind_checkpoint_options(nb::module_& m);
 void bind_engine_options(nb::module_& m);
 void bind_cluster_spec(nb::module_& m);
 void bind_local_cluster(nb::module_& m);
+void bind_row_stream(nb::module_& m);
 void bind_collectives(nb::module_& m);
 void bind_restore_plan(nb::module_& m);
 
