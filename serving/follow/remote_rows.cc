@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -24,6 +25,7 @@ struct RemoteRows::Link {
   std::unique_ptr<rpc::Connection> connection;
   std::exception_ptr error;  // why
   kj::Own<kj::PromiseFulfiller<void>> outdated;
+  bool outdated_now = false;  // another description is being asked for
   BackOff back_off;
 };
 
@@ -55,6 +57,11 @@ struct RemoteRows::Asked {
   }
 };
 
+struct RemoteRows::Call {
+  Link* link;
+  Asked asked;
+};
+
 RemoteRows::RemoteRows(rpc::Reactor& reactor, rpc::Network& network, RowStreamOptions options,
                        std::uint64_t number)
     : reactor_(reactor), network_(network), options_(std::move(options)), number_(number) {
@@ -80,8 +87,7 @@ rpc::Task<void> RemoteRows::keep(Link& link) {
     }
     link.connection.reset();
     link.error = error;
-    if (is_refusal(error))
-      for (auto& waiting : std::exchange(waiting_, {})) waiting->fulfill();
+    for (auto& waiting : std::exchange(waiting_, {})) waiting->fulfill();
     kj::Promise<void> pause = reactor_.sleep(link.back_off.next());
     co_await kj::mv(pause);
   }
@@ -97,6 +103,7 @@ rpc::Task<void> RemoteRows::converse(Link& link) {
     auto client = connection->bootstrap<wire::Shard>();
     link.description = co_await describe_shard(reactor_, client);
     link.known = true;
+    link.outdated_now = false;
     link.error = nullptr;
     link.back_off.reset();
     if (link.connection == nullptr) link.connection = std::move(connection);
@@ -153,12 +160,22 @@ rpc::Task<bool> RemoteRows::known(Duration patience) {
     for (const auto& link : links_)
       if (is_refusal(link->error)) std::rethrow_exception(link->error);
     if (now() >= until) co_return false;
-    auto news = kj::newPromiseAndFulfiller<void>();
-    waiting_.push_back(kj::mv(news.fulfiller));
-    kj::Promise<void> either = kj::mv(news.promise).exclusiveJoin(reactor_.sleep(until - now()));
-    co_await kj::mv(either);
+    co_await description(until);
   }
   co_return true;
+}
+
+// Waits for one, or until a link has ended.
+kj::Promise<void> RemoteRows::description(TimePoint until) {
+  auto news = kj::newPromiseAndFulfiller<void>();
+  waiting_.push_back(kj::mv(news.fulfiller));
+  return kj::mv(news.promise).exclusiveJoin(reactor_.sleep(until - now()));
+}
+
+// A shard that is away by now does not count.
+bool RemoteRows::is_described_anew() const {
+  return std::ranges::any_of(
+      links_, [](const auto& link) { return link->outdated_now && link->error == nullptr; });
 }
 
 std::shared_ptr<const VariableSpec> RemoteRows::variable(const std::string& name) const {
@@ -204,13 +221,34 @@ const RemoteRows::Place* RemoteRows::find(const std::vector<Place>& places,
 rpc::Task<void> RemoteRows::read(std::span<const RowsWanted> wanted, Duration patience,
                                  RowsRead& read) {
   const TimePoint until = now() + patience;
-  read.missing.assign(wanted.size(), {});
   co_await known(patience);
   verify(wanted);
-  std::map<std::pair<std::size_t, std::uint32_t>, std::pair<Link*, std::vector<Asked>>> calls;
+  read.missing.clear();
+  for (const RowsWanted& one : wanted) {
+    read.missing.emplace_back(one.rows.size());
+    std::iota(read.missing.back().begin(), read.missing.back().end(), 0);
+  }
+  // A shard that describes itself otherwise by now is asked again, once.
+  for (int round = 0; round < 2; ++round) {
+    const std::uint64_t outdated = outdated_;
+    std::vector<Call> calls = route(wanted, read);
+    std::vector<kj::Promise<void>> all;
+    for (Call& call : calls) all.push_back(ask(*call.link, call.asked, wanted, until, read));
+    co_await rpc::all_ended(std::move(all));
+    if (outdated == outdated_) break;
+    while (is_described_anew() && now() < until) co_await description(until);
+  }
+  for (auto& missing : read.missing) std::ranges::sort(missing);
+}
+
+// The calls for what is missing, which then is what no call asks for.
+std::vector<RemoteRows::Call> RemoteRows::route(std::span<const RowsWanted> wanted,
+                                                RowsRead& read) {
+  std::map<Link*, Asked> open;
+  std::vector<Call> calls;
   for (std::size_t w = 0; w < wanted.size(); ++w) {
     const auto places = places_.find(wanted[w].variable);
-    for (std::size_t i = 0; i < wanted[w].rows.size(); ++i) {
+    for (const std::size_t i : std::exchange(read.missing[w], {})) {
       const std::int64_t row = wanted[w].rows[i];
       const Place* const place = places == places_.end() ? nullptr : find(places->second, row);
       if (place == nullptr || place->link->connection == nullptr) {
@@ -218,21 +256,21 @@ rpc::Task<void> RemoteRows::read(std::span<const RowsWanted> wanted, Duration pa
         continue;
       }
       const std::size_t bytes = place->link->description.parts.at(place->id).row_bytes();
-      auto& [link, asked] = calls[{place->link->at.ps, place->link->at.endpoint}];
-      link = place->link;
-      if (asked.empty() || (asked.back().bytes > 0 && asked.back().bytes + bytes > kCallBytesMax))
-        asked.emplace_back();
-      asked.back().bytes += bytes;
-      Asked::Part& part = asked.back().part(place->id, w, bytes);
+      Asked& asked = open[place->link];
+      if (asked.bytes > 0 && asked.bytes + bytes > kCallBytesMax)
+        calls.push_back({place->link, std::exchange(asked, {})});
+      asked.bytes += bytes;
+      Asked::Part& part = asked.part(place->id, w, bytes);
       part.local.push_back(row - place->rows.begin);
       part.indexes.push_back(i);
     }
   }
-  std::vector<kj::Promise<void>> all;
-  for (auto& [shard, call] : calls)
-    for (Asked& asked : call.second) all.push_back(ask(*call.first, asked, wanted, until, read));
-  co_await rpc::all_ended(std::move(all));
-  for (auto& missing : read.missing) std::ranges::sort(missing);
+  for (auto& [link, asked] : open) calls.push_back({link, std::move(asked)});
+  // By shard and not by address in memory, so that a simulation repeats.
+  std::ranges::stable_sort(calls, {}, [](const Call& call) {
+    return std::pair(call.link->at.ps, call.link->at.endpoint);
+  });
+  return calls;
 }
 
 rpc::Task<void> RemoteRows::ask(Link& link, Asked& asked, std::span<const RowsWanted> wanted,
@@ -260,6 +298,8 @@ rpc::Task<void> RemoteRows::ask(Link& link, Asked& asked, std::span<const RowsWa
     const auto answer = co_await kj::mv(answered);
     if (answer.getDescription() != description) {
       if (link.outdated.get() != nullptr) link.outdated->fulfill();
+      link.outdated_now = true;
+      ++outdated_;
       asked.miss(read);
       co_return;
     }

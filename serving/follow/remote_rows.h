@@ -40,13 +40,17 @@ class RemoteRows {
     ShardDescription::Id id;
   };
   struct Asked;
+  struct Call;
   rpc::Task<void> keep(Link& link);
   rpc::Task<void> converse(Link& link);
   rpc::Task<void> ask(Link& link, Asked& asked, std::span<const RowsWanted> wanted, TimePoint until,
                       RowsRead& read);
+  std::vector<Call> route(std::span<const RowsWanted> wanted, RowsRead& read);
   void add_links(const Link& first, std::uint32_t endpoints);
   void lay();
   bool all_known() const;
+  kj::Promise<void> description(TimePoint until);
+  bool is_described_anew() const;
   void verify(std::span<const RowsWanted> wanted) const;
   const Place* find(const std::vector<Place>& places, std::int64_t row) const;
   TimePoint now() const { return reactor_.clock().now(); }
@@ -58,7 +62,8 @@ class RemoteRows {
   std::vector<std::unique_ptr<Link>> links_;
   std::map<std::string, std::vector<Place>> places_;          // by variable, ascending by row
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;  // for a description
-  rpc::TaskGroup tasks_;                                      // last: it ends first
+  std::uint64_t outdated_ = 0;  // calls that were answered with another description
+  rpc::TaskGroup tasks_;        // last: it ends first
 };
 
 }  // namespace cairn::serving

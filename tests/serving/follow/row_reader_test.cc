@@ -94,6 +94,16 @@ TEST(RowReader, SaysWhichRowsDidNotComeAndLeavesTheirPlaces) {
   EXPECT_TRUE(missing);
 }
 
+TEST(RowReader, ATableThatIsMadeMeanwhileCostsNoRow) {
+  TwoShards ps;
+  RowReader reader(ps.cluster.options());
+  ps.read(reader, "dense", {1});
+  ps.first.configure({hashed_table(2, "another")});
+  EXPECT_THAT(ps.read(reader, "dense", {1}), ElementsAre(4, 4));
+  EXPECT_TRUE(ps.last.complete());
+  EXPECT_NE(reader.variable("another", kLong), nullptr);
+}
+
 TEST(RowReader, RefusesRowsAndVariablesThatAreNotThere) {
   TwoShards ps;
   RowReader reader(ps.cluster.options());
