@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "tests/ps/shard/shard_fixture.h"
@@ -167,6 +168,28 @@ TEST(Subscriptions, ARowThatGoesForGoodIsToldAndOneThatIsBornAgainIsARow) {
   EXPECT_THAT(answer.changed.gone, ElementsAre(5));
   EXPECT_THAT(answer.changed.rows, ElementsAre(6));
   EXPECT_EQ(Followed::values(answer), Floats{1});
+}
+
+TEST(Subscriptions, ATableOfWhichTooManyRowsWentMeanwhileBeginsAnew) {
+  RowPolicy policy;
+  policy.evictable = true;
+  Followed followed({hashed_table(0, policy)});
+  followed.push({5});
+  followed.take();
+  Ids ids(50'000);
+  for (std::int64_t first = 1000; first < 1000 + static_cast<std::int64_t>(TableChanges::kAwayMax);
+       first += static_cast<std::int64_t>(ids.size())) {
+    std::iota(ids.begin(), ids.end(), first);
+    followed.push(ids);
+    followed.push(ids, 0, eviction_rule());
+  }
+
+  const ChangesAnswer answer = followed.take();
+
+  ASSERT_EQ(answer.changed.tables.size(), 1u);
+  EXPECT_TRUE(answer.changed.tables[0].begins && answer.changed.tables[0].complete);
+  EXPECT_THAT(answer.changed.rows, ElementsAre(5));
+  EXPECT_TRUE(answer.changed.gone.empty());
 }
 
 TEST(Subscriptions, ATableThatIsRestoredBeginsAnewAndTheOthersGoOn) {
