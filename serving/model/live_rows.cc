@@ -131,9 +131,12 @@ void LiveRows::erase(std::span<const std::int64_t> rows) {
   }
 }
 
+// What is old is the writer's own, and it alone changes the index: no reader waits for this.
 void LiveRows::begin(RowRange part, std::uint64_t seed) {
-  const std::unique_lock hold(mutex_);
-  seed_ = seed;
+  {
+    const std::unique_lock hold(mutex_);
+    seed_ = seed;
+  }
   if (!spec_.hashed) {
     for (std::int64_t row = part.begin; row < part.end; ++row) set_old(row, true);
     return;
