@@ -233,8 +233,8 @@ void measure_latency() {
   std::atomic<bool> done = false;
   std::size_t rows = 0;
   std::thread follower([&] {
-    serving::RowStream stream({.ps = {ps.server->address().str()}, .cluster = "bench"});
-    serving::RowChanges changes;
+    RowStream stream({.ps = {ps.server->address().str()}, .cluster = "bench"});
+    RowChanges changes;
     while (took.size() < kMarks && !done) {
       if (!stream.next(changes, 100ms)) continue;
       rows += changes.rows.size();

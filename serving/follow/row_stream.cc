@@ -15,6 +15,7 @@ namespace cairn {
 namespace {
 
 using serving::RowSubscriber;
+using serving::ShardProgress;
 
 std::uint64_t draw_number() {
   std::random_device device;

@@ -13,6 +13,7 @@ namespace cairn::serving {
 namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(100);
+constexpr Duration kAgainLast = std::chrono::seconds(30);
 constexpr Duration kAgain = std::chrono::seconds(1);    // until a run is looked for again
 constexpr Duration kAllAway = std::chrono::seconds(5);  // then its ps may be others by now
 
@@ -68,6 +69,7 @@ bool Follower::pause(Duration duration) const {
 
 void Follower::run() {
   run_in_background();
+  Duration again = kAgain;
   do {
     try {
       RowStreamOptions options = where_();
@@ -75,10 +77,15 @@ void Follower::run() {
       for (const auto& [name, rows] : model_->live()) options.variables.push_back(name);
       RowStream stream(std::move(options));
       follow(stream);
-    } catch (const Error& error) {
+      again = kAgain;
+    } catch (const UnavailableError& error) {
       in_trouble(error.what());
+      again = kAgain;
+    } catch (const std::exception& error) {  // it is likely to come again, and a beginning is dear
+      in_trouble(error.what());
+      again = std::min(2 * again, kAgainLast);
     }
-  } while (pause(kAgain));
+  } while (pause(again));
 }
 
 // Until the run's ps are at other places, or it is to end.

@@ -17,7 +17,7 @@ Follower::~Follower() = default;
 
 void Follower::begin() {
   subscriber_.reset();
-  serving::RowStreamOptions options{.every = 10ms};
+  RowStreamOptions options{.every = 10ms};
   for (int i = 0; i < scenario_.ps; ++i) options.ps.push_back(str("sim://ps", i));
   if (random_.below(2) == 0) options.bytes_per_second = 100'000 + random_.below(1'000'000);
   subscriber_ =
@@ -39,7 +39,7 @@ void Follower::take() {
 
 void Follower::go_on() {
   for (const auto& delivery : subscriber_->take())
-    for (const serving::RowChanges& changes : delivery.changes) copy_.apply(changes);
+    for (const RowChanges& changes : delivery.changes) copy_.apply(changes);
   if (judging_ || random_.below(200) != 0) return;
   // Another process, which may have kept its copy.
   if (random_.below(2) == 0) copy_ = {};

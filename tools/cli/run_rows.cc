@@ -31,8 +31,8 @@ bool is_run_folder(const std::string& run) {
   return std::filesystem::is_directory(run, error);
 }
 
-serving::RowStreamOptions rows_of_run(const std::string& run, const std::string& cluster,
-                                      const std::string& token_file) {
+RowStreamOptions rows_of_run(const std::string& run, const std::string& cluster,
+                             const std::string& token_file) {
   if (!is_run_folder(run)) {
     if (run.find(':') == std::string::npos)
       throw NotFoundError(str("there is no run in ", run,
@@ -45,8 +45,8 @@ serving::RowStreamOptions rows_of_run(const std::string& run, const std::string&
   const Json description = parse_json(system_disk().read(file), file);
   if (!description.value("running", false))
     throw UnavailableError(str("the run in ", run, " has ended"));
-  serving::RowStreamOptions options{.cluster = description.value("cluster_id", cluster),
-                                    .token = token_at(description.value("token_file", token_file))};
+  RowStreamOptions options{.cluster = description.value("cluster_id", cluster),
+                           .token = token_at(description.value("token_file", token_file))};
   for (const Json& task : description.value("tasks", Json::array()))
     if (task.value("role", "") == "ps") options.ps.push_back(task.value("address", ""));
   if (options.ps.empty())

@@ -11,8 +11,8 @@ namespace cairn::tools {
 // `cluster` and, if it is not empty, the first line of `token_file`.
 //   Errors  NotFound: there is no such run. Unavailable: it has not begun, or has ended.
 //           FailedPrecondition: it trains without ps.
-serving::RowStreamOptions rows_of_run(const std::string& run, const std::string& cluster,
-                                      const std::string& token_file);
+RowStreamOptions rows_of_run(const std::string& run, const std::string& cluster,
+                             const std::string& token_file);
 // Whether `run` is the folder of one.
 bool is_run_folder(const std::string& run);
 

@@ -54,10 +54,10 @@ ModelToServe& model_named(std::vector<ModelToServe>& models, const std::string& 
 
 // Finds the ps of `run`, which is looked for when it is asked: a run that is resumed has other
 // processes.
-serving::RowsOfRun rows_function(const std::string& run, const ServedModels& wanted) {
+RowsOfRun rows_function(const std::string& run, const ServedModels& wanted) {
   return [run, cluster = wanted.cluster, token_file = wanted.ps_token_file,
           rate = wanted.follow_rate] {
-    serving::RowStreamOptions options = rows_of_run(run, cluster, token_file);
+    RowStreamOptions options = rows_of_run(run, cluster, token_file);
     options.bytes_per_second = static_cast<std::size_t>(rate * (1 << 20));
     return options;
   };
@@ -67,7 +67,7 @@ serving::RowsOfRun rows_function(const std::string& run, const ServedModels& wan
 void follow(std::vector<ModelToServe>& models, const std::string& text,
             const ServedModels& wanted) {
   const auto [name, run] = named(text);
-  const serving::RowsOfRun rows = rows_function(run, wanted);
+  const RowsOfRun rows = rows_function(run, wanted);
   try {
     rows();                            // so that a mistake is told now
   } catch (const UnavailableError&) {  // a run that has not begun, or has ended, is waited for
