@@ -131,7 +131,7 @@ void LiveRows::erase(std::span<const std::int64_t> rows) {
   }
 }
 
-// What is old is the writer's own, and it alone changes the index: no reader waits for this.
+// The marks of old rows are the writer's own, and it alone changes the index: no reader waits.
 void LiveRows::begin(RowRange part, std::uint64_t seed) {
   {
     const std::unique_lock hold(mutex_);

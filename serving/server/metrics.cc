@@ -150,12 +150,9 @@ std::string Metrics::text(const std::vector<Measured>& now) const {
   for (const auto& [name, of] : models_)
     of->batch.write(out, "cairn_serve_batch_examples", str("model=\"", label_text(name), '"'));
   for (const Family& family : kFamilies) {
-    bool first = true;
-    for (const Measured& each : now) {
-      if (each.family != family.name) continue;
-      if (std::exchange(first, false)) head(out, family.name, family.type, family.help);
-      line(out, each.family, each.labels, each.value);
-    }
+    head(out, family.name, family.type, family.help);
+    for (const Measured& each : now)
+      if (each.family == family.name) line(out, each.family, each.labels, each.value);
   }
   return out;
 }

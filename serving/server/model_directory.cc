@@ -20,7 +20,7 @@ std::string numbers(const std::map<std::int64_t, ServedVersion>& of) {
   return all;
 }
 
-void verify_names(const std::vector<ModelToServe>& models) {
+void verify_models(const std::vector<ModelToServe>& models, const DirectoryOptions& options) {
   std::set<std::string> names;
   for (const ModelToServe& model : models) {
     if (model.name.empty() || model.name.find_first_of("/:?#%") != std::string::npos)
@@ -34,6 +34,10 @@ void verify_names(const std::vector<ModelToServe>& models) {
       throw InvalidArgumentError(str("the model \"", model.name,
                                      "\" follows a run, whose rows have ",
                                      "no versions: leave out its pin and its labels"));
+    if (model.follow != nullptr && options.memory_limit > 0)
+      throw InvalidArgumentError(
+          str("the model \"", model.name, "\" follows a run, and is in memory as a whole: leave out ",
+              "the memory limit, and leave tables that are too large on the ps (--from-ps)"));
   }
 }
 
@@ -42,7 +46,7 @@ void verify_names(const std::vector<ModelToServe>& models) {
 ModelDirectory::ModelDirectory(std::vector<ModelToServe> models, DirectoryOptions options)
     : state_(std::make_unique<State>(options)) {
   if (models.empty()) throw InvalidArgumentError("there is no model to serve: name one");
-  verify_names(models);
+  verify_models(models, options);
   for (ModelToServe& model : models) {
     versions_at(model.path);
     const std::string name = model.name;

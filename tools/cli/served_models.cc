@@ -69,20 +69,22 @@ void follow(std::vector<ModelToServe>& models, const std::string& text,
   const auto [name, run] = named(text);
   const RowsOfRun rows = rows_function(run, wanted);
   try {
-    rows();                            // so that a mistake is told now
-  } catch (const UnavailableError&) {  // a run that has not begun, or has ended, is waited for
+    rows();  // so that a mistake is told now
+  } catch (const UnavailableError&) {
+    // A run that has not begun, or has ended, is waited for.
   }
   const bool is_folder = is_run_folder(run);
-  const bool own =
-      std::ranges::any_of(models, [&](const ModelToServe& each) { return each.name == name; });
-  if (models.empty() || (!name.empty() && !own)) {
+  const bool is_new = name.empty() ? wanted.paths.empty()
+                                   : std::ranges::find(models, name, &ModelToServe::name) ==
+                                         models.end();
+  if (is_new) {
     if (!is_folder)
       throw InvalidArgumentError(str("--follow ", text,
                                      ": addresses say nothing of the model: name ",
                                      "one, as in `cairn serve NAME=MODEL --follow ", text, '`'));
     models.push_back({.name = name.empty() ? name_of(run) : name, .path = run});
   }
-  ModelToServe& model = model_named(models, name.empty() ? models.back().name : name, "--follow");
+  ModelToServe& model = is_new ? models.back() : model_named(models, name, "--follow");
   if (!wanted.consistent) {
     model.follow = rows;
     model.from_ps = wanted.from_ps;

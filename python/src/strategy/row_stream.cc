@@ -35,10 +35,10 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   nb::object next(double patience) {
-    auto changes = std::make_unique<RowChanges>();
+    RowChanges changes;
     const bool came = released([&] {
       return wait_looking_up(seconds(patience),
-                             [&](Duration some) { return stream_->next(*changes, some); });
+                             [&](Duration some) { return stream_->next(changes, some); });
     });
     return came ? nb::cast(std::move(changes)) : nb::none();
   }

@@ -175,5 +175,7 @@ def test_mistakes_are_told_before_anything_is_served(tmp_path):
         (["half=" + str(model), "--from-ps"], "add --follow RUN"),
         (["half=" + str(model), "--follow", "other=127.0.0.1:1"], "addresses say nothing of the model"),
         (["half=" + str(model), "--follow", "half=127.0.0.1:1", "--pin", "1"], "leave out its pin"),
+        (["half=" + str(model), "--follow", "127.0.0.1:1", "--memory-limit", "1GB"], "leave out the memory limit"),
+        (["a=" + str(model), "b=" + str(model), "--follow", "127.0.0.1:1"], "--follow names no model, and there are several"),
     ):
         assert said in served.run("serve", *arguments, "--port", 0, status=1), arguments
