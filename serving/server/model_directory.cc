@@ -35,9 +35,9 @@ void verify_models(const std::vector<ModelToServe>& models, const DirectoryOptio
                                      "\" follows a run, whose rows have ",
                                      "no versions: leave out its pin and its labels"));
     if (model.follow != nullptr && options.memory_limit > 0)
-      throw InvalidArgumentError(
-          str("the model \"", model.name, "\" follows a run, and is in memory as a whole: leave out ",
-              "the memory limit, and leave tables that are too large on the ps (--from-ps)"));
+      throw InvalidArgumentError(str(
+          "the model \"", model.name, "\" follows a run, and is in memory as a whole: leave out ",
+          "the memory limit, and leave tables that are too large on the ps (--from-ps)"));
   }
 }
 

@@ -74,9 +74,9 @@ void follow(std::vector<ModelToServe>& models, const std::string& text,
     // A run that has not begun, or has ended, is waited for.
   }
   const bool is_folder = is_run_folder(run);
-  const bool is_new = name.empty() ? wanted.paths.empty()
-                                   : std::ranges::find(models, name, &ModelToServe::name) ==
-                                         models.end();
+  const bool is_new = name.empty()
+                          ? wanted.paths.empty()
+                          : std::ranges::find(models, name, &ModelToServe::name) == models.end();
   if (is_new) {
     if (!is_folder)
       throw InvalidArgumentError(str("--follow ", text,
