@@ -132,9 +132,10 @@ void LiveRows::erase(std::span<const std::int64_t> rows) {
 }
 
 // The marks of old rows are the writer's own, and it alone changes the index: no reader waits.
-void LiveRows::begin(RowRange part, std::uint64_t seed) {
+void LiveRows::begin(RowRange part, const Initializer& initializer, std::uint64_t seed) {
   {
     const std::unique_lock hold(mutex_);
+    spec_.initializer = initializer;
     seed_ = seed;
   }
   if (!spec_.hashed) {

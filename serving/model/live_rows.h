@@ -42,9 +42,10 @@ class LiveRows final : public ServedRows {
   void put(std::span<const std::int64_t> rows, const std::byte* values);
   // These are at their initial values again.
   void drop(std::span<const std::int64_t> rows);
-  // From now on the rows of `part` that put() has not set are old, and `seed` is that of the
-  // initial values.
-  void begin(RowRange part, std::uint64_t seed);
+  // From now on the rows of `part` that put() has not set are old. Initial values are those of the
+  // run, which may be others than the model's: a model that was saved with all of its rows says
+  // nothing of them.
+  void begin(RowRange part, const Initializer& initializer, std::uint64_t seed);
   // Those that are old still are at their initial values.
   void complete(RowRange part);
 
@@ -57,10 +58,10 @@ class LiveRows final : public ServedRows {
   void erase_old(RowRange part);
   void erase(std::span<const std::int64_t> rows);
 
-  const VariableSpec spec_;
+  mutable std::shared_mutex mutex_;  // guards the initializer, and all below the counters
+  VariableSpec spec_;
   const std::size_t row_bytes_;
   const std::shared_ptr<ReadCounters> counters_;
-  mutable std::shared_mutex mutex_;  // guards all below
   std::uint64_t seed_;
   Arena rows_;                      // by row; of a hashed table by the index's place
   IdIndex index_;                   // of a hashed table

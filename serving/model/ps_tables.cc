@@ -142,6 +142,13 @@ std::int64_t PsTables::read(std::span<const Wanted> wanted) {
 std::int64_t PsTables::take(const Wanted& wanted, const std::vector<std::size_t>& missing,
                             std::uint64_t seed) {
   KnownRows& known = *known_.at(wanted.table->name);
+  // The run's initial values may be others than the model's, which says nothing of them if it was
+  // saved with all rows. Given ones are known to the model alone.
+  const bool given = wanted.table->initializer.kind == Initializer::Kind::kValue;
+  std::shared_ptr<const VariableSpec> of_run;
+  if (const auto from = reader(); from != nullptr && !missing.empty() && !given)
+    of_run = from->variable(wanted.table->name, Duration::zero());
+  const VariableSpec& spec = of_run != nullptr ? *of_run : *wanted.table;
   std::vector<bool> is_missing(wanted.rows.size());
   for (const std::size_t i : missing) is_missing.at(i) = true;
   for (std::size_t i = 0; i < wanted.rows.size(); ++i) {
@@ -149,7 +156,7 @@ std::int64_t PsTables::take(const Wanted& wanted, const std::vector<std::size_t>
     if (!is_missing[i])
       known.put(wanted.rows[i], at);
     else if (!known.get(wanted.rows[i], at))
-      initialize_rows(*wanted.table, seed, wanted.rows[i], 1, wanted.table->dim(), at);
+      initialize_rows(spec, seed, wanted.rows[i], 1, spec.dim(), at);
   }
   return static_cast<std::int64_t>(missing.size());
 }

@@ -111,7 +111,7 @@ void Follower::apply(const RowChanges& changes, std::uint64_t seed) {
   if (found == model_->live().end()) return;
   LiveRows& rows = *found->second;
   verify_same(rows.spec(), *changes.variable);
-  if (changes.begins) rows.begin(changes.part, seed);
+  if (changes.begins) rows.begin(changes.part, changes.variable->initializer, seed);
   rows.put(changes.rows, changes.values.data());
   rows.drop(changes.gone);
   if (changes.complete) rows.complete(changes.part);

@@ -68,7 +68,7 @@ TEST_P(LiveRowsTest, WhileAShardBeginsAnewItsOldRowsAreReadAndThenThoseThatDidNo
   put(rows, 1, 1);
   put(rows, 2, 2);
   put(rows, 600, 3);
-  rows.begin({0, 500}, kSeed + 1);
+  rows.begin({0, 500}, table(GetParam()).initializer, kSeed + 1);
   put(rows, 2, 4);
   put(rows, 7, 5);
   EXPECT_EQ(read(rows, 1), Row(kDim, 1));
@@ -79,13 +79,24 @@ TEST_P(LiveRowsTest, WhileAShardBeginsAnewItsOldRowsAreReadAndThenThoseThatDidNo
   EXPECT_EQ(read(rows, 600), Row(kDim, 3));  // another shard's
 }
 
+TEST_P(LiveRowsTest, InitialValuesAreThoseOfTheRunAndNotOfTheModelThatWasSavedWithAllRows) {
+  VariableSpec saved = table(GetParam());
+  saved.initializer = {};
+  LiveRows followed(saved, 1, counters);
+  followed.begin({0, kRows}, table(GetParam()).initializer, kSeed);
+  put(followed, 3, 2);
+  followed.complete({0, kRows});
+  EXPECT_EQ(read(followed, 3), Row(kDim, 2));
+  EXPECT_EQ(read(followed, 4), initial(GetParam(), 4));
+}
+
 TEST_P(LiveRowsTest, AReaderSeesEachRowWholeWhileAnotherThreadChangesIt) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (int round = 0; round < 2000; ++round) {
       for (std::int64_t row = 0; row < 8; ++row) put(rows, row, static_cast<float>(round));
       if (round % 100 == 50) {
-        rows.begin({0, kRows}, kSeed);
+        rows.begin({0, kRows}, table(GetParam()).initializer, kSeed);
         const std::int64_t gone = 5;
         rows.drop({&gone, 1});
         rows.complete({0, kRows});
