@@ -32,8 +32,9 @@ struct SaveModelOptions {
   std::string metadata = "{}";  // the program's own, a JSON object
   // A checkpoint of the strategy's to take the weights from. Empty: one is made, and removed again.
   std::string checkpoint = "";
-  // Saves no weights: the folder is of step 0, and says how examples become predictions alone, for
-  // programs that take the weights elsewhere, as `cairn serve` does while a run trains.
+  // The folder gets no weights, and its step is 0: it only describes how examples become
+  // predictions. For programs that take the weights from elsewhere, as `cairn serve` does while a
+  // run trains.
   bool without_weights = false;
 };
 

@@ -17,8 +17,8 @@ BlockFiles::~BlockFiles() {
 }
 
 std::size_t BlockFiles::open(const std::string& path) {
-  // Each read would note its time, which is a tenth of what a row costs. Only an owner may leave
-  // that out.
+  // Otherwise each read updates the file's access time. Only the owner of a file may ask for that
+  // to be left out.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOATIME);
   if (descriptor < 0 && errno == EPERM) descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0 && (errno == EMFILE || errno == ENFILE))

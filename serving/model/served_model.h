@@ -4,7 +4,8 @@
 //   model->predict(batch, 0);                      // on computing thread 0
 //
 // It is a LoadedModel (model/saved/loaded_model.h) without the rule of one thread at a time:
-// weights are read-only and shared, and each computing thread has a workspace of its own.
+// the threads share the weights, and each has a workspace of its own. Predictions never change the
+// weights; those of a live model are changed by the run that it follows.
 #pragma once
 #include <cstddef>
 #include <cstdint>

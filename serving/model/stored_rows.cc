@@ -43,7 +43,7 @@ std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The place of the row with this offset among those; offsets.size(): it is not there.
+// Returns the index of `offset` among the offsets, or offsets.size() if it is not there.
 std::size_t place_in(const std::vector<std::uint64_t>& offsets, std::uint64_t offset) {
   const auto at = std::lower_bound(offsets.begin(), offsets.end(), offset);
   if (at == offsets.end() || *at != offset) return offsets.size();

@@ -57,6 +57,16 @@ bool Follower::wait_complete(Duration patience) const {
          position_.complete;
 }
 
+TimePoint Follower::covered() const {
+  const std::lock_guard hold(mutex_);
+  return position_.covered;
+}
+
+std::int64_t Follower::step() const {
+  const std::lock_guard hold(mutex_);
+  return position_.step;
+}
+
 bool Follower::stopping() const {
   const std::lock_guard hold(mutex_);
   return stopping_;

@@ -41,6 +41,9 @@ class Follower {
   Follower& operator=(const Follower&) = delete;
 
   Position position() const;
+  // Those members of it alone, for each request.
+  TimePoint covered() const;
+  std::int64_t step() const;
   // Waits until the run's rows have come once. False: they did not within `patience`.
   bool wait_complete(Duration patience) const;
 

@@ -36,7 +36,7 @@ using CallPtr = std::shared_ptr<Call>;
 std::int64_t step_of(const ServedVersion& version) {
   const std::int64_t step =
       std::max(version.served->about().global_step, version.served->ps_step());
-  return version.follower == nullptr ? step : std::max(step, version.follower->position().step);
+  return version.follower == nullptr ? step : std::max(step, version.follower->step());
 }
 
 std::string state_name(VersionStatus::State state) {
@@ -279,8 +279,7 @@ void ModelServer::State::read(const CallPtr& call, int thread) {
     call->examples = examples.examples;
     if (examples.columns.empty()) throw InvalidArgumentError("the request has no examples");
     directory.remember(call->version.model, examples.columns, work.search != nullptr);
-    if (call->version.follower != nullptr)
-      call->covered = call->version.follower->position().covered;
+    if (call->version.follower != nullptr) call->covered = call->version.follower->covered();
     // The connections' thread has the computing ones begin when it has read all that has come.
     const bool more = thread == options.threads;
     batcher.submit(

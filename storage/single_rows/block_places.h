@@ -1,5 +1,5 @@
-// Where the blocks of rows of a database lie in its files, for a reader of single rows that keeps
-// no database open: one list for each variable, learned once.
+// BlockPlaces: finds the blocks of rows in the files of a database, so that single rows can be read
+// while no database is open. There is one list for each variable, made once.
 //
 //   A database's sorted files never change, so that their descriptors stay good when the files are
 //   removed.
