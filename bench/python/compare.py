@@ -91,10 +91,11 @@ def main():
         data = os.path.join(folder, "wide_deep.bin")
         write_wide_deep_records(data)
         for _ in range(options.windows):
-            for line in cpp_figures(tree, "closures", "latency", "--seconds", "1"):
-                add_cpp(figures, line)
-            for name, (value, unit) in python_figures(tree, "closures").items():
-                figures.add("Python", name, value, unit)
+            for workload in ("closures", "latency"):
+                for line in cpp_figures(tree, workload, "--seconds", "1"):
+                    add_cpp(figures, line)
+                for name, (value, unit) in python_figures(tree, workload).items():
+                    figures.add("Python", name, value, unit)
             for line in cpp_figures(tree, "wide-deep", "--steps", "1", "--one-device", "0", "--data", data):
                 add_cpp(figures, line)
             for name, (value, unit) in python_figures(tree, "wide-deep", data).items():

@@ -1,6 +1,6 @@
 """Workloads of `tools/bench python`: each prints its figures of one window as JSON, a line each.
 
-    workloads.py closures | wide-deep DATA | calls | table ROWS
+    workloads.py closures | latency | wide-deep DATA | calls | table ROWS
     workloads.py perceptron | convolutional | attention      as cairn-bench-fit wants them: examples/s alone
 """
 
@@ -45,10 +45,6 @@ def closures():
         def nothing():
             pass
 
-        @strategy.function
-        def constant():
-            return cairn.Array(1.0)
-
         closures_a_second(coordinator, nothing, 1_000_000)  # memory is there from then on, as in cairn-bench
         tell("closures", closures_a_second(coordinator, nothing, 1_000_000), "/s")
         stop = threading.Event()
@@ -63,8 +59,25 @@ def closures():
         tell("closures beside a busy thread", closures_a_second(coordinator, nothing, 300_000), "/s")
         stop.set()
         busy.join()
-        each = [seconds(lambda: coordinator.schedule(constant).get()) for _ in range(5000)]
-        tell("schedule to fetch, p50", 1e6 * statistics.median(each), "us")
+
+
+def latency():
+    with cairn.LocalCluster(ps=1, workers=1) as cluster:
+        strategy = cluster.strategy()
+        coordinator = cairn.ClusterCoordinator(strategy)
+
+        @strategy.function
+        def constant():
+            return cairn.Array(1.0)
+
+        def fetched_one_by_one(length):
+            each, end = [], time.perf_counter() + length
+            while time.perf_counter() < end:
+                each.append(seconds(lambda: coordinator.schedule(constant).get()))
+            return each
+
+        fetched_one_by_one(0.5)  # as cairn-bench warms up
+        tell("schedule to fetch, p50", 1e6 * statistics.median(fetched_one_by_one(1)), "us")
 
 
 def wide_deep_logits():
@@ -255,6 +268,8 @@ def main():
     name, *rest = sys.argv[1:]
     if name == "closures":
         closures()
+    elif name == "latency":
+        latency()
     elif name == "wide-deep":
         wide_deep(*rest)
     elif name == "calls":
