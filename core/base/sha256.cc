@@ -4,6 +4,11 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace cairn {
 namespace {
 
@@ -51,12 +56,10 @@ std::uint32_t big_endian(const unsigned char* at) {
          std::uint32_t{at[3]};
 }
 
-}  // namespace
-
-Sha256::Sha256() : state_(kStart) {}
+using State = std::array<std::uint32_t, 8>;
 
 // The names of the standard: section 6.2.2.
-void Sha256::take_block(const unsigned char* block) {
+void take_block(State& state, const unsigned char* block) {
   using std::rotr;
   std::array<std::uint32_t, 64> w;
   for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian(block + 4 * t);
@@ -65,7 +68,7 @@ void Sha256::take_block(const unsigned char* block) {
     w[t] = (rotr(near, 17) ^ rotr(near, 19) ^ near >> 10) + w[t - 7] +
            (rotr(far, 7) ^ rotr(far, 18) ^ far >> 3) + w[t - 16];
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (std::size_t t = 0; t < 64; ++t) {
     const std::uint32_t one =
         h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[t] + w[t];
@@ -80,8 +83,68 @@ void Sha256::take_block(const unsigned char* block) {
     b = a;
     a = one + two;
   }
-  const std::array<std::uint32_t, 8> add{a, b, c, d, e, f, g, h};
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += add[i];
+  const State add{a, b, c, d, e, f, g, h};
+  for (std::size_t i = 0; i < 8; ++i) state[i] += add[i];
+}
+
+#if defined(__x86_64__)
+bool processor_has_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_SSE4_1) == 0) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
+}
+
+// The instructions take the state as two registers, of a, b, e, f and of c, d, g, h (the first in
+// the highest word), and do four rounds at once. `w` holds the sixteen words that are needed next.
+__attribute__((target("sha,sse4.1"))) void take_blocks_by_instructions(State& state,
+                                                                       const unsigned char* blocks,
+                                                                       std::size_t count) {
+  const auto at = [](auto* words) { return reinterpret_cast<const __m128i*>(words); };
+  const __m128i swapped = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128(at(&state[0])), 0xb1);
+  const __m128i fehg = _mm_shuffle_epi32(_mm_loadu_si128(at(&state[4])), 0xb1);
+  __m128i abef = _mm_unpacklo_epi64(fehg, badc), cdgh = _mm_unpackhi_epi64(fehg, badc);
+  for (; count > 0; --count, blocks += 64) {
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4];
+    for (std::size_t i = 0; i < 4; ++i)
+      w[i] = _mm_shuffle_epi8(_mm_loadu_si128(at(blocks + 16 * i)), swapped);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < 16; ++i) {
+      const __m128i added = _mm_add_epi32(w[i % 4], _mm_loadu_si128(at(&kRound[4 * i])));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, added);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(added, 0x0e));
+      if (i >= 12) continue;
+      const __m128i far = w[(i + 1) % 4], seven = w[(i + 2) % 4], near = w[(i + 3) % 4];
+      w[i % 4] = _mm_sha256msg2_epu32(
+          _mm_add_epi32(_mm_sha256msg1_epu32(w[i % 4], far), _mm_alignr_epi8(near, seven, 4)),
+          near);
+    }
+    abef = _mm_add_epi32(abef, abef_before), cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  }
+  const auto words_of = [](__m128i of) {
+    std::array<std::uint32_t, 4> words;
+    std::memcpy(words.data(), &of, sizeof of);
+    return words;
+  };
+  const auto [f, e, b, a] = words_of(abef);
+  const auto [h, g, d, c] = words_of(cdgh);
+  state = {a, b, c, d, e, f, g, h};
+}
+#else
+bool processor_has_instructions() { return false; }
+#endif
+
+}  // namespace
+
+Sha256::Sha256(Means means)
+    : has_instructions_(means == Means::kBest && processor_has_instructions()), state_(kStart) {}
+
+void Sha256::take_blocks(const unsigned char* blocks, std::size_t count) {
+#if defined(__x86_64__)
+  if (has_instructions_) return take_blocks_by_instructions(state_, blocks, count);
+#endif
+  for (; count > 0; --count, blocks += 64) take_block(state_, blocks);
 }
 
 void Sha256::update(std::string_view bytes) {
@@ -89,15 +152,16 @@ void Sha256::update(std::string_view bytes) {
   std::size_t left = bytes.size();
   while (left > 0) {
     const std::size_t held = bytes_ % 64;
-    if (held == 0 && left >= 64) {  // a whole block is taken from where it lies
-      take_block(at);
-      at += 64, left -= 64, bytes_ += 64;
+    if (held == 0 && left >= 64) {  // whole blocks are taken from where they lie
+      const std::size_t whole = left / 64 * 64;
+      take_blocks(at, whole / 64);
+      at += whole, left -= whole, bytes_ += whole;
       continue;
     }
     const std::size_t taken = std::min(left, 64 - held);
     std::memcpy(waiting_.data() + held, at, taken);
     at += taken, left -= taken, bytes_ += taken;
-    if (bytes_ % 64 == 0) take_block(waiting_.data());
+    if (bytes_ % 64 == 0) take_blocks(waiting_.data(), 1);
   }
 }
 

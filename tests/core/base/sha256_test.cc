@@ -26,6 +26,17 @@ TEST(Sha256, IsTheSameHoweverTheBytesAreCut) {
   }
 }
 
+TEST(Sha256, IsTheSameWithoutTheProcessorsInstructions) {
+  std::string text;
+  for (std::size_t n = 0; n < 1000; ++n) {
+    Sha256 best, portable(Sha256::Means::kPortable);
+    best.update(text);
+    portable.update(text);
+    ASSERT_EQ(best.hex(), portable.hex()) << n << " bytes";
+    text += static_cast<char>(n * n * 31 + n);
+  }
+}
+
 TEST(Sha256, DependsOnEveryLength) {
   for (std::size_t n = 50; n < 70; ++n)  // around the last block's end
     EXPECT_NE(sha256(std::string(n, 'x')), sha256(std::string(n + 1, 'x')));
