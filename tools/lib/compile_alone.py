@@ -4,7 +4,7 @@ clang analyses every file once, with the folders and definitions of the first ta
 Headers that many files include are parsed once for those files, which halves the time: each file is given those of SHARED
 that it includes itself, by headers of ours or not, or the test library, and so nothing that it lacks is hidden. Prints
 what is wrong, and ends with 1 if anything was. Sources of CUDA are left out, for no unity build has them, and what is to
-fail (tests/compile). With --drawn N it takes what the commits of the last twelve hours touched, and of all else every N-th
+fail (tests/compile). With --drawn N it takes what the commits of the last four hours touched, and of all else every N-th
 file, drawn by the commit.
 """
 import collections
@@ -54,7 +54,7 @@ def drawn(files, root, share):
         return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True).stdout
 
     commit = git("rev-parse", "HEAD").strip()
-    since = int(git("show", "-s", "--format=%ct", "HEAD")) - 12 * 3600
+    since = int(git("show", "-s", "--format=%ct", "HEAD")) - 4 * 3600
     touched = set(git("log", f"--since={since}", "--name-only", "--format=").split("\n"))
 
     def is_drawn(file):
