@@ -6,6 +6,9 @@
 // fit(), evaluate() and predict() call it between batches. If it throws, the waiting call ends with
 // that exception and has no other effect: closures keep running, a save or a restore that has begun
 // is completed, and the cluster can be used as before.
+//
+// A thread that works beside others which must not wait for it gives way in its LookUp, more often
+// than that: loops that take long call it wherever some tens of microseconds have passed.
 //   Thread  each has its own. They nest; the innermost is called, without any lock of Cairn's held.
 #pragma once
 #include <functional>
@@ -19,7 +22,8 @@ inline constexpr Duration kLookUpEvery = std::chrono::milliseconds(100);
 
 class [[nodiscard]] LookUp {
  public:
-  explicit LookUp(std::function<void()> look);
+  // `apart`: what passes at least between two calls; a wait may end a little early.
+  explicit LookUp(std::function<void()> look, Duration apart = kLookUpEvery / 2);
   ~LookUp();
   LookUp(const LookUp&) = delete;
   LookUp& operator=(const LookUp&) = delete;
@@ -28,6 +32,7 @@ class [[nodiscard]] LookUp {
   friend bool looks_up();
   friend void look_up();
   std::function<void()> look_;
+  Duration apart_;
   TimePoint next_{};
   LookUp* before_;
 };

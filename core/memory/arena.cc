@@ -94,6 +94,11 @@ void Arena::give_back(std::size_t from) {
   if (begin < mapped_) madvise(data_ + begin, mapped_ - begin, MADV_DONTNEED);
 }
 
+void Arena::take_small_pages(std::size_t from) {
+  const std::size_t begin = round_up(from, kHugePage);
+  if (begin < mapped_) madvise(data_ + begin, mapped_ - begin, MADV_NOHUGEPAGE);
+}
+
 void Arena::leave_pages(const std::byte* at, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const auto offset = static_cast<std::size_t>(at - data_);

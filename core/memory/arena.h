@@ -33,6 +33,10 @@ class Arena {
   // and are zero when they are touched again.
   void give_back(std::size_t from);
 
+  // Bytes from `from` on that have no page yet are given small ones when they are touched. The
+  // first touch of a huge page takes milliseconds, in which all of its 2 MB are zeroed.
+  void take_small_pages(std::size_t from);
+
   // Moves [at, at + bytes) to other pages. A reader that was lent the old ones, such as a socket,
   // goes on reading there what it was lent.
   // Cost  that of two copies, and of small pages from then on. Needs memory of its own pages, see

@@ -19,7 +19,7 @@ namespace cairn {
 namespace {
 
 constexpr const char* kKind = "cairn model";
-constexpr std::size_t kHashedBytes = std::size_t{1} << 20;
+constexpr std::size_t kHashedBytes = std::size_t{64} << 10;
 
 // ---- checksums of files ----
 

@@ -21,6 +21,11 @@ std::uint32_t RowPool::take() {
   return static_cast<std::uint32_t>(used_++);
 }
 
+void RowPool::settle() {
+  const std::lock_guard hold(mutex_);
+  rows_.take_small_pages(used_ * row_bytes_);
+}
+
 void RowPool::give(const std::vector<std::uint32_t>& places) {
   const std::lock_guard hold(mutex_);
   free_.insert(free_.end(), places.begin(), places.end());

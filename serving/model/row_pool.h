@@ -26,6 +26,9 @@ class RowPool {
   // A place to write a row to.
   //   Errors  ResourceExhausted: all are taken.
   std::uint32_t take();
+  // The rows of the first version are all there: those of later ones, which are few and come beside
+  // requests, take small pages.
+  void settle();
   void give(const std::vector<std::uint32_t>& places);
 
   std::byte* data(std::uint32_t place) const { return rows_.data() + place * row_bytes_; }

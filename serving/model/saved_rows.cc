@@ -41,10 +41,13 @@ void SavedRowsReader::read(const VariableSpec& variable, const Take& take) const
   const storage::VariableInfo& found = find(variable);
   storage::MergedRows rows(readers(), found, {0, storage::row_count(found)});
   const std::size_t bytes = rows.form().bytes();
+  constexpr std::size_t kLookUpRows = 256;
   storage::RowBatch batch;
-  for (; rows.next(batch); look_up())
-    for (std::size_t i = 0; i < batch.rows.size(); ++i)
+  while (rows.next(batch))
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+      if (i % kLookUpRows == 0) look_up();
       take(batch.rows[i], batch.data.data() + i * bytes);
+    }
 }
 
 }  // namespace cairn::serving

@@ -5,12 +5,14 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/look_up.h"
 #include "core/rows/gather.h"
 
 namespace cairn::serving {
 namespace {
 
 constexpr std::size_t kAhead = 64;  // look-ups whose memory is on its way
+constexpr std::size_t kLookUpRows = 4096;
 
 std::size_t row_bytes_of(const VariableSpec& spec) {
   return static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
@@ -147,6 +149,7 @@ std::vector<std::uint32_t> PooledRowsBuilder::replaced() const {
   std::vector<std::uint32_t> replaced;
   const std::vector<std::uint32_t>& old = before_->places_;
   for (std::size_t i = 0; i < old.size(); ++i) {
+    if (i % kLookUpRows == 0) look_up();
     auto at = static_cast<std::int64_t>(i);
     if (rows_->spec_->hashed) rows_->index_.find(before_->index_.ids().subspan(i, 1), &at);
     if (at == IdIndex::kAbsent || rows_->places_[static_cast<std::size_t>(at)] != old[i])
@@ -159,7 +162,9 @@ std::shared_ptr<const ServedRows> PooledRowsBuilder::finish() {
   fill_up_to(rows_->spec_->rows());
   if (pool_ == nullptr) pool_ = std::make_shared<RowPool>(row_bytes_of(*rows_->spec_), 1);
   rows_->generation_ = std::make_shared<Generation>(pool_);
-  if (before_ != nullptr)
+  if (before_ == nullptr)
+    pool_->settle();
+  else
     CAIRN_CHECK(before_->generation_->succeed(rows_->generation_, replaced()),
                 "two versions at once follow one");
   return std::shared_ptr<const ServedRows>(rows_.release());

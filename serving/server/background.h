@@ -1,10 +1,17 @@
-// Threads that give way to those that answer requests.
+// Threads that share the processors with those that answer requests.
 #pragma once
+#include "core/base/clock.h"
 
 namespace cairn::serving {
+
+// How often a thread in the background gives way. The kernel itself takes a processor away from a
+// thread at its ticks alone, which are 1 to 10 ms apart, and so long would requests wait each time.
+inline constexpr Duration kGiveWayEvery = std::chrono::microseconds(200);
 
 // From now on this thread takes what the others leave of the processors, and about a tenth of one
 // where they leave nothing.
 void run_in_background();
+// Lets other threads go first that wait for this one's processor.
+void give_way();
 
 }  // namespace cairn::serving

@@ -147,10 +147,13 @@ void ModelDirectory::State::load(DirectoryModel& of, const VersionPlace& place) 
   }
   log_info("model ", of.what.name, ": loading version ", place.version, " from ", place.model);
   const TimePoint began = system_clock().now();
-  // Reading and computing look up now and then, so that the server's end need not wait for them.
-  const LookUp look([this] {
+  // Reading and computing look up now and then, so that neither requests nor the server's end need
+  // wait for them.
+  const auto look = [this] {
     if (stopping) throw CancelledError("the server ends");
-  });
+    give_way();
+  };
+  const LookUp looking_up(look, kGiveWayEvery);
   try {
     auto served = ServedModel::load(place.model, how);
     std::shared_ptr<Follower> follower;

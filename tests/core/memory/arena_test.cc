@@ -50,6 +50,18 @@ TEST(Arena, TakesItsPagesAtOnceAndKeepsWhatIsThere) {
   EXPECT_EQ(arena.data()[kHuge - 1], std::byte{0});
 }
 
+TEST(Arena, BehindAPlaceItTakesSmallPages) {
+  Arena arena(4 * kHuge);
+  arena.data()[0] = std::byte{7};
+  arena.take_small_pages(kHuge / 2);
+  arena.data()[2 * kHuge] = std::byte{8};
+  std::vector<unsigned char> here(kHuge / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+  ASSERT_EQ(mincore(arena.data() + 2 * kHuge, kHuge, here.data()), 0);
+  EXPECT_EQ(std::ranges::count_if(here, [](unsigned char page) { return (page & 1) != 0; }), 1);
+  EXPECT_EQ(arena.data()[0], std::byte{7});
+  EXPECT_EQ(arena.data()[2 * kHuge + 1], std::byte{0});
+}
+
 TEST(Arena, WhoWasLentPagesReadsOnWhatHeWasLent) {
   Arena arena(2 * kHuge);
   std::memset(arena.data(), 7, arena.bytes());
