@@ -184,6 +184,7 @@ void Connection<Stream>::answer(HttpResponse response, Then then) {
   const bool keep_alive = then == Then::kNextRequest && reader_.keep_alive() && !ending_;
   then_ = then == Then::kNextRequest && !keep_alive ? Then::kClose : then;
   status_ = response.status;
+  rest_after_ = response.rest;
   moved_ = began_ = loop_->now();  // from here on the client is waited for, not the handler
   append_head(head_, response, {keep_alive, reader_.http11(), loop_->date()});
   body_bytes_ = 0;
@@ -236,10 +237,28 @@ void Connection<Stream>::written() {
     case Then::kNextRequest:
       reader_.next();
       phase_ = Phase::kReading;
+      if (rest_after_ > Duration::zero()) rest();
       return;
     case Then::kClose: return close();
     case Then::kLinger: return linger();
   }
+}
+
+template <typename Stream>
+void Connection<Stream>::rest() {
+  phase_ = Phase::kResting;
+  rest_ = std::make_unique<boost::asio::steady_timer>(loop_->context(), loop_->spread(rest_after_));
+  rest_->async_wait([self = this->shared_from_this()](boost::system::error_code error) {
+    if (!error && self->phase_ == Phase::kResting) self->guarded([&] { self->wake(); });
+  });
+}
+
+template <typename Stream>
+void Connection<Stream>::wake() {
+  rest_.reset();
+  phase_ = Phase::kReading;
+  moved_ = loop_->now();
+  run(kept_);
 }
 
 template <typename Stream>
@@ -265,7 +284,7 @@ bool Connection<Stream>::is_late() const {
   const auto since = [&](std::uint32_t tick, Duration limit) {
     return loop_->now() - tick > loop_->ticks(limit);
   };
-  if (phase_ == Phase::kHandling) return false;
+  if (phase_ == Phase::kHandling || phase_ == Phase::kResting) return false;
   if (is_idle()) return since(moved_, options.idle_timeout);
   return since(moved_, options.progress_timeout) || since(began_, options.transfer_timeout);
 }
@@ -290,9 +309,10 @@ template <typename Stream>
 void Connection<Stream>::end() {
   ending_ = true;
   if (phase_ == Phase::kLingering) return close();
+  const auto self = this->shared_from_this();
+  if (phase_ == Phase::kResting) guarded([&] { wake(); });
   if (!is_idle()) return;
   // A request may have come that the loop has not yet seen: then it is under way.
-  const auto self = this->shared_from_this();
   guarded([&] { on_readable(); });
   if (is_idle()) close();
 }
@@ -305,6 +325,7 @@ void Connection<Stream>::close() {
   // may be reading it.
   body_ = {};
   reader_.take();
+  rest_.reset();
   loop_->hold(std::exchange(held_, 0), 0);
   stream_.close();
   loop_->remove(*this);

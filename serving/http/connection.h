@@ -8,8 +8,11 @@
 // A connection with an answer to a request that was not read to its end lingers: it sends its own
 // end, then reads and drops what the client still sends. Without that, the kernel would answer
 // those bytes with a reset, which makes clients lose the answer.
+//
+// One whose answer says so rests: its next request stays in the kernel's buffers for a while.
 //   Thread  the loop's, except for send().
 #pragma once
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,7 +47,7 @@ class Connection final : public HttpConnection,
   void close() override;
 
  private:
-  enum class Phase : std::uint8_t { kReading, kHandling, kWriting, kLingering, kClosed };
+  enum class Phase : std::uint8_t { kReading, kHandling, kWriting, kResting, kLingering, kClosed };
   enum class Then : std::uint8_t { kNextRequest, kBody, kClose, kLinger };
   using ErrorCode = typename Stream::ErrorCode;
 
@@ -60,6 +63,8 @@ class Connection final : public HttpConnection,
   void answer(HttpResponse response, Then then);
   void write();
   void written();
+  void rest();
+  void wake();
   void linger();
   void drop_bytes();
   bool account();
@@ -76,10 +81,12 @@ class Connection final : public HttpConnection,
   std::string head_, body_;  // the answer
   std::size_t sent_ = 0;     // bytes of head_ and body_ together
   std::size_t body_bytes_ = 0;
-  std::optional<HttpResponse> ready_;     // sent by the handler before it has returned
-  std::unique_ptr<AccessRecord> record_;  // null: there is no log
-  std::size_t lingered_ = 0;              // bytes
-  std::size_t held_ = 0;                  // bytes, as the loop counts them
+  std::optional<HttpResponse> ready_;                // sent by the handler before it has returned
+  std::unique_ptr<AccessRecord> record_;             // null: there is no log
+  std::unique_ptr<boost::asio::steady_timer> rest_;  // null: it does not rest
+  Duration rest_after_{};                            // that the answer asks for
+  std::size_t lingered_ = 0;                         // bytes
+  std::size_t held_ = 0;                             // bytes, as the loop counts them
   unsigned status_ = 0;
   std::uint32_t moved_;      // the tick in which a byte moved
   std::uint32_t began_ = 0;  // that in which the request, or answer, began to

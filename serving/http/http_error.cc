@@ -6,6 +6,13 @@
 #include "core/base/json.h"
 
 namespace cairn::serving {
+namespace {
+
+// A client that heeds it does not notice that its connection rests so long, and one that does not
+// costs the server little more than one that does.
+constexpr std::chrono::seconds kRetryAfter{1};
+
+}  // namespace
 
 unsigned http_status(Code code) {
   switch (code) {
@@ -30,7 +37,10 @@ HttpResponse error_response(unsigned status, std::string_view text) {
   HttpResponse response;
   response.status = status;
   response.body = json_text(Json{{"error", std::string(text)}});
-  if (status == 429) response.headers.emplace_back("Retry-After", "1");
+  if (status == 429) {
+    response.headers.emplace_back("Retry-After", std::to_string(kRetryAfter.count()));
+    response.rest = kRetryAfter;
+  }
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

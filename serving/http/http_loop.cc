@@ -132,6 +132,13 @@ std::uint32_t HttpLoop::ticks(Duration duration) const {
   return static_cast<std::uint32_t>(duration / interval_) + 1;
 }
 
+// Multiples of the golden ratio, of which any that follow each other lie far apart.
+Duration HttpLoop::spread(Duration duration) {
+  constexpr std::uint32_t kGolden = 0x9e3779b9;  // of 2^32
+  spread_ += kGolden;
+  return duration + duration / 512 * (spread_ >> 24);
+}
+
 void HttpLoop::wait_for_tick() {
   timer_.expires_after(interval_);
   timer_.async_wait([this](boost::system::error_code error) {

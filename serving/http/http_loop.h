@@ -64,6 +64,8 @@ class HttpLoop {
   std::string_view date() const { return date_; }
   std::uint32_t now() const { return now_; }  // in ticks
   std::uint32_t ticks(Duration duration) const;
+  // Between `duration` and half as much again, so that those who come back do not come together.
+  Duration spread(Duration duration);
   LoopCounters& counters() { return counters_; }
 
  private:
@@ -89,6 +91,7 @@ class HttpLoop {
   std::size_t held_ = 0;  // bytes in large buffers of connections
   std::thread::id thread_;
   std::uint32_t now_ = 0;
+  std::uint32_t spread_ = 0;
   bool stopping_ = false;
   bool after_requests_due_ = false;
 };

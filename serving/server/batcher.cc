@@ -13,21 +13,21 @@
 #include "serving/http/http_server.h"
 #include "serving/model/served_model.h"
 #include "serving/retrieval/candidate_index.h"
+#include "serving/server/background.h"
 #include "serving/server/joined_examples.h"
+#include "serving/server/request_line.h"
 
 namespace cairn::serving {
 namespace {
 
-// Requests that wait for one version of a model, the oldest first.
-struct Line {
-  std::shared_ptr<const ServedModel> model;
-  std::deque<WaitingExamples> requests;
-  std::int64_t examples = 0;
-  TimePoint since;  // when the oldest of them came
-};
-
 void answer_error(WaitingExamples& request, std::exception_ptr error) {
   request.done({{}, std::move(error)});
+}
+
+std::exception_ptr queue_is_full(std::int64_t waiting, std::int64_t queue_max) {
+  return std::make_exception_ptr(
+      ResourceExhaustedError(str(waiting, " examples wait already, and --queue allows ", queue_max,
+                                 ": ask again later, or let more servers share the requests")));
 }
 
 std::exception_ptr too_late(const WaitingExamples& request) {
@@ -113,47 +113,34 @@ void compute(const ServedModel& model, std::vector<WaitingExamples>& batch, int 
 struct Batcher::State {
   explicit State(const BatcherOptions& of) : options(of) {}
 
-  // The next batch of the line whose turn it is; empty: nothing is ready. `hold` is locked.
+  // The next batch of the line whose turn it is; empty: nothing is ready.
   std::vector<WaitingExamples> take(TimePoint now) {
-    std::vector<WaitingExamples> batch;
     for (auto line = lines.begin(); line != lines.end(); ++line) {
-      const bool ready = line->examples >= options.batch_max || stopping ||
-                         now - line->since >= options.batch_wait;
+      const bool ready = line->examples() >= options.batch_max || stopping ||
+                         now - line->since() >= options.batch_wait;
       if (!ready) continue;
-      std::int64_t examples = 0;
-      while (!line->requests.empty()) {
-        WaitingExamples& next = line->requests.front();
-        if (!batch.empty() &&
-            (examples + next.examples > options.batch_max || !line->model->is_by_example()))
-          break;
-        examples += next.examples;
-        batch.push_back(std::move(next));
-        line->requests.pop_front();
-      }
-      line->examples -= examples;
-      waiting -= examples;
+      const std::int64_t before = line->examples();
+      std::vector<WaitingExamples> batch = line->take(options.batch_max);
+      waiting -= before - line->examples();
       // Behind the others.
-      if (line->requests.empty())
+      if (line->empty())
         lines.erase(line);
       else
         lines.splice(lines.end(), lines, line);
       return batch;
     }
-    return batch;
+    return {};
   }
 
-  // Takes out the requests whose deadlines have passed. Those of a line come in the order of their
-  // deadlines, but for clocks that a test sets.
+  // Takes out the requests whose deadlines have passed.
   std::vector<WaitingExamples> take_late(TimePoint now) {
     std::vector<WaitingExamples> late;
     for (auto line = lines.begin(); line != lines.end();) {
-      while (!line->requests.empty() && line->requests.front().deadline < now) {
-        line->examples -= line->requests.front().examples;
-        waiting -= line->requests.front().examples;
-        late.push_back(std::move(line->requests.front()));
-        line->requests.pop_front();
+      for (WaitingExamples& request : line->take_late(now)) {
+        waiting -= request.examples;
+        late.push_back(std::move(request));
       }
-      line = line->requests.empty() ? lines.erase(line) : std::next(line);
+      line = line->empty() ? lines.erase(line) : std::next(line);
     }
     return late;
   }
@@ -161,17 +148,18 @@ struct Batcher::State {
   // When the first line that still waits for company is ready, or its first request is late.
   TimePoint next_event() const {
     TimePoint at = TimePoint::max();
-    for (const Line& line : lines)
-      at = std::min({at, line.since + options.batch_wait, line.requests.front().deadline});
+    for (const RequestLine& line : lines)
+      at = std::min({at, line.since() + options.batch_wait, line.first_deadline()});
     return at;
   }
 
+  void add(WaitingExamples request);
   void compute_until_stopped(int thread);
 
   const BatcherOptions options;
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
-  std::list<Line> lines;  // in the order of their turns
+  std::list<RequestLine> lines;  // none empty, in the order of their turns
   std::deque<std::function<void(int)>> work;
   std::int64_t waiting = 0;
   int idle = 0;  // threads that wait for something to do
@@ -218,6 +206,7 @@ void Batcher::State::compute_until_stopped(int thread) {
       compute(*model, batch, thread);
     }
     batch.clear();
+    give_way();  // to the thread that sends the answers, where they share a processor
     hold.lock();
   }
 }
@@ -229,7 +218,7 @@ Batcher::Batcher(BatcherOptions options) : state_(std::make_unique<State>(option
 }
 
 Batcher::~Batcher() {
-  std::list<Line> left;
+  std::list<RequestLine> left;
   {
     const std::lock_guard hold(state_->mutex);
     state_->stopping = true;
@@ -237,29 +226,43 @@ Batcher::~Batcher() {
     state_->changed.notify_all();
   }
   for (std::thread& each : state_->threads) each.join();
-  for (Line& line : left)
-    for (WaitingExamples& request : line.requests)
-      answer_error(request,
-                   std::make_exception_ptr(CancelledError("the server ends: ask another one")));
+  const auto error = std::make_exception_ptr(CancelledError("the server ends: ask another one"));
+  for (RequestLine& line : left)
+    while (!line.empty()) {
+      WaitingExamples request = line.take_last();
+      answer_error(request, error);
+    }
+}
+
+// Where the queue is full, the model that most examples wait for gives way, by the request that is
+// last in turn: a flood is refused, and who asks for little is not.
+void Batcher::State::add(WaitingExamples request) {
+  auto own = std::ranges::find(lines, request.model, &RequestLine::model);
+  if (own == lines.end()) own = lines.emplace(lines.end(), request.model, system_clock().now());
+  const std::int64_t more = request.examples;
+  const RequestLine::Turn turn = own->add(std::move(request));
+  waiting += more;
+  // A request that is larger than the queue is let in where nothing else waits, since it would
+  // never fit.
+  while (waiting > options.queue_max && waiting > more) {
+    const auto longest = std::ranges::max_element(lines, {}, &RequestLine::examples);
+    const bool is_the_new_one = longest == own && own->last_turn() == turn;
+    WaitingExamples last = longest->take_last();
+    waiting -= last.examples;
+    if (longest->empty()) lines.erase(longest);
+    const auto error = queue_is_full(waiting, options.queue_max);
+    if (is_the_new_one) std::rethrow_exception(error);
+    // By a computing thread, as all others.
+    work.push_back([refused = std::make_shared<WaitingExamples>(std::move(last)), error](int) {
+      answer_error(*refused, error);
+    });
+  }
 }
 
 void Batcher::submit(WaitingExamples request, Wake wake) {
   State& state = *state_;
   const std::lock_guard hold(state.mutex);
-  // A request that is larger than the queue is let in where nothing else waits, since it would
-  // never fit.
-  if (state.waiting > 0 && state.waiting + request.examples > state.options.queue_max)
-    throw ResourceExhaustedError(str(state.waiting, " examples wait already, and --queue allows ",
-                                     state.options.queue_max,
-                                     ": ask again later, or let more servers share the requests"));
-  auto line = std::ranges::find(state.lines, request.model, &Line::model);
-  if (line == state.lines.end()) {
-    state.lines.push_back({request.model, {}, 0, system_clock().now()});
-    line = std::prev(state.lines.end());
-  }
-  line->examples += request.examples;
-  state.waiting += request.examples;
-  line->requests.push_back(std::move(request));
+  state.add(std::move(request));
   if (wake == Wake::kNow && state.idle > 0) state.changed.notify_one();
 }
 

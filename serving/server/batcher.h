@@ -2,7 +2,7 @@
 //
 // A thread that is free takes what waits for one version of a model, up to batch_max examples, and
 // computes it as one batch. Nothing waits for company unless batch_wait says so. Models take turns,
-// so that the flood of one does not hold up another.
+// and so do the requests of a model (request_line.h): a flood holds up nobody but itself.
 //   Thread  any.
 #pragma once
 #include <cstdint>
@@ -23,8 +23,10 @@ class ServedModel;
 struct BatcherOptions {
   int threads = 1;
   std::int64_t queue_max = 65'536;  // examples that wait
-  std::int64_t batch_max = 1024;    // examples in one batch; a larger request is one by itself
-  Duration batch_wait{};            // that the first of a batch waits for others, at most
+  // Examples in one batch; a larger request is one by itself. More at once would be computed only
+  // a little faster, and a request waits for the batch before it.
+  std::int64_t batch_max = 256;
+  Duration batch_wait{};  // that the first of a batch waits for others, at most
 };
 
 // The end of a request: the outputs of its own examples, or an error.
@@ -65,7 +67,9 @@ class Batcher {
   // Whether a thread that is free begins at once, or when wake() is called: a caller that has more
   // requests at hand submits them all first, so that they are computed together.
   enum class Wake : bool { kNow, kLater };
-  //   Errors  ResourceExhausted: more than queue_max examples would wait; `done` is not called.
+  //   Errors  ResourceExhausted: more than queue_max examples would wait, and no request has a
+  //           further turn than this one, whose `done` is not called. Otherwise those with the
+  //           furthest turns get that error.
   void submit(WaitingExamples request, Wake wake = Wake::kNow);
   void wake();
   // Runs `work` on a computing thread, whose number it is given, before examples that wait. What

@@ -14,6 +14,7 @@
 #include "serving/api/tf_json.h"
 #include "serving/http/http_error.h"
 #include "serving/model/served_model.h"
+#include "serving/server/background.h"
 #include "serving/server/batcher.h"
 #include "serving/server/call.h"
 #include "serving/server/metrics.h"
@@ -79,7 +80,10 @@ struct ModelServer::State {
   void answered(const Call& call, unsigned status, std::int64_t batch);
   HttpOptions http_options() {
     HttpOptions made = options.http;
-    made.after_requests = [this] { batcher.wake(); };
+    made.after_requests = [this] {
+      batcher.wake();
+      if (batcher.waiting() > 0) give_way();
+    };
     return made;
   }
   bool ready() const { return !ending.load() && directory.ready(); }

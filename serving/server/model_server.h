@@ -30,7 +30,7 @@ struct ModelServerOptions {
   HttpOptions http = {};
   int threads = 1;                               // that compute
   std::int64_t queue_max = 65'536;               // examples that wait; more: 429
-  std::int64_t batch_max = 1024;                 // examples that are computed together
+  std::int64_t batch_max = 256;                  // examples that are computed together
   Duration batch_wait{};                         // that a request waits for others
   Duration deadline = std::chrono::seconds(30);  // of a request; later: 504
   // Between two looks for new versions; zero: they are looked for when reload() is called.

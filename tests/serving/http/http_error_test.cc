@@ -57,6 +57,7 @@ TEST(HttpError, ForeignExceptionIsAServersError) {
 TEST(HttpError, OverloadSaysWhenToComeAgain) {
   EXPECT_EQ(response_of(Code::kResourceExhausted).headers,
             (std::vector<std::pair<std::string, std::string>>{{"Retry-After", "1"}}));
+  EXPECT_EQ(response_of(Code::kResourceExhausted).rest, std::chrono::seconds(1));
   EXPECT_TRUE(response_of(Code::kUnavailable).headers.empty());
 }
 

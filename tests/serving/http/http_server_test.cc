@@ -57,6 +57,25 @@ TEST(HttpServer, PipelinedRequestWaitsForTheAnswerBeforeIt) {
   }
 }
 
+TEST(HttpServer, ConnectionOfAClientThatShallComeLaterRests) {
+  using namespace std::chrono_literals;
+  HttpServer server({}, [](HttpRequest request, HttpReply reply) {
+    HttpResponse response{.body = request.target};
+    if (request.target == "/rest") response.rest = 60ms;
+    reply.send(std::move(response));
+  });
+  RawClient client(server.port()), other(server.port());
+  const TimePoint began = system_clock().now();
+  client.send(get("/rest") + get("/pipelined") + get("/rest"));
+  EXPECT_EQ(client.receive().body, "/rest");
+  EXPECT_EQ(other.ask(get("/other")).body, "/other");
+  EXPECT_EQ(client.receive().body, "/pipelined");
+  EXPECT_GE(system_clock().now() - began, 60ms);
+  EXPECT_EQ(client.receive().body, "/rest");
+  EXPECT_EQ(client.ask(get("/later")).body, "/later");
+  EXPECT_GE(system_clock().now() - began, 120ms);
+}
+
 TEST(HttpServer, ChunkedBodyIsRead) {
   HttpServer server({}, echo);
   RawClient client(server.port());

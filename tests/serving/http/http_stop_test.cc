@@ -72,6 +72,21 @@ TEST(HttpStop, WhatIsLeftAfterTheDrainIsClosed) {
   reply.send({.body = "dropped"});
 }
 
+TEST(HttpStop, ConnectionsThatRestAreNotWaitedFor) {
+  HttpServer server({}, [](HttpRequest request, HttpReply reply) {
+    reply.send({.body = request.target, .rest = 24h});
+  });
+  RawClient idle(server.port()), pipelined(server.port());
+  EXPECT_EQ(idle.ask(get("/1")).body, "/1");
+  pipelined.send(get("/1") + get("/2"));
+  EXPECT_EQ(pipelined.receive().body, "/1");
+  server.stop(1h);
+  EXPECT_TRUE(idle.is_ended());
+  const RawResponse last = pipelined.receive();  // it had arrived
+  EXPECT_EQ(last.body, "/2");
+  EXPECT_EQ(last.headers.at("connection"), "close");
+}
+
 TEST(HttpStop, NoConnectionIsAcceptedAfterwards) {
   HttpServer server({}, echo);
   const std::uint16_t port = server.port();

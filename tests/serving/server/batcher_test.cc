@@ -143,6 +143,61 @@ TEST_F(BatcherTest, RefusesMoreThanTheQueueHolds) {
   EXPECT_FALSE(answers.wait(3).error);
 }
 
+// The order in which requests are answered, by a thread that is held up until all of them wait.
+struct BatcherOrderTest : BatcherTest {
+  void submit(Batcher& batcher, std::size_t i, const Element& request) {
+    const std::int64_t examples = request.back().shape()[0];
+    batcher.submit({model, request, examples, TimePoint::max(), [this, i](Answer answer) {
+                      order.push_back(i);
+                      answers.take(i)(std::move(answer));
+                    }});
+  }
+  std::vector<std::size_t> order;  // by the one computing thread
+};
+
+TEST_F(BatcherOrderTest, ARequestWithFewExamplesPassesThoseWithMany) {
+  const std::vector<Element> large = batches(3), small_ones = batches(1);
+  Batcher batcher({.threads = 1, .batch_max = 3});
+  {
+    Blocked blocked(batcher);
+    for (std::size_t i = 0; i < 3; ++i) submit(batcher, i, large[0]);
+    submit(batcher, 3, small_ones[0]);
+  }
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(answers.wait(i).error);
+  EXPECT_EQ(order, (std::vector<std::size_t>{3, 0, 1, 2}));
+}
+
+TEST_F(BatcherOrderTest, AFullQueueRefusesTheRequestsWhoseTurnIsLast) {
+  const std::vector<Element> large = batches(3), small_ones = batches(1);
+  Batcher batcher({.threads = 1, .queue_max = 6});
+  {
+    Blocked blocked(batcher);
+    submit(batcher, 0, large[0]);
+    submit(batcher, 1, large[0]);
+    EXPECT_THROW(submit(batcher, 2, large[0]), ResourceExhaustedError);
+    submit(batcher, 3, small_ones[0]);
+    EXPECT_EQ(batcher.waiting(), 4);
+  }
+  EXPECT_FALSE(answers.wait(0).error);
+  EXPECT_THROW(std::rethrow_exception(answers.wait(1).error), ResourceExhaustedError);
+  EXPECT_FALSE(answers.wait(3).error);
+}
+
+TEST_F(BatcherOrderTest, TheFloodOfOneModelTakesNoRoomFromAnother) {
+  const auto other = ServedModel::load(small.path);
+  const std::vector<Element> large = batches(3), small_ones = batches(1);
+  Batcher batcher({.threads = 1, .queue_max = 6});
+  {
+    Blocked blocked(batcher);
+    for (std::size_t i = 0; i < 6; ++i) submit(batcher, i, small_ones[0]);
+    batcher.submit({other, large[0], 3, TimePoint::max(), answers.take(6)});
+    EXPECT_EQ(batcher.waiting(), 6);
+  }
+  EXPECT_FALSE(answers.wait(6).error);
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(answers.wait(i).error != nullptr, i >= 3) << "request " << i;
+}
+
 TEST_F(BatcherTest, ARequestWhoseDeadlineHasPassedIsNotComputed) {
   Batcher batcher({.threads = 1});
   batcher.submit({model, batches(1)[0], 1, TimePoint{}, answers.take(0)});
