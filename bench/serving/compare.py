@@ -352,7 +352,7 @@ def main():
         quarter, whole = "a quarter in memory, examples/s", "all in memory, examples/s"
         figures.ratio("a table of which a quarter fits", quarter, whole, "0.6")
     figures.ratio("p99 in ms while rows are followed", "followed, p99 ms", "not followed, p99 ms", "at most 2")
-    figures.ratio("a trainer that is followed", "trainer followed, steps/s", "trainer alone, steps/s", "0.95")
+    figures.ratio("a trainer that is followed", "trainer followed, steps/s", "trainer not followed, steps/s", "0.95")
     flooded = "a polite client during a flood, p99 ms"
     figures.ratio("a polite client during a flood", flooded, "a polite client, p99 ms", "at most 5")
     figures.ratio("64 lines of CSV", "raw CSV of 64, lines/s", "cairn predict, lines/s", "0.6")

@@ -9,7 +9,8 @@
 // end, then reads and drops what the client still sends. Without that, the kernel would answer
 // those bytes with a reset, which makes clients lose the answer.
 //
-// One whose answer says so rests: its next request stays in the kernel's buffers for a while.
+// A connection rests if its answer says so (HttpResponse::rest): its next request stays in the
+// kernel's buffers meanwhile.
 //   Thread  the loop's, except for send().
 #pragma once
 #include <boost/asio/steady_timer.hpp>

@@ -8,8 +8,8 @@
 namespace cairn::serving {
 namespace {
 
-// A client that heeds it does not notice that its connection rests so long, and one that does not
-// costs the server little more than one that does.
+// A client that heeds Retry-After does not notice that its connection rests as long. A client that
+// ignores it costs the server hardly more than one that heeds it.
 constexpr std::chrono::seconds kRetryAfter{1};
 
 }  // namespace

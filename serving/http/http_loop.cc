@@ -132,7 +132,8 @@ std::uint32_t HttpLoop::ticks(Duration duration) const {
   return static_cast<std::uint32_t>(duration / interval_) + 1;
 }
 
-// Multiples of the golden ratio, of which any that follow each other lie far apart.
+// The values are the fractions of multiples of the golden ratio: those that follow each other lie
+// far apart.
 Duration HttpLoop::spread(Duration duration) {
   constexpr std::uint32_t kGolden = 0x9e3779b9;  // of 2^32
   spread_ += kGolden;

@@ -64,7 +64,8 @@ class HttpLoop {
   std::string_view date() const { return date_; }
   std::uint32_t now() const { return now_; }  // in ticks
   std::uint32_t ticks(Duration duration) const;
-  // Between `duration` and half as much again, so that those who come back do not come together.
+  // Between `duration` and one and a half times that, so that connections which rest do not all
+  // come back at once.
   Duration spread(Duration duration);
   LoopCounters& counters() { return counters_; }
 

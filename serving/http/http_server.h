@@ -59,7 +59,8 @@ struct HttpResponse {
   // Further ones. The server itself writes Content-Type, Content-Length, Date and Connection. Line
   // breaks in a value become spaces.
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // The connection's next request is read no sooner: of a client that was told to come later.
+  // The connection's next request is read only after this time. It is for clients that were told to
+  // come later.
   Duration rest = {};
 };
 

@@ -26,8 +26,8 @@ class RowPool {
   // A place to write a row to.
   //   Errors  ResourceExhausted: all are taken.
   std::uint32_t take();
-  // The rows of the first version are all there: those of later ones, which are few and come beside
-  // requests, take small pages.
+  // To be called when the first version has all of its rows. Those of later versions are few, are
+  // written while requests are answered, and take small pages.
   void settle();
   void give(const std::vector<std::uint32_t>& places);
 

@@ -19,8 +19,8 @@ struct SchedulingAttributes {
   std::uint64_t flags = 0;
   std::int32_t nice = kNice;
   std::uint32_t priority = 0;
-  // Since Linux 6.12 that of the slices, in nanoseconds. A thread that yields gives up the rest of
-  // its slice, so that longer ones would cost it most of its share.
+  // Since Linux 6.12 this is the length of the thread's slices, in nanoseconds. A thread that
+  // yields gives up the rest of its slice: long slices would cost it most of its share.
   std::uint64_t runtime = std::chrono::nanoseconds(kGiveWayEvery).count();
   std::uint64_t deadline = 0, period = 0;
 };

@@ -5,13 +5,13 @@
 namespace cairn::serving {
 
 // How often a thread in the background gives way. The kernel itself takes a processor away from a
-// thread at its ticks alone, which are 1 to 10 ms apart, and so long would requests wait each time.
+// thread at its ticks alone, which are 1 to 10 ms apart, and requests would wait as long each time.
 inline constexpr Duration kGiveWayEvery = std::chrono::microseconds(200);
 
 // From now on this thread takes what the others leave of the processors, and about a tenth of one
 // where they leave nothing.
 void run_in_background();
-// Lets other threads go first that wait for this one's processor.
+// Lets other threads run first that wait for this thread's processor.
 void give_way();
 
 }  // namespace cairn::serving

@@ -234,8 +234,8 @@ Batcher::~Batcher() {
     }
 }
 
-// Where the queue is full, the model that most examples wait for gives way, by the request that is
-// last in turn: a flood is refused, and who asks for little is not.
+// While too many examples wait, the model with most of them gives way: its request whose turn is
+// last is refused. So a flood is refused, and a client that asks for little is not.
 void Batcher::State::add(WaitingExamples request) {
   auto own = std::ranges::find(lines, request.model, &RequestLine::model);
   if (own == lines.end()) own = lines.emplace(lines.end(), request.model, system_clock().now());
@@ -252,7 +252,7 @@ void Batcher::State::add(WaitingExamples request) {
     if (longest->empty()) lines.erase(longest);
     const auto error = queue_is_full(waiting, options.queue_max);
     if (is_the_new_one) std::rethrow_exception(error);
-    // By a computing thread, as all others.
+    // A computing thread answers it, as it does all others.
     work.push_back([refused = std::make_shared<WaitingExamples>(std::move(last)), error](int) {
       answer_error(*refused, error);
     });

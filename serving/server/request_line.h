@@ -3,10 +3,10 @@
 // Each request has an equal share of the computing while it waits, so that one with few examples
 // passes those with many, and none waits forever: a request's turn is the moment at which its last
 // example would be computed if one example of each were computed in turn. Requests that are alike
-// keep the order in which they came.
+// keep the order in which they came. Requests stand for clients here, since a connection has one
+// under way at a time.
 //   Source  A. Demers, S. Keshav, S. Shenker, Analysis and simulation of a fair queueing algorithm,
-//           SIGCOMM 1989. A connection has one request under way, so that requests stand for
-//           clients here.
+//           SIGCOMM 1989.
 //   Thread  one at a time.
 #pragma once
 #include <cstdint>
@@ -30,17 +30,17 @@ class RequestLine {
   TimePoint since() const { return since_; }
   bool empty() const { return requests_.empty(); }
   std::int64_t examples() const { return examples_; }
-  // The first of all deadlines; the line is not empty.
+  // The first of all deadlines; the line must not be empty.
   TimePoint first_deadline() const { return deadlines_.begin()->first; }
 
   // In rounds of one example of each request; then in the order in which they came.
   using Turn = std::pair<double, std::uint64_t>;
   Turn add(WaitingExamples request);
-  // Those whose turn it is: examples_max examples at most, or one request that has more.
+  // Takes the requests whose turn it is: examples_max examples at most, or one request with more.
   std::vector<WaitingExamples> take(std::int64_t examples_max);
-  // Those whose deadlines are before `now`.
+  // Takes the requests whose deadlines are before `now`.
   std::vector<WaitingExamples> take_late(TimePoint now);
-  // The one that is last in turn, and which turn that is; the line is not empty.
+  // The last turn, and the request that has it; the line must not be empty.
   Turn last_turn() const { return requests_.rbegin()->first; }
   WaitingExamples take_last();
 
