@@ -191,6 +191,18 @@ def window(figures, tree, model, folder, seconds):
         figures.add("raw CSV of 64, lines/s", 64 * rate)
 
 
+QUERIES = (1, 16)  # that are looked up together
+
+
+def candidates(figures, tree):
+    """The best 100 of 200,000 candidates of 32 numbers, and one matrix product of that size: queries a second."""
+    told = on_core(0, [tree / "bin/cairn-bench-candidates"], stdout=subprocess.PIPE).communicate()[0]
+    for each in map(json.loads, told.splitlines()):
+        if each["queries"] in QUERIES:
+            figures.add(f"top 100 of 200,000, {each['queries']} at once, queries/s", each["best"])
+            figures.add(f"one product, {each['queries']} at once, queries/s", each["product"])
+
+
 def memory_mb(process, name):
     with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
         return int(re.search(rf"{name}:\s+(\d+)", status.read()).group(1)) / 1024
@@ -338,6 +350,7 @@ def main():
         for _ in range(options.windows):
             window(figures, tree, model, folder, options.seconds)
             flood(figures, tree, model, options.seconds)
+            candidates(figures, tree)
         if options.rows > 0:
             swap(tree, folder, options.rows, options.seconds)
             limited(figures, tree, f"{folder}/dlrm/1", options.rows, options.windows, options.seconds)
@@ -353,6 +366,9 @@ def main():
         figures.ratio("a table of which a quarter fits", quarter, whole, "0.6")
     figures.ratio("p99 in ms while rows are followed", "followed, p99 ms", "not followed, p99 ms", "at most 2")
     figures.ratio("a trainer that is followed", "trainer followed, steps/s", "trainer not followed, steps/s", "0.95")
+    for count in QUERIES:
+        best, product = (f"{of}, {count} at once, queries/s" for of in ("top 100 of 200,000", "one product"))
+        figures.ratio(f"the best 100 of 200,000, {count} at once", best, product, "0.5")
     flooded = "a polite client during a flood, p99 ms"
     figures.ratio("a polite client during a flood", flooded, "a polite client, p99 ms", "at most 5")
     figures.ratio("64 lines of CSV", "raw CSV of 64, lines/s", "cairn predict, lines/s", "0.6")

@@ -1,7 +1,7 @@
 // The best 100 of 200,000 candidates of 32 numbers, beside one matrix product of that size, on one
-// thread:
+// thread: a line of JSON for each number of queries that are looked up together.
 //
-//   build/release/bin/measure_candidates [--hnsw]
+//   cairn-bench-candidates [--hnsw]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -49,9 +49,12 @@ void measure(const CandidateIndex& index, const Tensor& vectors, std::int64_t co
     product(queries.values<float>().data(), vectors.values<float>().data(), products.data());
   });
   const double best = median_seconds([&] { index.top(queries, kBest); });
-  std::printf("%3lld queries: a product %7.2f ms, the best %lld %7.2f ms, ratio %.2f\n",
-              static_cast<long long>(count), one * 1e3, static_cast<long long>(kBest), best * 1e3,
-              one / best);
+  const auto queries_per_s = [count](double seconds) {
+    return static_cast<double>(count) / seconds;
+  };
+  std::printf("{\"queries\": %lld, \"product\": %.1f, \"best\": %.1f, \"recall\": %.3f}\n",
+              static_cast<long long>(count), queries_per_s(one), queries_per_s(best),
+              index.recall());
 }
 
 int run(IndexKind kind) {
@@ -61,7 +64,6 @@ int run(IndexKind kind) {
   std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
   const CandidateIndex index({.ids = ids, .vectors = vectors, .queries = normal_matrix(200, 3)},
                              {.kind = kind});
-  std::printf("recall@10 %.3f\n", index.recall());
   for (const std::int64_t count : {1, 4, 16, 64}) measure(index, vectors, count);
   return 0;
 }
@@ -70,7 +72,7 @@ int run(IndexKind kind) {
 }  // namespace cairn::serving
 
 int main(int argc, char** argv) {
-  return cairn::run_program("measure_candidates", [&] {
+  return cairn::run_program("cairn-bench-candidates", [&] {
     using cairn::serving::IndexKind;
     const bool hnsw = argc > 1 && std::strcmp(argv[1], "--hnsw") == 0;
     return cairn::serving::run(hnsw ? IndexKind::kHnsw : IndexKind::kExact);
