@@ -4,6 +4,7 @@
     workloads.py perceptron | convolutional | attention      as cairn-bench-fit wants them: examples/s alone
 """
 
+import contextlib
 import json
 import os
 import statistics
@@ -27,6 +28,13 @@ def seconds(act):
     return time.perf_counter() - begun
 
 
+@contextlib.contextmanager
+def small_cluster():
+    with cairn.LocalCluster(ps=1, workers=1) as cluster:
+        strategy = cluster.strategy()
+        yield strategy, cairn.ClusterCoordinator(strategy)
+
+
 def closures_a_second(coordinator, step, count):
     def act():
         for _ in range(count):
@@ -37,9 +45,7 @@ def closures_a_second(coordinator, step, count):
 
 
 def closures():
-    with cairn.LocalCluster(ps=1, workers=1) as cluster:
-        strategy = cluster.strategy()
-        coordinator = cairn.ClusterCoordinator(strategy)
+    with small_cluster() as (strategy, coordinator):
 
         @strategy.function
         def nothing():
@@ -62,9 +68,7 @@ def closures():
 
 
 def latency():
-    with cairn.LocalCluster(ps=1, workers=1) as cluster:
-        strategy = cluster.strategy()
-        coordinator = cairn.ClusterCoordinator(strategy)
+    with small_cluster() as (strategy, coordinator):
 
         @strategy.function
         def constant():

@@ -16,7 +16,7 @@ namespace cairn {
 //   Thread  one.
 class Sha256 {
  public:
-  // kPortable: without the processor's instructions, as on one that has none.
+  // kPortable is plain C++, even if the processor has instructions for SHA-256.
   enum class Means : bool { kBest, kPortable };
   explicit Sha256(Means means = Means::kBest);
   void update(std::string_view bytes);

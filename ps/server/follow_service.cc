@@ -115,8 +115,8 @@ kj::Promise<void> FollowService::readRows(ReadRowsContext context) {
   return later.has_value() ? kj::mv(*later) : kj::mv(answered);
 }
 
-// Answers a read whose rows are not in memory once they have been fetched, as a pull does. If a
-// restore comes meanwhile, the rows are asked for again.
+// Some rows of this read are not in memory. As for a pull, they are fetched first, and the read is
+// answered then. If a restore comes meanwhile, the rows are asked for again.
 rpc::Task<void> FollowService::answer_rows_later(ReadRowsContext context, PullRequest request,
                                                  std::vector<ReadHeader> headers,
                                                  std::vector<std::int64_t> ids) {

@@ -79,8 +79,8 @@ InferAnswer infer_answer(const Signature& signature, std::int64_t version,
                          const InferRequest& request, std::span<const Tensor> outputs);
 
 // The answers to "GET /v2", "GET /v2/models/NAME", "GET /v2/models/NAME/ready" and
-// "GET /v2/health/live|ready". `more` holds further JSON
-// members of the metadata, each with a comma before it.
+// "GET /v2/health/live|ready". `more` holds further JSON members of the metadata, each with a comma
+// before it.
 std::string infer_server_metadata(std::string_view cairn_version);
 std::string infer_model_metadata(const Signature& signature, std::span<const std::int64_t> versions,
                                  const std::string& more = "");

@@ -106,8 +106,8 @@ struct TfScored {
 std::string tf_recommendations(const Tensor& ids, const std::vector<std::vector<TfScored>>& best,
                                TfForm form);
 
-// The answer to ".../metadata". `more` holds further JSON members of its
-// "metadata", each with a comma before it.
+// The answer to ".../metadata". `more` holds further JSON members of its "metadata", each with a
+// comma before it.
 std::string tf_metadata(const Signature& signature, std::int64_t version,
                         const std::string& more = "");
 

@@ -8,8 +8,8 @@
 namespace cairn::serving {
 namespace {
 
-// A client that heeds Retry-After does not notice that its connection rests as long. A client that
-// ignores it costs the server hardly more than one that heeds it.
+// A client that heeds Retry-After does not notice that its connection rests for the same second.
+// One that ignores it is read no more than once a second.
 constexpr std::chrono::seconds kRetryAfter{1};
 
 }  // namespace

@@ -26,8 +26,8 @@ class RowPool {
   // A place to write a row to.
   //   Errors  ResourceExhausted: all are taken.
   std::uint32_t take();
-  // To be called when the first version has all of its rows. Those of later versions are few, are
-  // written while requests are answered, and take small pages.
+  // Call this once the first version has all of its rows. Later versions add only a few, while
+  // requests are being answered, so memory for them is taken in small pages.
   void settle();
   void give(const std::vector<std::uint32_t>& places);
 

@@ -1,5 +1,5 @@
-// ServedRows: the rows of one variable of a served version. They do not change, except those of a
-// model that follows its training (live_rows.h, ps_tables.h).
+// ServedRows: the rows of one variable of a served version. They do not change, unless the
+// model follows its training (live_rows.h, ps_tables.h).
 //   Thread  any number at once; each brings scratch memory of its own.
 #pragma once
 #include <cstddef>

@@ -4,8 +4,8 @@
 
 namespace cairn::serving {
 
-// How often a thread in the background gives way. The kernel itself takes a processor away from a
-// thread at its ticks alone, which are 1 to 10 ms apart, and requests would wait as long each time.
+// How often a background thread gives way. On its own the kernel would preempt it only at a timer
+// tick, and these are 1 to 10 ms apart: too long for a request to wait.
 inline constexpr Duration kGiveWayEvery = std::chrono::microseconds(200);
 
 // From now on this thread takes what the others leave of the processors, and about a tenth of one

@@ -1,10 +1,9 @@
 // RequestLine: the requests that wait for one version of a model, and whose turn it is.
 //
-// Each request has an equal share of the computing while it waits, so that one with few examples
-// passes those with many, and none waits forever: a request's turn is the moment at which its last
-// example would be computed if one example of each were computed in turn. Requests that are alike
-// keep the order in which they came. Requests stand for clients here, since a connection has one
-// under way at a time.
+// Requests are taken in the order in which they would be finished if all that wait were computed in
+// rounds, one example of each in every round. So a small request overtakes large ones, none waits
+// forever, and requests of one size keep the order in which they came. A request stands for its
+// client here, because a connection has only one request under way at a time.
 //   Source  A. Demers, S. Keshav, S. Shenker, Analysis and simulation of a fair queueing algorithm,
 //           SIGCOMM 1989.
 //   Thread  one at a time.
@@ -33,15 +32,16 @@ class RequestLine {
   // The first of all deadlines; the line must not be empty.
   TimePoint first_deadline() const { return deadlines_.begin()->first; }
 
-  // In rounds of one example of each request; then in the order in which they came.
+  // The round in which the request would be finished, and a number that counts requests.
   using Turn = std::pair<double, std::uint64_t>;
   Turn add(WaitingExamples request);
   // Takes the requests whose turn it is: examples_max examples at most, or one request with more.
   std::vector<WaitingExamples> take(std::int64_t examples_max);
   // Takes the requests whose deadlines are before `now`.
   std::vector<WaitingExamples> take_late(TimePoint now);
-  // The last turn, and the request that has it; the line must not be empty.
+  // The turn of the request that would be finished last. The line must not be empty.
   Turn last_turn() const { return requests_.rbegin()->first; }
+  // Takes that request.
   WaitingExamples take_last();
 
  private:
