@@ -266,9 +266,11 @@ void Batcher::submit(WaitingExamples request, Wake wake) {
   if (wake == Wake::kNow && state.idle > 0) state.changed.notify_one();
 }
 
-void Batcher::wake() {
+bool Batcher::wake() {
   const std::lock_guard hold(state_->mutex);
-  if (!state_->lines.empty() && state_->idle > 0) state_->changed.notify_one();
+  if (state_->lines.empty()) return false;
+  if (state_->idle > 0) state_->changed.notify_one();
+  return true;
 }
 
 void Batcher::run(std::function<void(int)> work) {

@@ -71,7 +71,7 @@ class Batcher {
   //           further turn than this one, whose `done` is not called. Otherwise those with the
   //           furthest turns get that error.
   void submit(WaitingExamples request, Wake wake = Wake::kNow);
-  void wake();
+  bool wake();  // whether examples wait
   // Runs `work` on a computing thread, whose number it is given, before examples that wait. What
   // has not begun when the batcher ends is dropped.
   void run(std::function<void(int thread)> work);

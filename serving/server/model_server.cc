@@ -81,8 +81,7 @@ struct ModelServer::State {
   HttpOptions http_options() {
     HttpOptions made = options.http;
     made.after_requests = [this] {
-      batcher.wake();
-      if (batcher.waiting() > 0) give_way();
+      if (batcher.wake()) give_way();
     };
     return made;
   }
