@@ -141,6 +141,7 @@ void print_processes(const RunAddress& run) {
 // The folder's description, with the run's newest progress.
 Json described(const RunAddress& run) {
   Json all = run.description;
+  all["running"] = run.running && (!run.coordinator.address.empty() || process_of(run) > 0);
   if (Json told = latest_progress(run.dir); !told.empty()) all["program"] = std::move(told);
   return all;
 }
@@ -150,7 +151,8 @@ Json described(const RunAddress& run) {
 int run(const StatusRequest& request) {
   const RunAddress asked = find_run(request.run);
   if (!asked.running) {
-    std::printf("%s\n", ended_text(asked).c_str());
+    std::printf("%s\n",
+                (request.as_json ? json_text(described(asked)) : ended_text(asked)).c_str());
     return 0;
   }
   if (asked.coordinator.address.empty()) {

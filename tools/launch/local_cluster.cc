@@ -117,24 +117,30 @@ void LocalCluster::try_to_write_description() {
 
 LocalCluster::~LocalCluster() { stop(); }
 
-// If start() throws, nothing runs, and no description says so.
+// The run is there before its first process is: an event of the supervisor writes the description
+// too, and whoever asked in between would be told that a run had ended which was just beginning. If
+// start() throws, nothing runs, and the description says so.
 void LocalCluster::start() {
-  supervisor_->start();
-  {
-    std::lock_guard hold(mutex_);
-    running_ = true;
+  set_running(true);
+  try {
+    supervisor_->start();
+    write_description();
+  } catch (...) {
+    stop();
+    throw;
   }
-  write_description();
+}
+
+bool LocalCluster::set_running(bool running) {
+  std::lock_guard hold(mutex_);
+  return std::exchange(running_, running);
 }
 
 // The description is written once, by the caller that really stopped something; the destructor
 // calls this again.
 void LocalCluster::stop() {
   supervisor_->stop();
-  std::unique_lock hold(mutex_);
-  if (!std::exchange(running_, false)) return;
-  hold.unlock();
-  try_to_write_description();
+  if (set_running(false)) try_to_write_description();
 }
 
 void LocalCluster::set_chief(pid_t pid) {

@@ -77,6 +77,7 @@ class LocalCluster {
   const std::string& address(const std::string& role, int index) const;
   std::string log_file(const std::string& role, int index) const;
   void tell(const RoleEvent& event);
+  bool set_running(bool running);  // what it was before
   void write_description();
   void try_to_write_description();
 
@@ -86,7 +87,7 @@ class LocalCluster {
   std::vector<std::string> chief_, ps_, workers_;  // addresses
   DataRoles data_;
   std::unique_ptr<RunLock> lock_;  // keeps a second run out of the folder
-  std::mutex mutex_;               // guards chief_pid_ and the writing of cluster.json
+  std::mutex mutex_;               // guards chief_pid_, running_ and the writing of cluster.json
   pid_t chief_pid_;
   bool running_ = false;
   std::atomic<bool> warned_{false};

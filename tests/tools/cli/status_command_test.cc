@@ -53,6 +53,11 @@ TEST_P(StatusOfARun, TellsTheNewestLossAndTheMetricsOfTheNewestEvaluation) {
   run.send(SIGINT);
   EXPECT_EQ(end_in_time(run, 120'000, folder_.read("output")).code, 130) << folder_.read("output");
 
+  EXPECT_THAT(status(), HasSubstr("has ended"));
+  const Json after = parse_json(status({"--json"}), "the status of a run that has ended");
+  EXPECT_EQ(after["running"], false);
+  EXPECT_GT(after["program"]["training"]["step"], 0);
+
   EXPECT_THAT(said, HasSubstr("training: step "));
   EXPECT_THAT(said, HasSubstr(" test data:  logloss 0."));
   const Json program = parse_json(json, "the status")["program"];

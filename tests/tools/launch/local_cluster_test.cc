@@ -50,13 +50,13 @@ TEST_F(LocalClusterTest, EveryTaskIsToldTheClusterAndItself) {
   EXPECT_NE(config["cluster"]["worker"][0], config["cluster"]["worker"][1]);
 }
 
-// As on a full disk: the description cannot be written, neither at the start nor when all ends.
 TEST_F(LocalClusterTest, WithoutDataWorkersThereIsNoDataService) {
   LocalCluster cluster(options());
   EXPECT_THAT(cluster.environment("chief", 0),
               testing::Not(testing::Contains(HasSubstr("CAIRN_DATA_SERVICE"))));
 }
 
+// As on a full disk: the description cannot be written, neither at the start nor when all ends.
 TEST_F(LocalClusterTest, AFolderThatTakesNoDescriptionIsAnErrorAndNotTheEndOfTheProcess) {
   std::filesystem::create_directories(folder_.path() + "/run/cluster.json/taken");
   LocalCluster cluster(options());
@@ -140,6 +140,18 @@ TEST_F(LocalClusterTest, TheDescriptionFollowsRestartsAndTheEnd) {
   cluster.stop();
   EXPECT_EQ(description()["running"], false);
   EXPECT_EQ(description()["tasks"][3]["pid"], -1);
+}
+
+TEST_F(LocalClusterTest, ARunThatBeginsIsNotSaidToHaveEnded) {
+  std::vector<bool> running;
+  LocalCluster cluster(options(), [&](const RoleEvent& event) {
+    if (event.kind == Kind::kStarted) running.push_back(description()["running"]);
+  });
+  cluster.start();
+  cluster.stop();
+
+  EXPECT_THAT(running, ElementsAre(true, true, true));
+  EXPECT_EQ(description()["running"], false);
 }
 
 TEST_F(LocalClusterTest, ADescriptionThatCannotBeReplacedIsAWarningAndEndsNothing) {
