@@ -24,9 +24,9 @@ struct Step {
   round @9 :UInt64;            # of which a push is a share, kept until `applyRound`; 0: it is applied when it comes
 }
 
-# A shard's state: another incarnation always reads as changed.
+# A shard's state: another lineage always reads as changed.
 struct Version {
-  incarnation @0 :UInt64;
+  lineage @0 :UInt64;
   counter @1 :UInt64;          # pushes applied
 }
 
@@ -169,14 +169,14 @@ interface Shard {
   # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
   # `valuesAt` the values go there, and there has to be room for just those.
   # `written` is the number of the last write of each part that is read as a whole, in their order; never 0. Of
-  # what the caller has a copy of (`written` in its header), made from incarnation `copiesOf`, no values come if it is still the same.
+  # what the caller has a copy of (`written` in its header), made from lineage `copiesOf`, no values come if it is still the same.
   pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place, copiesOf :UInt64)
       -> (version :Version, values :Data, written :List(UInt64));
 
   # Applied once for each (session, closure, pushNumber, slice). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
   # together when the last has come; rows of a large dense part as slices 1.. of it, each applied when it comes (slice 0: all other
   # rows of the push). Values follow each other in `values`, or each header's lie where `valuesAt` says, one place a header.
-  # `pulled` is the version that the closure's pull saw: of another incarnation the push is refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
+  # `pulled` is the version that the closure's pull saw: of another lineage the push is refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
   push @1 (step :Step, pulled :Version, headers :List(UpdateHeader), ids :Data, values :Data, encoding :Encoding,
            piece :UInt32, pieces :UInt32 = 1, idsAt :Place, valuesAt :List(Place), slice :UInt32)
       -> (version :Version, staleness :UInt64, duplicate :Bool);

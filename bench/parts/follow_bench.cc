@@ -115,7 +115,7 @@ class Pushing {
     return static_cast<double>(rows) / taken;
   }
 
-  ps::Shard shard{system_clock(), {.incarnation = 100}};
+  ps::Shard shard{system_clock(), {.lineage = 100}};
   ps::Subscriptions subscriptions{shard, system_clock()};
   ps::ChangesRequest request;
   std::vector<float> gradients;

@@ -28,7 +28,7 @@ Streamed stream(const RowPolicy& policy, std::int64_t new_ids, std::uint64_t see
   spec.hashed = true;
   spec.policy = policy;
   const UpdateRule rule{RuleKind::kAdagrad, {0.1f, 1e-7f}};
-  ps::Shard shard(system_clock(), {.incarnation = 1});
+  ps::Shard shard(system_clock(), {.lineage = 1});
   shard.configure(
       {kStreamSession,
        1,

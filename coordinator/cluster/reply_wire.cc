@@ -76,7 +76,7 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
 }
 
 ShardVersion read_version(wire::Version::Reader in) {
-  return {in.getIncarnation(), in.getCounter()};
+  return {in.getLineage(), in.getCounter()};
 }
 
 ShardMark read_mark(wire::Shard::MarkResults::Reader in) {

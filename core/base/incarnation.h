@@ -1,5 +1,5 @@
-// Incarnations: numbers that tell one life of a thing from the next under the same name. There are
-// three kinds, each a type of its own, so that none is compared with another by mistake.
+// Incarnations: numbers that tell one life of a thing from the next under the same name. Each kind
+// is a type of its own, so that none is compared with another by mistake.
 //   Thread  any: these are plain numbers.
 #pragma once
 #include <compare>
@@ -26,8 +26,10 @@ using ProcessIncarnation = Incarnation<struct OfProcess>;
 // and a fence on the shards names those numbers that are still accepted (ps/shard/fence.h).
 using LaneIncarnation = Incarnation<struct OfLane>;
 
-// A shard's rows have the number of its process at first, and another one after every restore, so
-// that results computed from rows that are gone are recognised.
-using ShardIncarnation = Incarnation<struct OfShard>;
+// A shard's rows are of one lineage for as long as each state of them follows from the one before
+// by updates alone. It begins with the number of the process that made the rows, and a restore
+// begins another one, so that results computed from rows that are gone are recognised. A process
+// that takes over the rows of another one as they are goes on with their lineage.
+using Lineage = Incarnation<struct OfRows>;
 
 }  // namespace cairn

@@ -6,10 +6,10 @@
 
 namespace cairn {
 
-// Another incarnation always reads as changed.
+// Another lineage always reads as changed.
 struct ShardVersion {
-  ShardIncarnation incarnation;  // none: nothing was read from the shard
-  std::uint64_t counter = 0;     // pushes applied, or begun, slice by slice
+  Lineage lineage;            // none: nothing was read from the shard
+  std::uint64_t counter = 0;  // pushes applied, or begun, slice by slice
   bool operator==(const ShardVersion&) const = default;
 };
 

@@ -123,11 +123,11 @@ rpc::Task<void> FollowService::answer_rows_later(ReadRowsContext context, PullRe
   request.headers = headers;
   request.ids = ids;
   while (host_->shard.must_wait(request)) {
-    const ShardIncarnation seen = host_->shard.version().incarnation;
+    const Lineage seen = host_->shard.version().lineage;
     const Hold hold{host_, host_->shard.wait(request)};
     kj::Promise<PushResult> rows = await_rows(host_, hold.wait);
     co_await kj::mv(rows);
-    if (seen != host_->shard.version().incarnation) continue;
+    if (seen != host_->shard.version().lineage) continue;
     connection_.verify_reading();
     co_return answer_rows(context, request);
   }

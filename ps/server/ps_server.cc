@@ -29,7 +29,7 @@ struct PsServer::Impl {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.memory_limit > 0) verify_memory_limit(options);
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
-    options.shard.incarnation = options.incarnation.number;
+    options.shard.lineage = options.incarnation.number;
     if (std::size_t& bytes = options.shard.save_memory.bytes; bytes > 0)
       bytes = std::max<std::size_t>(1, bytes / options.shards);
     std::vector<rpc::Endpoint> endpoints{rpc::control_endpoint(reactor, task_hooks())};

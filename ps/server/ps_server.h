@@ -33,7 +33,7 @@ struct PsServerOptions {
   std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
   std::string shards_why;          // for people: why so many
   ProcessIncarnation incarnation;  // none: drawn at random
-  // Its incarnation is the server's, and its SaveMemory::bytes are split over the shards.
+  // Its lineage begins with the process's number; SaveMemory::bytes are split over the shards.
   ShardOptions shard;
   // For all that the process takes: rows of hashed tables for which it is too small lie in
   // `row_log_folder`, which is made and goes with the process. 0: no bound, and all are in memory.

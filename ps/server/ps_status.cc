@@ -16,7 +16,7 @@ std::uint64_t get(const ShardCounters::Number& number) {
 Json shard_json(const ShardCounters& shard) {
   const std::uint64_t pushes = get(shard.pushes.calls);
   return {{"open", get(shard.open) != 0},
-          {"incarnation", get(shard.incarnation)},
+          {"lineage", get(shard.lineage)},
           {"layout_version", get(shard.layout_version)},
           {"tables", get(shard.tables)},
           {"rows", get(shard.rows)},

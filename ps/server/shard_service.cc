@@ -219,11 +219,11 @@ class ShardService final : public FollowService {
     // `shared_` keeps the ids only until the next request of this connection.
     pull.request.ids = ids;
     while (host_->shard.must_wait(pull.request)) {
-      const ShardIncarnation seen = host_->shard.version().incarnation;
+      const Lineage seen = host_->shard.version().lineage;
       const Hold hold{host_, host_->shard.wait(pull.request)};
       kj::Promise<PushResult> rows = await_rows(host_, hold.wait);
       co_await kj::mv(rows);
-      if (seen != host_->shard.version().incarnation) continue;
+      if (seen != host_->shard.version().lineage) continue;
       connection_.verify_reading();
       co_return answer_pull(context, pull);
     }

@@ -134,7 +134,7 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
                            header.getWhole(), wire::read(header.getRule()),
                            header.getLearningRate()});
   out.request.step = read_step(in.getStep());
-  out.request.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
+  out.request.pulled = {in.getPulled().getLineage(), in.getPulled().getCounter()};
   out.request.headers = out.headers;
   out.request.ids = read_ids(in, shared);
   out.request.values = read_values(in, out.places, shared);
@@ -285,7 +285,7 @@ std::vector<std::string> read_rows_folders(capnp::List<capnp::Text>::Reader in) 
 }
 
 void write(wire::Version::Builder out, const ShardVersion& version) {
-  out.setIncarnation(version.incarnation.number);
+  out.setLineage(version.lineage.number);
   out.setCounter(version.counter);
 }
 

@@ -32,9 +32,9 @@ struct PullRequest {
   std::span<const std::int64_t> ids;  // local row numbers, header after header
   RowEncoding encoding = RowEncoding::kRaw;
   NextReader next_reader = NextReader::kThisCore;
-  // the incarnation of which the caller has copies; of those that are still the same no values are
+  // the lineage of which the caller has copies; of those that are still the same no values are
   // wanted
-  ShardIncarnation copies_of;
+  Lineage copies_of;
 };
 
 struct UpdateHeader {

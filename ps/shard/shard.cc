@@ -30,7 +30,7 @@ CAIRN_CLONES bool all_ascend(const std::int64_t* ids, std::size_t count) {
 Shard::Shard(const Clock& clock, ShardOptions options)
     : clock_(clock),
       options_(options),
-      incarnation_(options.incarnation),
+      lineage_(options.lineage),
       tiers_(options.tiering.memory_bytes > 0 ? std::make_unique<TieredRows>(options.tiering)
                                               : nullptr),
       staging_(options.staging, counters_.kept.staged_bytes),
@@ -41,8 +41,8 @@ Shard::Shard(const Clock& clock, ShardOptions options)
              {[this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); },
               [this](std::span<const WantedRows> wanted) { return has_room_to_change(wanted); }}),
       rounds_(options.staging.bytes_max, counters_.kept.staged_bytes) {
-  CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
-  ShardCounters::set(counters_.incarnation, incarnation_.number);
+  CAIRN_CHECK(lineage_ != 0, "lineage 0 means none");
+  ShardCounters::set(counters_.lineage, lineage_.number);
 }
 
 // ---- configuration ----
@@ -261,7 +261,7 @@ VerifiedPull& Shard::pull(const PullRequest& request) {
     verify_ids(table, ids, false);
     used += header.rows;
     const bool copied =
-        header.whole && request.copies_of == incarnation_ && header.written == table.written();
+        header.whole && request.copies_of == lineage_ && header.written == table.written();
     pull.reads_.push_back({&table, ids, header.whole, copied});
     if (copied) continue;
     const std::uint64_t rows =
@@ -340,12 +340,12 @@ VerifiedState Shard::read_state(const StateRequest& request) {
 
 // ---- subscribers ----
 
-// The process's first incarnation is in the number, so that no other process describes by the same.
+// The process's first lineage is in the number, so that no other process describes by the same.
 Shard::Described Shard::describe() const {
   if (!opened_.now)
     throw UnavailableError(
         "this shard is not open: it was just started, or is being restored; repeat the call");
-  Described all{random_key(options_.incarnation.number, layout_.described) | 1, layout_.seed, {}};
+  Described all{random_key(options_.lineage.number, layout_.described) | 1, layout_.seed, {}};
   for (const auto& [key, table] : tables_)
     all.tables.push_back(
         {{static_cast<VariableId>(key >> 32), static_cast<std::uint32_t>(key)}, table.get()});

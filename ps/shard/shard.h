@@ -8,7 +8,7 @@
 //   Unavailable         not open yet, or restoring: repeat the call.
 //   FailedPrecondition  another session, or a rule whose slots were never configured: mend the
 //                       state first.
-//   Aborted             the closure pulled from another incarnation: run it again.
+//   Aborted             the closure pulled from another lineage of rows: run it again.
 //   Cancelled           the worker was fenced.
 //   NotFound, InvalidArgument  the request itself is wrong; names the variable and what was
 //                              expected.
@@ -60,7 +60,7 @@ class Shard {
 
   // The whole request verified, its tables found: read it or lend it. Copied parts (copies_of) are
   // left out: a part's last write has a number (Table::written()), another one for other values as
-  // long as this is the same incarnation.
+  // long as this is the same lineage.
   //   Errors  besides those above, InvalidArgument: more than answer_bytes_max.
   VerifiedPull& pull(const PullRequest& request);
   // Whether rows of the pull are elsewhere, or an earlier push of one of them waits: then have it
@@ -69,7 +69,7 @@ class Shard {
     return !waits_.always_here() && rows_must_wait(request);
   }
 
-  // Rows of a dense part with their slots, verified: read them. Two answers of one incarnation with
+  // Rows of a dense part with their slots, verified: read them. Two answers of one lineage with
   // the same written() are of one state of the part.
   //   Errors  as pull(), though no fence is looked at: the request names no lane. InvalidArgument
   //           also: a hashed variable, rows that the part has not, more than kStateBytesMax of
@@ -167,7 +167,7 @@ class Shard {
 
   // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any
   // are named) to its initial value, restore() takes records in any order (the newest of a row
-  // last), end_restore() sets what was applied (with `only`: adds it) and starts a new incarnation.
+  // last), end_restore() sets what was applied (with `only`: adds it) and begins a new lineage.
   // After a failure begin again. A restore of all variables is a new beginning: what was sent by an
   // older layout than the present one is refused from then on.
   //   Errors  FailedPrecondition: a variable of another dtype or shape, both named.
@@ -238,7 +238,7 @@ class Shard {
   bool restores(const Table& table) const { return restoring_.has(table); }
   void count_followers(std::size_t subscribers, std::size_t bytes);
 
-  ShardVersion version() const { return {incarnation_, counter_}; }
+  ShardVersion version() const { return {lineage_, counter_}; }
   std::uint64_t session() const { return session_; }
   const ShardCounters& counters() const { return counters_; }
 
@@ -329,7 +329,7 @@ class Shard {
   const Clock& clock_;
   ShardOptions options_;
   ShardCounters counters_;
-  ShardIncarnation incarnation_;
+  Lineage lineage_;
   std::uint64_t counter_ = 0;
   std::uint64_t session_ = 0;
   struct LayoutVersions {
@@ -339,7 +339,7 @@ class Shard {
   LayoutVersions layout_;
   struct Opened {
     bool now = false;
-    bool before = false;  // lanes may have pulled from this incarnation
+    bool before = false;  // lanes may have pulled from this lineage
   };
   Opened opened_;
   struct Mark {

@@ -326,10 +326,10 @@ RestoreReport Shard::end_restore(const AppliedSet& applied, StaleRows stale) {
   // All tables, as an earlier restore of other ones may not have come to its end.
   for (const auto& [name, table] : named_)
     if (stale == StaleRows::kGo || !is_restored(*table)) table->end_restore();
-  // Earlier pulls read rows that are gone: the new incarnation has the pushes after them refused.
-  if (opened_.before) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
+  // Earlier pulls read rows that are gone: the new lineage has the pushes after them refused.
+  if (opened_.before) lineage_ = lineage_.number * 0x9e3779b97f4a7c15u | 1;
   opened_.before = false;
-  ShardCounters::set(counters_.incarnation, incarnation_.number);
+  ShardCounters::set(counters_.lineage, lineage_.number);
   count_tables();
   return restore_report();
 }

@@ -30,7 +30,7 @@ class PushObserver {
 };
 
 struct ShardOptions {
-  ShardIncarnation incarnation = 1;  // until the first restore; never none
+  Lineage lineage = 1;  // until the first restore; never none
   // of values a pull; callers cut theirs to about 4 MB
   std::size_t answer_bytes_max = std::size_t{32} << 20;
   // of all rows and slots that it is configured with

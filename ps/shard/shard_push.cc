@@ -31,13 +31,13 @@ bool Shard::applied_before(const PushRequest& request) {
   verify_fence(request.step);
   applied_.verify_announced(request.step.closure);
   if (applied_.contains(request.step.closure, request.step.push_number, request.slice)) return true;
-  if (request.pulled.incarnation != 0 && request.pulled.incarnation != incarnation_) {
+  if (request.pulled.lineage != 0 && request.pulled.lineage != lineage_) {
     ShardCounters::add(counters_.outdated, 1);
-    throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ",
-                           request.pulled.incarnation, " of this shard, which is now ",
-                           incarnation_, ": run the closure again"));
+    throw AbortedError(str("closure ", request.step.closure, " pulled from lineage ",
+                           request.pulled.lineage, " of this shard, which is now ", lineage_,
+                           ": run the closure again"));
   }
-  // A push without a pull names no incarnation to compare. The layout by which it was sent shows as
+  // A push without a pull names no lineage to compare. The layout by which it was sent shows as
   // well whether it was meant for a process that is gone.
   if (request.step.sent_layout < layout_.first) {
     ShardCounters::add(counters_.outdated, 1);
@@ -45,7 +45,7 @@ bool Shard::applied_before(const PushRequest& request) {
                            request.step.sent_layout, ", this shard was rebuilt in version ",
                            layout_.first, ": run the closure again"));
   }
-  if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
+  if (request.pulled.counter > counter_ && request.pulled.lineage != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ",
                                    request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
@@ -104,7 +104,7 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
 // Staleness counts the pushes of others since the pull: what the closure itself has pushed in
 // earlier waves is taken off.
 std::uint64_t Shard::count_push(const PushRequest& request) {
-  const bool pulled = request.pulled.incarnation != 0;
+  const bool pulled = request.pulled.lineage != 0;
   const std::uint64_t staleness =
       pulled ? counter_ - request.pulled.counter -
                    applied_.own_since(request.step.closure, request.pulled.counter)

@@ -27,7 +27,7 @@ struct VerifiedRead {
   Table* table;
   std::span<const std::int64_t> ids;  // local row numbers; none with whole
   bool whole;
-  // The caller has these values already: its copy is of this incarnation, and the part was not
+  // The caller has these values already: its copy is of this lineage, and the part was not
   // written since. Nothing of it is in the answer.
   bool copied;
 };

@@ -72,7 +72,7 @@ void error_texts() {
     const kj::Exception error = rpc::to_kj(parts);
     seed("error_text", name, std::string(1, '\0') + error.getDescription().cStr());
   };
-  say("plain", {Code::kAborted, "closure 3 pulled from incarnation 4", "/job:ps/task:1"});
+  say("plain", {Code::kAborted, "closure 3 pulled from lineage 4", "/job:ps/task:1"});
   say("input", {Code::kInvalidArgument, "cell 3", "/job:worker/task:0", 12});
   say("internal", {Code::kInternal, "a check of the peer's own", "/job:ps/task:0"});
   seed("error_text", "remote", std::string("\2remote exception: remote exception: {cairn 3 0 }no"));

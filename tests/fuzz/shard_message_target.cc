@@ -21,7 +21,7 @@ std::shared_ptr<const VariableSpec> variable(std::string name, Shape shape) {
 struct World {
   ManualClock clock;
   Shard shard{clock,
-              {.incarnation = 100,
+              {.lineage = 100,
                .answer_bytes_max = 1 << 16,
                .tables_bytes_max = 1 << 20,
                .staging = {.bytes_max = 1 << 16}}};

@@ -74,7 +74,7 @@ class PartOfRows {
       : reactor_(reactor), drawn_(drawn), part_(static_cast<std::uint32_t>(part)) {
     const VariableSpec spec = spec_of(drawn);
     rows_ = split_rows(kNumbers, parts)[static_cast<std::size_t>(part)];
-    ps::ShardOptions options{.incarnation = incarnation, .save_memory = drawn.save};
+    ps::ShardOptions options{.lineage = incarnation, .save_memory = drawn.save};
     if (drawn.limited) {
       options.tiering.memory_bytes = 1;
       options.tiering.rows_min = 4;

@@ -18,8 +18,8 @@ struct Mirror::Fetching {
     return store.link(shard);
   }
   void saw(const ShardLink& link, ShardId shard, const StateReply& reply) {
-    const auto [first, fresh] = incarnations.try_emplace(shard, reply.version.incarnation);
-    if (!fresh && first->second != reply.version.incarnation)
+    const auto [first, fresh] = lineages.try_emplace(shard, reply.version.lineage);
+    if (!fresh && first->second != reply.version.lineage)
       throw AbortedError(
           str(link.name(), " was replaced or restored while copies of its variables were fetched"));
   }
@@ -28,8 +28,8 @@ struct Mirror::Fetching {
   StepContext step;
   std::shared_ptr<const Routing> routing;
   std::map<VariableId, VariableCopy> copies;
-  std::map<ShardId, ShardIncarnation> incarnations;  // of the shards, as first seen
-  bool failed = false;                               // then no further calls are made
+  std::map<ShardId, Lineage> lineages;  // of the shards, as first seen
+  bool failed = false;                  // then no further calls are made
 };
 
 namespace {

@@ -20,9 +20,9 @@ class PartCache {
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of all copies
 
   // A part's last write, as its shard numbers them: other values, another number. If the
-  // incarnation is 0, the write is not known.
+  // lineage is 0, the write is not known.
   struct Written {
-    ShardIncarnation incarnation;
+    Lineage lineage;
     std::uint64_t written = 0;
     bool operator==(const Written&) const = default;
   };

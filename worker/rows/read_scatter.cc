@@ -71,11 +71,10 @@ ReadScatter::Copies ReadScatter::ask(const ShardRequest& request, BlobMemory& me
     call.headers.push_back({segment.variable, segment.part, segment.listed(), segment.whole});
     const PartCache::Copy* copy =
         segment.whole && cache != nullptr ? cache->find(segment.variable, segment.part) : nullptr;
-    // A call names one incarnation: copies of another one, of a shard that was restarted between
+    // A call names one lineage: copies of another one, of a shard that was restarted between
     // two pulls, are of no use beside them.
-    if (copy == nullptr || (call.copies_of != 0 && call.copies_of != copy->at.incarnation))
-      continue;
-    call.copies_of = copy->at.incarnation;
+    if (copy == nullptr || (call.copies_of != 0 && call.copies_of != copy->at.lineage)) continue;
+    call.copies_of = copy->at.lineage;
     call.headers[i].written = copy->at.written;
     copies.resize(request.segments.size());
     copies[i] = *copy;
@@ -110,7 +109,7 @@ void ReadScatter::land(const ShardRequest& request, std::span<const PartCache::C
   for (std::size_t i = 0; i < request.segments.size(); ++i) {
     const Segment& segment = request.segments[i];
     const PartCache::Written at =
-        segment.whole ? PartCache::Written{reply.version.incarnation, reply.written.at(whole++)}
+        segment.whole ? PartCache::Written{reply.version.lineage, reply.written.at(whole++)}
                       : PartCache::Written();
     // The shard left the values out if and only if the copy that we named is still what it has.
     if (segment.whole && !copies.empty() && copies[i].values.defined() && copies[i].at == at) {

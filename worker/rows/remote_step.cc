@@ -115,7 +115,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, ReadScatter& scatter,
 // second may have been restored from a checkpoint.
 void RemoteStep::saw(ShardId shard, const ShardLink& link, ShardVersion version) {
   const auto [first, fresh] = pulled_.try_emplace(shard, version);
-  if (!fresh && first->second.incarnation != version.incarnation)
+  if (!fresh && first->second.lineage != version.lineage)
     throw AbortedError(str(link.name(), " was replaced while the closure was at work"));
 }
 

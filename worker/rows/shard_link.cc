@@ -69,7 +69,7 @@ void write_place(wire::Place::Builder out, std::uint64_t offset, const Bytes& by
   out.setBytes(bytes.size);
 }
 
-ShardVersion read(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
+ShardVersion read(wire::Version::Reader in) { return {in.getLineage(), in.getCounter()}; }
 
 wire::Encoding wire_encoding(RowEncoding encoding) {
   return encoding == RowEncoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW;
@@ -333,7 +333,7 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
                        places * 2 + inline_words(places > 0 ? 0 : size_of(call.values));
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
-    request.initPulled().setIncarnation(call.pulled.incarnation.number);
+    request.initPulled().setLineage(call.pulled.lineage.number);
     request.getPulled().setCounter(call.pulled.counter);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) {

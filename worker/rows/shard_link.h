@@ -41,7 +41,7 @@ struct PullCall {
   std::vector<PartRows> headers;
   Bytes ids;  // int64, local to the part, header after header
   RowEncoding encoding = RowEncoding::kRaw;
-  ShardIncarnation copies_of;   // the incarnation of which the copies at hand are
+  Lineage copies_of;            // the lineage of which the copies at hand are
   std::size_t value_bytes = 0;  // expected in the reply, without copies at hand
   // where they should go, of that size; where it is not shared with the shard they go elsewhere
   Bytes into;

@@ -40,8 +40,8 @@ struct LoneShard {
             std::int64_t part = 0, TieringOptions tiering = {})
       : reactor(rpc::make_reactor()),
         host(std::make_shared<ShardHost>(
-            *reactor, ShardOptions{.incarnation = 100, .tiering = std::move(tiering)}, offload, 0,
-            1, store, str("ps-", part, "-shard-0"))),
+            *reactor, ShardOptions{.lineage = 100, .tiering = std::move(tiering)}, offload, 0, 1,
+            store, str("ps-", part, "-shard-0"))),
         tables(two_tables(parts, part)) {
     host->shard.configure({kRun, 1, 42, tables});
     host->shard.announce(kRun, std::uint64_t{1} << 32, 0);

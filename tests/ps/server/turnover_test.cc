@@ -45,7 +45,7 @@ class PolicyShard {
   PolicyShard(Place& place, const RowPolicy& policy, std::int64_t parts = 1, std::int64_t part = 0)
       : table_(cut_table(policy, parts, part)),
         place_(place),
-        host_(std::make_shared<ShardHost>(*place.reactor, ShardOptions{.incarnation = 100},
+        host_(std::make_shared<ShardHost>(*place.reactor, ShardOptions{.lineage = 100},
                                           *place.offload, 0, 1, *place.store, "ps-0-shard-0")) {
     shard().configure({kRun, 1, 42, {table_}});
     shard().announce(kRun, std::uint64_t{1} << 32, 0);

@@ -31,7 +31,7 @@ class ShardRounds : public testing::Test {
 
   static constexpr std::size_t kBytesMax = 1 << 16;
   static ShardOptions options() {
-    ShardOptions options{.incarnation = 100};
+    ShardOptions options{.lineage = 100};
     options.staging.bytes_max = kBytesMax;
     return options;
   }

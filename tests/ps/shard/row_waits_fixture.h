@@ -76,7 +76,7 @@ class RowWaitsTest : public testing::Test {
   HeldRows source;
   ShardHarness shard{
       {whole_table(0, variable("a", {8, 1}), sgd()), whole_table(1, variable("b", {8, 1}), adam())},
-      {.incarnation = 100, .row_source = &source, .waits = {.requests_max = 20}}};
+      {.lineage = 100, .row_source = &source, .waits = {.requests_max = 20}}};
 };
 
 }  // namespace cairn::ps

@@ -171,7 +171,7 @@ TEST_F(RowWaitsTest, AFetchMayOutliveItsShard) {
   HeldRows held;
   {
     ShardHarness short_lived({whole_table(0, variable("a", {8, 1}), sgd())},
-                             {.incarnation = 1, .row_source = &held});
+                             {.lineage = 1, .row_source = &held});
     held.hold("a", 3, 30);
     short_lived.push(short_lived.step(1), 0, {3}, {1});
   }
@@ -184,7 +184,7 @@ TEST(RowWaits, RowsOfAHashedVariableAreMadeOfWhatWasFetched) {
   VariableSpec spec{.name = "h", .shape = {std::int64_t{1} << 40, 2}};
   spec.hashed = true;
   ShardHarness shard({whole_table(0, std::make_shared<const VariableSpec>(spec), sgd())},
-                     {.incarnation = 1, .row_source = &source});
+                     {.lineage = 1, .row_source = &source});
   const std::int64_t far = std::int64_t{1} << 39;
   source.hold("h", far, 5);
   const PushResult waits = shard.push(shard.step(1), 0, {7, far}, {1, 1, 1, 1});

@@ -79,7 +79,7 @@ class SaveMemoryTest : public testing::Test {
 
   static constexpr std::uint64_t kCut = 5;
   static ShardOptions options() {
-    ShardOptions options{.incarnation = 100};
+    ShardOptions options{.lineage = 100};
     options.save_memory.bytes = CopyPool::kSlabBytes;
     return options;
   }
@@ -245,7 +245,7 @@ TEST_F(SaveMemoryTest, ARoundWaitsAndIsAppliedOnce) {
 
 TEST(SaveMemory, IsAShareOfTheRowsAndNoLessThanAFloor) {
   const auto limit_with = [](std::int64_t rows) {
-    ShardOptions options{.incarnation = 100};
+    ShardOptions options{.lineage = 100};
     options.save_memory.share = 0.75;
     ShardHarness shard({whole_table(0, variable("a", {rows, kWideDim}), sgd())}, options);
     shard.shard.mark(1);
@@ -257,7 +257,7 @@ TEST(SaveMemory, IsAShareOfTheRowsAndNoLessThanAFloor) {
 
 // The rule moves every row, the moments of those without a gradient too.
 TEST(SaveMemory, AdamWaitsAsAWholeAndGoesOnAfterwards) {
-  ShardOptions options{.incarnation = 100};
+  ShardOptions options{.lineage = 100};
   options.save_memory.bytes = CopyPool::kSlabBytes;
   ShardHarness shard({whole_table(0, variable("a", {64, kWideDim}), adam())}, options);
   shard.push_whole(shard.step(1), 0, Floats(64 * kWideDim, 1), adam());

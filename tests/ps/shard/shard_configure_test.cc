@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())},
-                     {.incarnation = 1, .tables_bytes_max = 1 << 20});
+                     {.lineage = 1, .tables_bytes_max = 1 << 20});
   try {
     shard.shard.configure({ShardHarness::kSession,
                            2,

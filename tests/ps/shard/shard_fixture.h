@@ -37,8 +37,7 @@ class ShardHarness {
  public:
   static constexpr std::uint64_t kSession = 7;
 
-  explicit ShardHarness(std::vector<TableConfig> tables,
-                        ShardOptions options = {.incarnation = 100})
+  explicit ShardHarness(std::vector<TableConfig> tables, ShardOptions options = {.lineage = 100})
       : shard(clock, options) {
     shard.configure({kSession, 1, 42, std::move(tables)});
     shard.announce(kSession, kClosures, 0);

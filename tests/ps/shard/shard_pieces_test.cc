@@ -151,7 +151,7 @@ TEST(ShardPieces, ThatWereOnlyPromisedTakeNothing) {
 
 TEST(ShardPieces, AreBoundedAndExpire) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())},
-                     {.incarnation = 1, .staging = {.bytes_max = 2000}});
+                     {.lineage = 1, .staging = {.bytes_max = 2000}});
   push_piece(shard, 0, 2, 1, 1);
   EXPECT_THROW(
       {

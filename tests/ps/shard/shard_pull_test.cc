@@ -49,13 +49,13 @@ TEST(ShardPull, ValuesThatTheCallerHasStayOutOfTheAnswerUntilTheyAreWritten) {
   ReadHeader headers[] = {{0, 0, 0, true}, {1, 0, 0, true}};
   headers[0].written = shard.written(headers[0]);
   PullRequest request{shard.step(0), headers, {}};
-  request.copies_of = shard.shard.version().incarnation;
+  request.copies_of = shard.shard.version().lineage;
   EXPECT_THAT(shard.pull_request(request), ElementsAre(2, 2, 2));
 
-  request.copies_of = 0;  // the numbers of another incarnation say nothing
+  request.copies_of = 0;  // the numbers of another lineage say nothing
   EXPECT_THAT(shard.pull_request(request), ElementsAre(1, 1, 1, 1, 2, 2, 2));
 
-  request.copies_of = shard.shard.version().incarnation;
+  request.copies_of = shard.shard.version().lineage;
   shard.push(shard.step(1), 0, {1}, {10, 20});
   EXPECT_NE(shard.written(headers[0]), headers[0].written);
   EXPECT_THAT(shard.pull_request(request), ElementsAre(1, 1, -9, -19, 2, 2, 2));
@@ -101,7 +101,7 @@ TEST(ShardPull, WhatDoesNotFitIsRefusedByName) {
 
 TEST(ShardPull, AnAnswerAboveTheBoundIsRefusedBeforeItIsMade) {
   ShardHarness shard({whole_table(0, variable("w", {100, 4}), sgd())},
-                     {.incarnation = 1, .answer_bytes_max = 100 * 16 - 1});
+                     {.lineage = 1, .answer_bytes_max = 100 * 16 - 1});
   EXPECT_THROW(shard.pull_whole(0), InvalidArgumentError);
   EXPECT_EQ(shard.pull(0, {1, 2}).size(), 8u);
 }

@@ -114,7 +114,7 @@ TEST(ShardPush, APullFromAnotherIncarnationMeansRunTheClosureAgain) {
 // there.
 TEST(ShardPush, WhatWasSentByALayoutFromBeforeTheShardBeganIsAborted) {
   ManualClock clock;
-  Shard shard(clock, {.incarnation = 1});
+  Shard shard(clock, {.lineage = 1});
   shard.configure({7, 5, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
   shard.announce(7, 2, 0);
   shard.open();
@@ -137,7 +137,7 @@ TEST(ShardPush, AnotherSessionIsRefused) {
 
 TEST(ShardPush, UntilOpenedAShardIsUnavailable) {
   ManualClock clock;
-  Shard shard(clock, {.incarnation = 1});
+  Shard shard(clock, {.lineage = 1});
   StepContext step;
   step.session = 7;
   EXPECT_THROW(shard.pull({step, {}, {}}), UnavailableError);

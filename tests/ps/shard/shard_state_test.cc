@@ -115,7 +115,7 @@ TEST_F(ShardState, IsOfAnotherIncarnationAfterARestore) {
   const ShardVersion before = shard.shard.version();
   restore(shard.shard, {});
   read(0, 0, 4);
-  EXPECT_NE(shard.shard.version().incarnation, before.incarnation);
+  EXPECT_NE(shard.shard.version().lineage, before.lineage);
 }
 
 // ---- over the wire ----

@@ -157,7 +157,7 @@ TEST(HashedTableMemory, AMillionRowsStayWithinAThirdMore) {
 
 TEST(HashedTableMemory, ThatEndsIsSaidBeforeAnythingIsApplied) {
   ShardHarness shard({whole_table(0, embedding(kMany, true), sgd())},
-                     {.incarnation = 100, .tables_bytes_max = 100'000});
+                     {.lineage = 100, .tables_bytes_max = 100'000});
   Ids ids = all_rows(1000);
   shard.push(shard.step(1), 0, ids, Floats(ids.size() * kDim, 1.0f));
   const Floats before = shard.pull(0, ids);

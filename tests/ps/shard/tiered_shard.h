@@ -45,7 +45,7 @@ struct TieredShard {
       : harness(std::move(tables), options(save, memory_bytes)) {}
 
   ShardOptions options(SaveMemory save, std::size_t memory_bytes) {
-    ShardOptions made{.incarnation = 100, .save_memory = save};
+    ShardOptions made{.lineage = 100, .save_memory = save};
     made.tiering.memory_bytes = memory_bytes;
     made.tiering.make_store = [this](const std::string&, std::size_t row_bytes,
                                      storage::Moved moved) {

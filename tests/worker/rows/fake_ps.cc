@@ -26,7 +26,7 @@ PartRows rows_of(Header in) {
 }
 
 void write_version(wire::Version::Builder out, const ShardVersion& version) {
-  out.setIncarnation(version.incarnation.number);
+  out.setLineage(version.lineage.number);
   out.setCounter(version.counter);
 }
 
@@ -67,8 +67,8 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
     const PartRows rows = rows_of(header);
     if (rows.whole)
       written.push_back(shard_->written.try_emplace({rows.variable, rows.part}, 1).first->second);
-    const bool copied = rows.whole && in.getCopiesOf() == shard_->version.incarnation &&
-                        rows.written == written.back();
+    const bool copied =
+        rows.whole && in.getCopiesOf() == shard_->version.lineage && rows.written == written.back();
     if (!copied) asked.parts.push_back({rows, {}, 0});
   }
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
@@ -123,14 +123,14 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
     asked.values_at.push_back(place.getOffset());
     asked.value_bytes += place.getBytes();
   }
-  asked.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
+  asked.pulled = {in.getPulled().getLineage(), in.getPulled().getCounter()};
   asked.piece = in.getPiece();
   asked.pieces = in.getPieces();
   asked.slice = in.getSlice();
   cluster_.asked.push_back(asked);
   auto ready = cluster_.before(asked);
   return ready.then([this, asked, context]() mutable {
-    if (asked.pulled.incarnation != 0 && asked.pulled.incarnation != shard_->version.incarnation)
+    if (asked.pulled.lineage != 0 && asked.pulled.lineage != shard_->version.lineage)
       kj::throwRecoverableException(
           rpc::to_kj(Code::kAborted, "the rows were pulled before this shard was restarted",
                      str("/job:ps/task:", shard_->id)));
@@ -190,7 +190,7 @@ void FakeCluster::fill(FakeShard& shard) const {
 
 void FakeCluster::start_ps(std::uint32_t ps) {
   FakeShard& shard = *shards_.at(ps);
-  shard.version = {next_incarnation_++, 0};
+  shard.version = {next_lineage_++, 0};
   fill(shard);
   rpc::AcceptorOptions options;
   options.cluster = "test";

@@ -92,7 +92,7 @@ class FakeCluster {
     network.crash(str("ps", ps));
     doors_.at(ps).reset();
   }
-  // With initial rows and another incarnation; the layout is not touched.
+  // With initial rows and another lineage; the layout is not touched.
   void start_ps(std::uint32_t ps);
   std::vector<std::string> events() const {
     std::vector<std::string> names;
@@ -120,7 +120,7 @@ class FakeCluster {
   void fill(FakeShard& shard) const;
   std::vector<std::shared_ptr<FakeShard>> shards_;
   std::vector<std::unique_ptr<rpc::Acceptor>> doors_;
-  std::uint64_t next_incarnation_ = 100;
+  std::uint64_t next_lineage_ = 100;
 };
 
 inline float initial_value(VariableId variable, std::int64_t row, std::int64_t column) {

@@ -88,7 +88,7 @@ TEST_F(StandingVariables, CopiesOfAShardThatWasReplacedAreNotUsed) {
   use(1, {{"w", {2}}});
   std::vector<Read> reads{{0, {}, {}}};
   stand_still(reads);
-  cluster->shard(0).version.incarnation.number += 1;
+  cluster->shard(0).version.lineage.number += 1;
   cluster->shard(0).rows.at({0, 0}) = {-1, -2};
   RemoteStep step(*store);
   ASSERT_EQ(pull(step, reads), "");

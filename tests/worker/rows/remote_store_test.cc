@@ -80,8 +80,7 @@ TEST_F(RemoteStoreTest, APushSaysWhichVersionWasPulledAndNoneWhereNothingWas) {
   std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({4, 1}, {1, 1, 1, 1})}};
   ASSERT_EQ(push(step, updates), "");
   for (const Asked& asked : cluster->pushes()) {
-    EXPECT_EQ(asked.pulled.incarnation,
-              asked.shard == 0 ? cluster->shard(0).version.incarnation : 0);
+    EXPECT_EQ(asked.pulled.lineage, asked.shard == 0 ? cluster->shard(0).version.lineage : 0);
     EXPECT_EQ(asked.pulled.counter, asked.shard == 0 ? 41u : 0u);
   }
 }
