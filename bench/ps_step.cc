@@ -221,8 +221,8 @@ rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows
     const rpc::Hello hello =
         hello_as(rpc::Role::kCoordinator, *servers_, 1 + static_cast<std::uint32_t>(i));
     auto connection = co_await connected(*reactor_, *network_, address, hello);
-    layout->servers = {
-        {0, address_, connection->peer().incarnation, static_cast<std::uint32_t>(shards), 0}};
+    layout->shards = shards_of({0, address_, 1, connection->peer().incarnation},
+                               static_cast<std::uint32_t>(shards));
     shards_.push_back(
         std::make_unique<ShardClient>(std::move(connection), static_cast<ShardId>(i)));
   }

@@ -22,6 +22,7 @@ struct Step {
   replicas @7 :Int32 = 1;
   pushNumber @8 :UInt32;
   round @9 :UInt64;            # of which a push is a share, kept until `applyRound`; 0: it is applied when it comes
+  epoch @10 :UInt64;           # of the shard's primary, by the layout that the sender goes by: an older one is refused with Aborted
 }
 
 # A shard's state: another lineage always reads as changed.
@@ -184,7 +185,8 @@ interface Shard {
   # Makes the tables of this shard as given: new ones from their initial values, slots added where a rule now asks for
   # them, others untouched. A new session forgets closures, fences and tables of the old one.
   # Until `open` a shard answers pull and push with Unavailable.
-  configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table)) -> (version :Version);
+  # `epoch` is the one in which this process answers for the rows. It never goes back in a session.
+  configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table), epoch :UInt64) -> (version :Version);
   open @3 () -> ();
 
   # Refuses from now on what lane incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.
@@ -222,7 +224,7 @@ interface Shard {
   # Rows [begin, begin + rows) of a dense part by local number, each with its slots behind it, as a checkpoint holds them; and how many
   # updates by optimizers the part has had. At most 4 MB of rows a call, or one row. `version` and `written` say as of which write:
   # calls that tell both alike have read one state of the part.
-  readState @11 (session :UInt64, variable :UInt32, part :UInt32, begin :Int64, rows :UInt32)
+  readState @11 (session :UInt64, variable :UInt32, part :UInt32, begin :Int64, rows :UInt32, epoch :UInt64)
       -> (updates :Int64, rows :Data, version :Version, written :UInt64);
 
   # Answered when all rows are there that restores on demand have left to come; with their error, if they do not come any more. Until
@@ -255,12 +257,17 @@ interface Shard {
 
 # ---- worker ----
 
-struct Server {
+# A copy of a shard's rows, and the ps that serves it.
+struct ShardReplica {
   ps @0 :UInt32;
   address @1 :Text;
-  incarnation @2 :UInt64;
-  shards @3 :UInt32;
-  firstShard @4 :UInt32;
+  endpoint @2 :UInt32;
+  process @3 :UInt64;          # the incarnation of the ps; 0: it is away
+}
+struct ShardLayout {
+  primary @0 :ShardReplica;    # answers pulls and pushes
+  backups @1 :List(ShardReplica);
+  epoch @2 :UInt64;            # of the primary: it goes up when another process answers for the rows
 }
 
 struct VariableLayout {
@@ -277,8 +284,9 @@ struct PlacedPart {
 struct Layout {
   version @0 :UInt64;
   seed @1 :UInt64;
-  servers @2 :List(Server);
+  retired @2 :AnyPointer;
   variables @3 :List(VariableLayout);   # by VariableId
+  shards @4 :List(ShardLayout);         # by their numbers
 }
 
 # Which elements a closure takes of one iterator argument: `count` from `ordinal` of `pipeline`. A lane whose own iterator

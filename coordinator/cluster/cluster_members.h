@@ -89,6 +89,9 @@ struct Worker : ClusterMember {
 
 struct Ps : ClusterMember {
   std::vector<std::unique_ptr<ShardClient>> shards;
+  // Those that it has when it is there: by Engine, once all ps were connected.
+  ShardId first_shard = 0;
+  std::uint32_t shard_count = 0;
   bool lost_for_good = false;
   std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
   // Its process is new, or a restore (Checkpointer) has not ended: it must be rebuilt before it

@@ -13,17 +13,23 @@ kj::ArrayPtr<const kj::byte> bytes_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
 
+void write_replica(wire::ShardReplica::Builder out, const ShardReplica& replica) {
+  out.setPs(replica.ps);
+  out.setAddress(replica.address.c_str());
+  out.setEndpoint(replica.endpoint);
+  out.setProcess(replica.process.number);
+}
+
 void write_layout(wire::Layout::Builder out, const Layout& layout) {
   out.setVersion(layout.version);
   out.setSeed(layout.seed);
-  auto servers = out.initServers(static_cast<unsigned>(layout.servers.size()));
-  for (unsigned i = 0; i < servers.size(); ++i) {
-    const ShardServer& server = layout.servers[i];
-    servers[i].setPs(server.ps);
-    servers[i].setAddress(server.address.c_str());
-    servers[i].setIncarnation(server.incarnation.number);
-    servers[i].setShards(server.shards);
-    servers[i].setFirstShard(server.first_shard);
+  auto shards = out.initShards(static_cast<unsigned>(layout.shards.size()));
+  for (unsigned i = 0; i < shards.size(); ++i) {
+    const ShardLayout& shard = layout.shards[i];
+    write_replica(shards[i].initPrimary(), shard.primary);
+    auto backups = shards[i].initBackups(static_cast<unsigned>(shard.backups.size()));
+    for (unsigned b = 0; b < backups.size(); ++b) write_replica(backups[b], shard.backups[b]);
+    shards[i].setEpoch(shard.epoch.number);
   }
   auto variables = out.initVariables(static_cast<unsigned>(layout.variables.size()));
   for (unsigned i = 0; i < variables.size(); ++i) {

@@ -75,9 +75,7 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
   }
 }
 
-ShardVersion read_version(wire::Version::Reader in) {
-  return {in.getLineage(), in.getCounter()};
-}
+ShardVersion read_version(wire::Version::Reader in) { return {in.getLineage(), in.getCounter()}; }
 
 ShardMark read_mark(wire::Shard::MarkResults::Reader in) {
   return {read_version(in.getVersion()), read_applied(in.getApplied()), in.getDelta()};

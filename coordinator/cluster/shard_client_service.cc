@@ -100,6 +100,7 @@ rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
   request.setSession(session);
   request.setLayoutVersion(layout->version);
   request.setSeed(layout->seed);
+  request.setEpoch(layout->shards.at(shard_).epoch.number);
   // A list of the protocol has a fixed length, so that the tables are gathered before it is made.
   std::vector<std::pair<const VariableLayout*, Parts>> mine;
   for (VariableId id = first; id < last; ++id)

@@ -4,13 +4,18 @@
 
 namespace cairn {
 
-VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers)
+VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardLayout> shards)
     : options_(std::move(options)) {
   layout_ = std::make_shared<Layout>();
   layout_->version = 1;
   layout_->seed = options_.seed;
-  layout_->servers = std::move(servers);
+  layout_->shards = std::move(shards);
   shard_bytes_.resize(layout_->shard_count());
+  for (ShardId shard = 0; shard < layout_->shard_count(); ++shard) {
+    const std::uint32_t ps = layout_->shards[shard].primary.ps;
+    if (ps >= ps_.size()) ps_.resize(ps + 1);
+    ps_[ps].push_back(shard);
+  }
 }
 
 // Readers keep the version that they hold; a version that was handed out is never edited.
@@ -40,9 +45,8 @@ ShardId VariableRegistry::next_shard() const {
   if (options_.placement == Placement::kSizeAware)
     return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) -
                                 shard_bytes_.begin());
-  const auto& servers = layout_->servers;
-  const ShardServer& server = servers[placed_ % servers.size()];
-  return server.first_shard + static_cast<ShardId>(placed_ / servers.size() % server.shards);
+  const std::vector<ShardId>& shards = ps_[placed_ % ps_.size()];
+  return shards[placed_ / ps_.size() % shards.size()];
 }
 
 std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
@@ -158,10 +162,14 @@ void VariableRegistry::set_seed(std::uint64_t seed) {
   edit().seed = seed;
 }
 
-void VariableRegistry::set_incarnation(std::uint32_t ps, ProcessIncarnation incarnation) {
+void VariableRegistry::set_primary(ShardId first, std::size_t count, ProcessIncarnation process) {
   std::lock_guard hold(mutex_);
-  if (layout_->servers.at(ps).incarnation != incarnation)
-    edit().servers[ps].incarnation = incarnation;
+  if (layout_->shards.at(first).primary.process == process) return;
+  Layout& layout = edit();
+  for (std::size_t shard = first; shard < first + count; ++shard) {
+    layout.shards.at(shard).primary.process = process;
+    ++layout.shards[shard].epoch.number;
+  }
 }
 
 }  // namespace cairn

@@ -28,7 +28,7 @@ struct RegistryOptions {
 
 class VariableRegistry {
  public:
-  VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers);
+  VariableRegistry(RegistryOptions options, std::vector<ShardLayout> shards);
 
   // `beside`: the name of a variable on whose shard this one is to lie, in one part, whatever
   // partitioner there is.
@@ -49,8 +49,9 @@ class VariableRegistry {
   // The seed of initial values, for a restore. FailedPrecondition: variables were made from another
   // one.
   void set_seed(std::uint64_t seed);
-  // A ps came back as another incarnation (or went away: 0).
-  void set_incarnation(std::uint32_t ps, ProcessIncarnation incarnation);
+  // Another process of its ps answers for these shards, from the next epoch of each on. Nothing if
+  // it does already.
+  void set_primary(ShardId first, std::size_t count, ProcessIncarnation process);
 
  private:
   std::vector<RowRange> partition(const VariableSpec& spec) const;
@@ -65,6 +66,7 @@ class VariableRegistry {
   std::shared_ptr<Layout> layout_;
   std::map<std::string, int> names_;
   std::vector<std::uint64_t> shard_bytes_;
+  std::vector<std::vector<ShardId>> ps_;  // the shards that each began with
   std::uint64_t placed_ = 0;  // variables and parts so far: the reference's round-robin counter
 };
 

@@ -61,8 +61,8 @@ void verify_seen(const storage::DatabaseInfo& database, const std::string& check
 }
 }  // namespace
 
-void ShardTables::begin(std::vector<ShardServer> servers) {
-  registry_ = std::make_unique<VariableRegistry>(session_.options.variables, std::move(servers));
+void ShardTables::begin(std::vector<ShardLayout> shards) {
+  registry_ = std::make_unique<VariableRegistry>(session_.options.variables, std::move(shards));
   synced_ = registry_->layout();
   synced_version_ = synced_->version;
 }

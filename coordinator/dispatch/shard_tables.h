@@ -40,7 +40,7 @@ class ShardTables {
         pump_(std::move(pump)) {}
 
   // Once, when all ps are connected, before anything else here is called.
-  void begin(std::vector<ShardServer> servers);
+  void begin(std::vector<ShardLayout> shards);
   VariableRegistry& registry() { return *registry_; }
 
   // ---- the synced layout ----

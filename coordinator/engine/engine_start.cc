@@ -108,14 +108,16 @@ rpc::Task<void> Engine::connect_everybody() {
 
 // Shards and lanes are numbered over the whole cluster once it is known how many each task has.
 void Engine::number_members() {
-  std::vector<ShardServer> servers;
-  std::uint32_t first = 0;
+  std::vector<ShardLayout> all;
   for (auto& ps : members_.ps) {
-    auto shards = static_cast<std::uint32_t>(ps->shards.size());
-    servers.push_back({ps->index, ps->address, ps->process, shards, first});
-    for (const auto& shard : ps->shards) shard->set_shard(first++);
+    ps->first_shard = static_cast<ShardId>(all.size());
+    ps->shard_count = static_cast<std::uint32_t>(ps->shards.size());
+    ShardId number = ps->first_shard;
+    for (const auto& shard : ps->shards) shard->set_shard(number++);
+    for (ShardLayout& shard : shards_of({ps->index, ps->address, 1, ps->process}, ps->shard_count))
+      all.push_back(std::move(shard));
   }
-  tables_.begin(std::move(servers));
+  tables_.begin(std::move(all));
   for (auto& worker : members_.workers)
     for (auto& lane : worker->lanes) {
       lane->number = members_.lanes.size();

@@ -13,19 +13,17 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
   const rpc::PeerInfo peer = control->connection().peer();
   std::uint32_t shards = peer.endpoints - 1;
   if (session_.started) {
-    std::uint32_t wanted = tables_.registry().layout()->servers[ps->index].shards;
-    if (shards != wanted)
+    if (shards != ps->shard_count)
       throw FailedPreconditionError(str(ps->name, " came back with ", shards, " shards, it had ",
-                                        wanted, "; start it with --shards ", wanted));
+                                        ps->shard_count, "; start it with --shards ",
+                                        ps->shard_count));
   }
   std::vector<std::unique_ptr<ShardClient>> clients;
   // At the start the number of a ps's first shard depends on how many shards the others have:
-  // Engine::start() numbers them when all are there. Later the layout knows it.
-  const ShardId first =
-      session_.started ? tables_.registry().layout()->servers[ps->index].first_shard : 0;
+  // Engine::start() numbers them when all are there.
   for (std::uint32_t i = 0; i < shards; ++i) {
     auto connection = co_await dialer_.connect(address, 1 + i);
-    clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));
+    clients.push_back(std::make_unique<ShardClient>(std::move(connection), ps->first_shard + i));
   }
   // All or nothing: until every shard is connected the ps has none, so that a loop over the shards
   // never sees half of them.
@@ -145,15 +143,17 @@ rpc::Task<void> PsGroup::give_up_in_silence(Ps* ps) {
 }
 
 rpc::Task<void> PsGroup::attach(Ps* ps) {
-  const ProcessIncarnation known = tables_.registry().layout()->servers[ps->index].incarnation;
+  const ProcessIncarnation known =
+      tables_.registry().layout()->shards[ps->first_shard].primary.process;
   // It needs them until it has all of them, however often it is lost meanwhile.
   if (known != ps->process) ps->needs_rows = true;
   // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
   while (lock_.held() || (ps->needs_rows && sources_.writing)) co_await session_.changed.wait();
   const TableLock::Hold hold(lock_);
-  // A new incarnation makes a new version of the layout. The shard refuses pushes that were sent by
-  // an older one, and so nothing that was meant for the lost process lands on this one.
-  tables_.registry().set_incarnation(ps->index, ps->process);
+  // A new process makes a new version of the layout, and a new epoch of each of its shards. The
+  // shard refuses pushes that were sent by an older version, and whatever names an older epoch: so
+  // nothing that was meant for the lost process lands on this one.
+  tables_.registry().set_primary(ps->first_shard, ps->shard_count, ps->process);
   const auto layout = tables_.registry().layout();
   const bool rebuild = ps->needs_rows;
   auto source = sources_.newest;

@@ -32,4 +32,8 @@ using LaneIncarnation = Incarnation<struct OfLane>;
 // that takes over the rows of another one as they are goes on with their lineage.
 using Lineage = Incarnation<struct OfRows>;
 
+// Of the processes that have had a shard's rows one after another, the one that answers for them now
+// has the highest epoch. The coordinator numbers them upwards; what names an older one is refused.
+using Epoch = Incarnation<struct OfPrimary>;
+
 }  // namespace cairn

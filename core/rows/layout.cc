@@ -145,10 +145,10 @@ const VariableLayout* Layout::find(const std::string& name) const {
   return nullptr;
 }
 
-std::uint32_t Layout::shard_count() const {
-  std::uint32_t count = 0;
-  for (const auto& server : servers) count += server.shards;
-  return count;
+std::vector<ShardLayout> shards_of(ShardReplica first, std::uint32_t count) {
+  std::vector<ShardLayout> shards;
+  for (; count > 0; --count, ++first.endpoint) shards.push_back({first, {}, 1});
+  return shards;
 }
 
 }  // namespace cairn

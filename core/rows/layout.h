@@ -43,25 +43,37 @@ struct VariableLayout {
   std::vector<Part> parts;
 };
 
-// One ps process.
-struct ShardServer {
+// A copy of a shard's rows, and the ps that serves it.
+struct ShardReplica {
   std::uint32_t ps = 0;  // task index
   std::string address;
-  ProcessIncarnation incarnation;  // none: it is away
-  std::uint32_t shards = 1;        // its shard threads; endpoints 1..shards of its address
-  ShardId first_shard = 0;
+  std::uint32_t endpoint = 1;  // of that address
+  ProcessIncarnation process;  // none: it is away
+  bool operator==(const ShardReplica&) const = default;
 };
+
+// A shard as all tasks of the cluster know it: who answers for its rows, and since which epoch.
+struct ShardLayout {
+  ShardReplica primary;
+  std::vector<ShardReplica> backups;  // that have every update which the primary has answered
+  Epoch epoch = 1;                    // of the primary; never none
+};
+// A layout names at most so many backups of a shard.
+inline constexpr std::size_t kBackupsMax = 7;
+
+// The shards of one ps, from `first` on: one an endpoint, in their first epoch, without backups.
+std::vector<ShardLayout> shards_of(ShardReplica first, std::uint32_t count);
 
 // The shards and parts by which a worker finds every row. Two layouts of one session differ in
 // their versions, and a closure says by which version it was sent.
 struct Layout {
   std::uint64_t version = 0;
-  std::uint64_t seed = 0;  // of the initial values
-  std::vector<ShardServer> servers;
+  std::uint64_t seed = 0;                 // of the initial values
+  std::vector<ShardLayout> shards;        // by ShardId
   std::vector<VariableLayout> variables;  // by VariableId
 
   const VariableLayout* find(const std::string& name) const;  // nullptr: no such variable
-  std::uint32_t shard_count() const;
+  std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards.size()); }
 };
 
 // ---- Partitioners: a variable's type -> number of parts (the reference's formulas) ----

@@ -31,6 +31,7 @@ struct StepContext {
   // 0: a push is applied when it comes. Else it is a share of this round, which a ps keeps until
   // the coordinator has the round applied (ps/shard/rounds.h).
   std::uint64_t round = 0;
+  Epoch epoch;  // of the shard that is asked
 };
 
 // A variable, or rows of it. The store fills `value`.

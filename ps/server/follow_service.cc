@@ -103,6 +103,7 @@ kj::Promise<void> FollowService::readRows(ReadRowsContext context) {
     }
     DecodedPull pull = read_rows(params);
     pull.request.step.session = host_->shard.session();
+    pull.request.step.epoch = host_->shard.epoch();
     pull.request.step.incarnation = kNoLane;
     if (host_->shard.must_wait(pull.request)) {
       std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());

@@ -17,6 +17,7 @@ Json shard_json(const ShardCounters& shard) {
   const std::uint64_t pushes = get(shard.pushes.calls);
   return {{"open", get(shard.open) != 0},
           {"lineage", get(shard.lineage)},
+          {"epoch", get(shard.epoch)},
           {"layout_version", get(shard.layout_version)},
           {"tables", get(shard.tables)},
           {"rows", get(shard.rows)},

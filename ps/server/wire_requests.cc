@@ -91,6 +91,7 @@ StepContext read_step(wire::Step::Reader in) {
   step.replicas = in.getReplicas();
   step.push_number = in.getPushNumber();
   step.round = in.getRound();
+  step.epoch = in.getEpoch();
   return step;
 }
 
@@ -148,7 +149,7 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
 // Lists are bounded before anything is allocated for them, as everywhere in this file: the sizes
 // are another process's word.
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
-  Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}};
+  Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}, Epoch(in.getEpoch())};
   for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
     TableConfig config{table.getVariable(),
                        std::make_shared<const VariableSpec>(wire::read(table.getSpec())),
@@ -185,7 +186,8 @@ DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in) {
 }
 
 StateRequest read_state(wire::Shard::ReadStateParams::Reader in) {
-  return {in.getSession(), in.getVariable(), in.getPart(), in.getBegin(), in.getRows()};
+  return {in.getSession(), Epoch(in.getEpoch()), in.getVariable(),
+          in.getPart(),    in.getBegin(),        in.getRows()};
 }
 
 ChangesRequest read_changes(wire::Shard::ChangesParams::Reader in) {

@@ -8,14 +8,15 @@ namespace cairn::ps {
 // Written by the shard's thread alone.
 struct ShardCounters {
   using Number = std::atomic<std::uint64_t>;
-  Number session{0}, layout_version{0}, lineage{0}, counter{0};
+  Number session{0}, layout_version{0}, lineage{0}, epoch{0};
   Number open{0};                       // 1: answers pulls and pushes
   Number tables{0}, rows{0}, bytes{0};  // bytes: memory of the rows, slots included
   struct Traffic {
     Number calls{0}, rows{0}, bytes{0};
   };
   Traffic pulls, pushes;  // pushes: applied ones
-  // refused: applied before; by a fenced worker; pulled from another lineage
+  // refused: applied before; by a fenced worker; pulled from another lineage, or of another
+  // epoch
   Number duplicates{0}, fenced{0}, outdated{0};
   struct Staleness {  // over the applied pushes
     Number sum{0}, max{0};

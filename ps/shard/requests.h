@@ -105,6 +105,7 @@ struct RoundRequest {
 // Local rows [begin, begin + rows) of one part of a dense variable, with their slots.
 struct StateRequest {
   std::uint64_t session = 0;
+  Epoch epoch;
   VariableId variable = 0;
   std::uint32_t part = 0;
   std::int64_t begin = 0;
@@ -135,6 +136,7 @@ struct Configuration {
   std::uint64_t layout_version = 0;
   std::uint64_t seed = 0;
   std::vector<TableConfig> tables;
+  Epoch epoch;  // in which this shard answers for its rows
 };
 
 }  // namespace cairn::ps

@@ -50,6 +50,10 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 // Everything is verified first, for a call does all it says or changes nothing: rows that were
 // trained must survive a configuration that is refused.
 ShardVersion Shard::configure(const Configuration& configuration) {
+  if (configuration.session == session_ && configuration.epoch < layout_.epoch)
+    throw FailedPreconditionError(str("this shard is in epoch ", layout_.epoch,
+                                      ": it is not to be configured for epoch ",
+                                      configuration.epoch, ", which is over"));
   for (const TableConfig& config : configuration.tables) verify_table(config);
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
@@ -70,6 +74,7 @@ ShardVersion Shard::configure(const Configuration& configuration) {
   if (configuration.session != session_) start_session(configuration);
   layout_.now = configuration.layout_version;
   layout_.seed = configuration.seed;
+  if (layout_.epoch != configuration.epoch) begin_epoch(configuration.epoch);
   if (!made.empty() || layout_.described == 0) ++layout_.described;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
   name_tables();
@@ -158,6 +163,13 @@ void Shard::start_session(const Configuration& configuration) {
   ShardCounters::set(counters_.open, 0);
 }
 
+// What waits was asked of an earlier epoch, as all that comes from now on is of this one or refused.
+void Shard::begin_epoch(Epoch epoch) {
+  layout_.epoch = epoch;
+  ShardCounters::set(counters_.epoch, epoch.number);
+  refuse_waiting();
+}
+
 void Shard::name_tables() {
   named_.clear();
   for (const auto& [key, table] : tables_)
@@ -199,13 +211,26 @@ void Shard::open() {
 
 // A request of another session is refused for good. One of this session that comes while the shard
 // is closed is asked to come again: its coordinator is at work here.
-void Shard::verify_step(const StepContext& step) {
-  if (session_ == 0 || (step.session == session_ && !opened_.now))
+void Shard::verify_session(std::uint64_t session) const {
+  if (session_ == 0 || (session == session_ && !opened_.now))
     throw UnavailableError(
         "this shard is not open yet: it was just started, or is being restored; repeat the call");
-  if (step.session != session_)
+  if (session != session_)
     throw FailedPreconditionError(
-        str("this shard belongs to session ", session_, ", the request to session ", step.session));
+        str("this shard belongs to session ", session_, ", the request to session ", session));
+}
+
+// A closure that goes by an older epoch may have read rows of a process that answers no more, or
+// pushed a part of its updates there. One that goes by a newer epoch heard of it before this shard.
+void Shard::verify_step(const StepContext& step) {
+  verify_session(step.session);
+  if (step.epoch == layout_.epoch) return;
+  ShardCounters::add(counters_.outdated, 1);
+  const std::string both =
+      str("this shard is in epoch ", layout_.epoch, ", the request of epoch ", step.epoch);
+  if (step.epoch < layout_.epoch)
+    throw AbortedError(str(both, " of another process: run closure ", step.closure, " again"));
+  throw UnavailableError(str(both, ", which has not begun here: repeat the call"));
 }
 
 // Cancelled and not Unavailable: a fenced lane has to come back under another incarnation, and no
@@ -302,6 +327,7 @@ void Shard::fence(std::uint64_t session, LaneIncarnation newest,
 VerifiedState Shard::read_state(const StateRequest& request) {
   StepContext step;
   step.session = request.session;
+  step.epoch = request.epoch;
   verify_step(step);
   Table& table = find(request.variable, request.part);
   const std::string& name = table.spec().name;

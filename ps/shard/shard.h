@@ -8,7 +8,7 @@
 //   Unavailable         not open yet, or restoring: repeat the call.
 //   FailedPrecondition  another session, or a rule whose slots were never configured: mend the
 //                       state first.
-//   Aborted             the closure pulled from another lineage of rows: run it again.
+//   Aborted             the closure goes by rows, or by an epoch, that are over: run it again.
 //   Cancelled           the worker was fenced.
 //   NotFound, InvalidArgument  the request itself is wrong; names the variable and what was
 //                              expected.
@@ -52,8 +52,8 @@ class Shard {
   // them, others untouched. A new session forgets everything of the old one, a restore that had not
   // ended too.
   //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table
-  //           that is here otherwise; ResourceExhausted: more rows than there is memory for, found
-  //           out before any is allocated.
+  //           that is here otherwise, or an epoch that is over; ResourceExhausted: more rows than
+  //           there is memory for, found out before any is allocated.
   ShardVersion configure(const Configuration& configuration);
   void open();
   bool is_open() const { return opened_.now; }
@@ -240,6 +240,7 @@ class Shard {
 
   ShardVersion version() const { return {lineage_, counter_}; }
   std::uint64_t session() const { return session_; }
+  Epoch epoch() const { return layout_.epoch; }
   const ShardCounters& counters() const { return counters_; }
 
  private:
@@ -259,6 +260,7 @@ class Shard {
     return std::uint64_t{variable} << 32 | part;
   }
 
+  void verify_session(std::uint64_t session) const;
   void verify_step(const StepContext& step);
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
@@ -303,6 +305,7 @@ class Shard {
   PushResult finish_round(const RoundRequest& request, const Plan& plan);
   void apply_sum(const Plan& plan);
   void start_session(const Configuration& configuration);
+  void begin_epoch(Epoch epoch);
   void verify_table(const TableConfig& config) const;
   void verify_room(const Configuration& configuration) const;
   Table* existing(const Configuration& configuration, const TableConfig& config,
@@ -335,6 +338,7 @@ class Shard {
   struct LayoutVersions {
     std::uint64_t now = 0, first = 0;  // by which this session began here
     std::uint64_t seed = 0, described = 0;
+    Epoch epoch;
   };
   LayoutVersions layout_;
   struct Opened {

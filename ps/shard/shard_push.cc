@@ -110,7 +110,6 @@ std::uint64_t Shard::count_push(const PushRequest& request) {
                    applied_.own_since(request.step.closure, request.pulled.counter)
              : 0;
   ++counter_;
-  ShardCounters::set(counters_.counter, counter_);
   ShardCounters::add(counters_.pushes.calls, 1);
   ShardCounters::add(counters_.staleness.sum, staleness);
   ShardCounters::set(counters_.staleness.max,

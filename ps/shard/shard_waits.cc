@@ -105,6 +105,7 @@ PushResult Shard::wait(const RoundRequest& request) {
   kept->request.members = kept->members;
   StepContext step;  // the coordinator's: of no lane
   step.session = request.session;
+  step.epoch = layout_.epoch;
   PushResult result{version(), 0, false};
   result.waits = waits_.wait(step, RowWaits::Access::kUpdate, work_.wanted, 0,
                              [this, kept] { return take_turn(kept->request); });

@@ -210,7 +210,8 @@ def test_servers_say_where_rows_lie_and_what_runs(cluster, tmp_path):
         seen = cairn.PerWorkerVariable(0, name="seen")
     part, other = strategy.layout.find("v").parts
     assert (part.rows.begin, part.rows.end, other.rows.end) == (0, 2, 4) and part.shard != other.shard
-    assert strategy.layout.find("w") is None and len(strategy.layout.servers) == 2
+    assert strategy.layout.find("w") is None and len(strategy.layout.shards) == 2
+    assert [(shard.primary.ps, shard.epoch) for shard in strategy.layout.shards] == [(0, 1), (1, 1)]
 
     values = coordinator.create_per_worker_values(lambda context: np.float32(context.input_pipeline_id))
     assert [each.item() for each in values.values] == [0.0, 1.0]

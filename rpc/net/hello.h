@@ -18,7 +18,7 @@
 
 namespace cairn::rpc {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kHelloBytesMax = 1024;
 inline constexpr std::size_t kHelloPrefixBytes = 12;  // magic, version, length of the rest
 inline constexpr std::size_t kNameBytesMax = 255;     // cluster id, token

@@ -43,7 +43,7 @@ void fill_push(wire::Shard::PushParams::Builder out, std::uint32_t piece, std::u
   out.setValues(data_of(all.data(), 44));
   out.setPiece(piece);
   out.setPieces(pieces);
-  out.initPulled().setIncarnation(100);
+  out.initPulled().setLineage(100);
 }
 
 void shard_messages() {
@@ -142,9 +142,12 @@ void lane_messages() {
   seed("lane_message", "layout", message<L::SetLayoutParams>(0, [](auto out) {
          auto layout = out.initLayout();
          layout.setVersion(3);
-         auto server = layout.initServers(1)[0];
-         server.setAddress("sim://ps0");
-         server.setShards(2);
+         auto shards = layout.initShards(2);
+         for (unsigned i = 0; i < 2; ++i) {
+           shards[i].initPrimary().setAddress("sim://ps0");
+           shards[i].getPrimary().setEndpoint(1 + i);
+           shards[i].setEpoch(1);
+         }
          auto variable = layout.initVariables(1)[0];
          wire::write(variable.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
          wire::write(variable.initRule(), UpdateRule{});

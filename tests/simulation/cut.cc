@@ -94,8 +94,10 @@ class CutJudge {
   void judge_sums() {
     std::int64_t all = 0;
     bool exact = true;
-    for (const ShardServer& server : layout_.servers) {
-      const int ps = static_cast<int>(server.ps);
+    std::set<int> servers;
+    for (const ShardLayout& shard : layout_.shards)
+      servers.insert(static_cast<int>(shard.primary.ps));
+    for (const int ps : servers) {
       const auto known = verdict_.lacks.find(ps);
       exact &= known != verdict_.lacks.end();
       all += known != verdict_.lacks.end() ? known->second : at_least_[ps];
@@ -121,10 +123,7 @@ class CutJudge {
 }  // namespace
 
 int ps_of(ShardId shard, const Layout& layout) {
-  for (const ShardServer& server : layout.servers)
-    if (shard >= server.first_shard && shard < server.first_shard + server.shards)
-      return static_cast<int>(server.ps);
-  return -1;
+  return shard < layout.shards.size() ? static_cast<int>(layout.shards[shard].primary.ps) : -1;
 }
 
 Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) {

@@ -150,13 +150,15 @@ class WorkerServerTest : public ::testing::Test {
   }
   static void write(wire::Layout::Builder out, const Layout& layout) {
     out.setVersion(layout.version);
-    auto servers = out.initServers(static_cast<unsigned>(layout.servers.size()));
-    for (unsigned i = 0; i < servers.size(); ++i) {
-      servers[i].setPs(layout.servers[i].ps);
-      servers[i].setAddress(layout.servers[i].address);
-      servers[i].setIncarnation(layout.servers[i].incarnation.number);
-      servers[i].setShards(layout.servers[i].shards);
-      servers[i].setFirstShard(layout.servers[i].first_shard);
+    auto shards = out.initShards(static_cast<unsigned>(layout.shards.size()));
+    for (unsigned i = 0; i < shards.size(); ++i) {
+      const ShardReplica& primary = layout.shards[i].primary;
+      auto in = shards[i].initPrimary();
+      in.setPs(primary.ps);
+      in.setAddress(primary.address);
+      in.setEndpoint(primary.endpoint);
+      in.setProcess(primary.process.number);
+      shards[i].setEpoch(layout.shards[i].epoch.number);
     }
     auto variables = out.initVariables(static_cast<unsigned>(layout.variables.size()));
     for (unsigned i = 0; i < variables.size(); ++i) {

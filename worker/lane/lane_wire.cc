@@ -22,13 +22,15 @@ Take read(wire::Take::Reader in) {
 
 constexpr std::uint32_t kShardsMax = 1 << 20;  // of a cluster; as many variables, and parts of each
 
-// Bounded before anything is made from them: a lane keeps a table with an entry for each shard.
-ShardServer read(wire::Server::Reader in) {
-  if (in.getShards() > kShardsMax || in.getFirstShard() > kShardsMax)
-    throw InvalidArgumentError(str("a ps of ", in.getShards(), " shards from number ",
-                                   in.getFirstShard(), "; a cluster has at most ", kShardsMax));
-  return {in.getPs(), wire::read_name(in.getAddress()), in.getIncarnation(), in.getShards(),
-          in.getFirstShard()};
+ShardReplica read(wire::ShardReplica::Reader in) {
+  return {in.getPs(), wire::read_name(in.getAddress()), in.getEndpoint(), in.getProcess()};
+}
+
+ShardLayout read(wire::ShardLayout::Reader in) {
+  ShardLayout out{read(in.getPrimary()), {}, in.getEpoch()};
+  for (auto backup : wire::bounded(in.getBackups(), kBackupsMax, "backups of a shard"))
+    out.backups.push_back(read(backup));
+  return out;
 }
 
 // The parts cover the rows in order, without gaps.
@@ -92,8 +94,8 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   auto out = std::make_shared<Layout>();
   out->version = in.getVersion();
   out->seed = in.getSeed();
-  for (auto server : wire::bounded(in.getServers(), kShardsMax, "ps"))
-    out->servers.push_back(read(server));
+  for (auto shard : wire::bounded(in.getShards(), kShardsMax, "shards"))
+    out->shards.push_back(read(shard));
   for (auto variable : wire::bounded(in.getVariables(), kShardsMax, "variables"))
     out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
   return out;

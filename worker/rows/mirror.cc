@@ -97,7 +97,7 @@ rpc::Task<void> Mirror::fetch_part(Fetching& fetching, VariableId variable, std:
   const auto rows_a_call = static_cast<std::int64_t>(
       std::max<std::size_t>(fetching.routing->piece_bytes_max() / row_bytes, 1));
   std::optional<std::uint64_t> written;
-  StateCall call{fetching.step.session, variable, part};
+  StateCall call{fetching.step.session, fetching.routing->shard(shard).epoch, variable, part};
   do {
     if (fetching.failed) co_return;
     call.rows = static_cast<std::uint32_t>(std::min(rows_a_call, copy.rows(part) - call.begin));

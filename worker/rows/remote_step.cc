@@ -64,8 +64,9 @@ RemoteStep::RemoteStep(RemoteStore& store, ActivitySlot* slot)
 std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
   const auto& now = store_.routing();
   if (now != routing_ && (!now || shard >= now->layout().shard_count() ||
-                          now->server(shard).address != routing_->server(shard).address))
-    throw AbortedError(str("shard ", shard, " moved while the closure was at work"));
+                          now->shard(shard).epoch != routing_->shard(shard).epoch))
+    throw AbortedError(
+        str("another process answers for shard ", shard, " since the closure began"));
   return store_.link(shard);
 }
 
@@ -103,6 +104,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, ReadScatter& scatter,
   CallOfWave of_wave(failed);
   PullCall call;
   call.step = step;
+  call.step.epoch = routing_->shard(request.shard).epoch;
   // Only now, with credit in hand: memory is taken, and copies are looked up, for calls that go.
   const ReadScatter::Copies copies = scatter.ask(request, *link, parts(), call);
   const PullReply reply = co_await link->pull(std::move(call));
@@ -186,6 +188,7 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, const UpdateGather& gathe
   CallOfWave of_wave(failed);
   PushCall call;
   call.step = step;
+  call.step.epoch = routing_->shard(request.shard).epoch;
   if (auto seen = pulled_.find(request.shard); seen != pulled_.end()) call.pulled = seen->second;
   gather.fill(request, *link, call);
   call.piece = piece.number;

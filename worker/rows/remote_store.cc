@@ -8,7 +8,7 @@ namespace {
 // A layout comes from another process: parts with a gap, or an overlap, would have rows read from
 // nowhere, or updated twice.
 void verify_layout(const Layout& layout) {
-  for (const ShardServer& server : layout.servers) rpc::Address::parse(server.address);
+  for (const ShardLayout& shard : layout.shards) rpc::Address::parse(shard.primary.address);
   const std::uint32_t shards = layout.shard_count();
   for (const VariableLayout& variable : layout.variables) {
     std::int64_t next = 0;
@@ -55,13 +55,15 @@ void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   auto next =
       std::make_shared<Routing>(std::move(layout), identity_.encoding, options_.piece_bytes_max);
   // A link goes on being used if it leads to the same process: a new one would cost a connection,
-  // and the memory shared over it.
+  // and the memory shared over it. Closures that wait on another one end now: what they ask for is
+  // answered elsewhere, and a process that only stands still would keep them to the end of their
+  // patience.
   std::erase_if(links_, [&](const auto& entry) {
     const auto& [shard, linked] = entry;
-    if (shard >= next->layout().shard_count()) return true;
-    const ShardServer& server = next->server(shard);
-    return server.incarnation != linked.incarnation ||
-           rpc::Address::parse(server.address) != linked.link->shard().address;
+    if (shard < next->layout().shard_count() && next->shard(shard).primary == linked.to)
+      return false;
+    linked.link->close();
+    return true;
   });
   routing_ = std::move(next);
 }
@@ -98,16 +100,15 @@ std::unique_ptr<StepStore> RemoteStore::open(ActivitySlot* slot) {
 std::shared_ptr<ShardLink> RemoteStore::link(ShardId shard) {
   CAIRN_CHECK(routing_ != nullptr, "no layout yet");
   if (auto found = links_.find(shard); found != links_.end()) return found->second.link;
-  const ShardServer& server = routing_->server(shard);
+  const ShardReplica& primary = routing_->shard(shard).primary;
   // Without trying: the coordinator says in the layout which ps are away.
-  if (server.incarnation == 0)
-    throw UnavailableError(str(rpc::task_name(rpc::Role::kPs, server.ps), " (", server.address,
+  if (primary.process == 0)
+    throw UnavailableError(str(rpc::task_name(rpc::Role::kPs, primary.ps), " (", primary.address,
                                ") is away in layout version ", routing_->layout().version));
-  ShardAddress address{rpc::Address::parse(server.address), server.ps,
-                       1 + shard - server.first_shard};
+  ShardAddress address{rpc::Address::parse(primary.address), primary.ps, primary.endpoint};
   auto link = std::make_shared<ShardLink>(reactor_, network_, std::move(address), identity_.hello,
                                           options_);
-  links_[shard] = {server.incarnation, link};
+  links_[shard] = {primary, link};
   return link;
 }
 

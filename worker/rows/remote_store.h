@@ -31,8 +31,9 @@ class RemoteStore final : public StepStores {
   // Links of another session are dropped; closures under way keep theirs until they end.
   void identify(LaneIdentity identity);
   void forget_layout();
-  // Links whose ps moved or restarted are dropped. Errors InvalidArgument: parts that do not cover
-  // a variable, unknown shards or addresses.
+  // Links to a shard that another process answers for now are closed: their calls end with
+  // Unavailable. Errors InvalidArgument: parts that do not cover a variable, unknown shards or
+  // addresses.
   void set_layout(std::shared_ptr<const Layout> layout);
 
   std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const override;
@@ -49,7 +50,7 @@ class RemoteStore final : public StepStores {
 
  private:
   struct Linked {
-    ProcessIncarnation incarnation;  // of the ps, as the layout has it
+    ShardReplica to;  // as the layout has it
     std::shared_ptr<ShardLink> link;
   };
   rpc::Reactor& reactor_;

@@ -145,9 +145,8 @@ const VariableLayout& Routing::variable(VariableId id) const {
   return layout_->variables[id];
 }
 
-const ShardServer& Routing::server(ShardId shard) const {
-  for (const ShardServer& server : layout_->servers)
-    if (shard >= server.first_shard && shard - server.first_shard < server.shards) return server;
+const ShardLayout& Routing::shard(ShardId shard) const {
+  if (shard < layout_->shards.size()) return layout_->shards[shard];
   throw NotFoundError(str("no ps serves shard ", shard, " in layout version ", layout_->version));
 }
 

@@ -34,7 +34,7 @@ class Routing {
 
   const Layout& layout() const { return *layout_; }
   const VariableLayout& variable(VariableId id) const;
-  const ShardServer& server(ShardId shard) const;
+  const ShardLayout& shard(ShardId shard) const;
   RowEncoding encoding() const { return encoding_; }
   std::size_t piece_bytes_max() const { return piece_bytes_max_; }
   bool encoded(DType dtype) const {

@@ -54,6 +54,7 @@ void write(wire::Step::Builder out, const StepContext& step) {
   out.setReplicas(step.replicas);
   out.setPushNumber(step.push_number);
   out.setRound(step.round);
+  out.setEpoch(step.epoch.number);
 }
 
 template <typename Builder>
@@ -299,6 +300,7 @@ rpc::Task<StateReply> ShardLink::read_state(StateCall call) {
     const rpc::Credit credit = co_await kj::mv(leave);
     auto request = live->shard.readStateRequest(capnp::MessageSize{kCallBytes / 8, 0});
     request.setSession(call.session);
+    request.setEpoch(call.epoch.number);
     request.setVariable(call.variable);
     request.setPart(call.part);
     request.setBegin(call.begin);

@@ -59,6 +59,7 @@ struct PullReply {
 // Rows of one dense part, local numbers, with their slots.
 struct StateCall {
   std::uint64_t session = 0;
+  Epoch epoch;
   VariableId variable = 0;
   std::uint32_t part = 0;
   std::int64_t begin = 0;

@@ -204,18 +204,23 @@ void bind_layout(nb::module_& m) {
       .def_prop_ro("spec", [](const VariableLayout& of) { return *of.spec; })
       .def_ro("rule", &VariableLayout::rule, "The rule that has slots.")
       .def_ro("parts", &VariableLayout::parts);
-  nb::class_<ShardServer>(m, "ShardServer", "A parameter server, and its shards.")
-      .def_ro("ps", &ShardServer::ps, "Its number.")
-      .def_ro("address", &ShardServer::address)
+  nb::class_<ShardReplica>(m, "ShardReplica", "A copy of a shard's rows, on a parameter server.")
+      .def_ro("ps", &ShardReplica::ps, "The number of the server.")
+      .def_ro("address", &ShardReplica::address)
+      .def_ro("endpoint", &ShardReplica::endpoint, "Of that address.")
       .def_prop_ro(
-          "incarnation", [](const ShardServer& of) { return of.incarnation.number; },
-          "Another one after each start; 0: it is away.")
-      .def_ro("shards", &ShardServer::shards, "How many it has.")
-      .def_ro("first_shard", &ShardServer::first_shard, "The number of its first one.");
+          "process", [](const ShardReplica& of) { return of.process.number; },
+          "Another one after each start of the server; 0: it is away.");
+  nb::class_<ShardLayout>(m, "ShardLayout", "Who answers for the rows of a shard.")
+      .def_ro("primary", &ShardLayout::primary)
+      .def_ro("backups", &ShardLayout::backups)
+      .def_prop_ro(
+          "epoch", [](const ShardLayout& of) { return of.epoch.number; },
+          "Of the primary: the next one when another process answers.");
   nb::class_<Layout>(m, "Layout", "Which shard holds which rows.")
       .def_ro("version", &Layout::version)
       .def_ro("seed", &Layout::seed, "That of initial values.")
-      .def_ro("servers", &Layout::servers)
+      .def_ro("shards", &Layout::shards)
       .def_ro("variables", &Layout::variables)
       .def_prop_ro("shard_count", &Layout::shard_count)
       .def(

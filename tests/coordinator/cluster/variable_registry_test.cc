@@ -6,9 +6,10 @@
 namespace cairn {
 namespace {
 
-std::vector<ShardServer> servers(std::uint32_t n) {
-  std::vector<ShardServer> all;
-  for (std::uint32_t i = 0; i < n; ++i) all.push_back({i, "", 1, 1, i});
+// One of each of n ps.
+std::vector<ShardLayout> shards(std::uint32_t n) {
+  std::vector<ShardLayout> all;
+  for (std::uint32_t i = 0; i < n; ++i) all.push_back({.primary = {i, "", 1, 1}});
   return all;
 }
 VariableSpec variable(std::string name, Shape shape) {
@@ -17,7 +18,7 @@ VariableSpec variable(std::string name, Shape shape) {
 
 TEST(Registry, RoundRobinCountsVariablesAndParts) {
   VariableRegistry registry(
-      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, shards(3));
   registry.create(variable("a", {4, 1}));
   registry.create(variable("b", {4, 1}));
   auto layout = registry.layout();
@@ -26,7 +27,7 @@ TEST(Registry, RoundRobinCountsVariablesAndParts) {
 }
 
 TEST(Registry, SizeAwarePlacementEvensOutBytes) {
-  VariableRegistry registry({}, servers(2));
+  VariableRegistry registry({}, shards(2));
   registry.create(variable("large", {1000, 8}));
   for (int i = 0; i < 5; ++i) registry.create(variable("small", {100, 8}));
   auto layout = registry.layout();
@@ -36,14 +37,14 @@ TEST(Registry, SizeAwarePlacementEvensOutBytes) {
 }
 
 TEST(Registry, ASecondVariableOfANameGetsANumber) {
-  VariableRegistry registry({}, servers(1));
+  VariableRegistry registry({}, shards(1));
   EXPECT_EQ(registry.create(variable("w", {1}))->name, "w");
   EXPECT_EQ(registry.create(variable("w", {1}))->name, "w_1");
   EXPECT_EQ(registry.create(variable("w", {1}))->name, "w_2");
 }
 
 TEST(Registry, EveryChangeIsANewVersionAndOldOnesStay) {
-  VariableRegistry registry({}, servers(1));
+  VariableRegistry registry({}, shards(1));
   auto before = registry.layout();
   registry.create(variable("w", {1}));
   EXPECT_GT(registry.version(), before->version);
@@ -51,7 +52,7 @@ TEST(Registry, EveryChangeIsANewVersionAndOldOnesStay) {
 }
 
 TEST(Registry, AVariableHasOneRuleWithSlots) {
-  VariableRegistry registry({}, servers(1));
+  VariableRegistry registry({}, shards(1));
   registry.create(variable("w", {1}));
   UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}};
   registry.add_slots("w", adagrad);
@@ -61,22 +62,41 @@ TEST(Registry, AVariableHasOneRuleWithSlots) {
 }
 
 TEST(Registry, AnUnknownShapeIsRefused) {
-  VariableRegistry registry({}, servers(1));
+  VariableRegistry registry({}, shards(1));
   EXPECT_THROW(registry.create(variable("w", {Shape::kUnknown, 2})), InvalidArgumentError);
 }
 
 TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
-  VariableRegistry registry({.placement = Placement::kRoundRobin},
-                            {{0, "", 1, 2, 0}, {1, "", 1, 2, 2}});
+  std::vector<ShardLayout> two_each = shards_of({0, "", 1, 1}, 2);
+  for (ShardLayout& shard : shards_of({1, "", 1, 1}, 2)) two_each.push_back(std::move(shard));
+  VariableRegistry registry({.placement = Placement::kRoundRobin}, two_each);
   for (const char* name : {"a", "b", "c", "d", "e"}) registry.create(variable(name, {1}));
   std::vector<ShardId> shards;
   for (const auto& made : registry.layout()->variables) shards.push_back(made.parts[0].shard);
   EXPECT_THAT(shards, ::testing::ElementsAre(0, 2, 1, 3, 0));
 }
 
+TEST(Registry, AnotherProcessAnswersForAPsInTheNextEpochOfEachOfItsShards) {
+  std::vector<ShardLayout> two_each = shards_of({0, "", 1, 1}, 2);
+  for (ShardLayout& shard : shards_of({1, "", 1, 1}, 2)) two_each.push_back(std::move(shard));
+  VariableRegistry registry({}, two_each);
+  const auto before = registry.layout();
+  registry.set_primary(2, 2, 1);  // the same
+  EXPECT_EQ(registry.version(), before->version);
+  registry.set_primary(2, 2, 9);
+  std::vector<std::uint64_t> epochs, processes;
+  for (const ShardLayout& shard : registry.layout()->shards) {
+    epochs.push_back(shard.epoch.number);
+    processes.push_back(shard.primary.process.number);
+  }
+  EXPECT_THAT(epochs, ::testing::ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(processes, ::testing::ElementsAre(1, 1, 9, 9));
+  EXPECT_GT(registry.version(), before->version);
+}
+
 TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
   VariableRegistry registry(
-      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, shards(3));
   registry.create(variable("scalar", {}));
   registry.create(variable("b", {}));
   registry.create(variable("beside", {4, 1}), "b");
@@ -85,7 +105,7 @@ TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
 }
 
 TEST(Registry, NothingLiesBesideWhatIsInPartsOrUnknown) {
-  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2)}, servers(2));
+  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2)}, shards(2));
   registry.create(variable("table", {4, 1}));
   EXPECT_THROW(registry.create(variable("v", {}), "table"), InvalidArgumentError);
   EXPECT_THROW(registry.create(variable("v", {}), "tabel"), NotFoundError);

@@ -158,14 +158,17 @@ struct PartTest : ::testing::Test {
     worker.name = str("/job:worker/task:", i);
   }
   void number_members() {
-    std::vector<ShardServer> servers;
-    std::uint32_t first = 0;
+    std::vector<ShardLayout> all;
     for (auto& ps : members.ps) {
-      const auto shards = static_cast<std::uint32_t>(ps->shards.size());
-      servers.push_back({ps->index, ps->address, ps->process, shards, first});
-      for (const auto& shard : ps->shards) shard->set_shard(first++);
+      ps->first_shard = static_cast<ShardId>(all.size());
+      ps->shard_count = static_cast<std::uint32_t>(ps->shards.size());
+      ShardId number = ps->first_shard;
+      for (const auto& shard : ps->shards) shard->set_shard(number++);
+      for (ShardLayout& shard :
+           shards_of({ps->index, ps->address, 1, ps->process}, ps->shard_count))
+        all.push_back(std::move(shard));
     }
-    tables.begin(std::move(servers));
+    tables.begin(std::move(all));
     for (auto& worker : members.workers)
       for (auto& lane : worker->lanes) {
         lane->number = members.lanes.size();

@@ -109,16 +109,18 @@ TEST_F(KeptPs, ANewProcessWithoutACheckpointBeginsAtItsInitialValues) {
               ElementsAre("configure", "begin anew", "fence", "announce", "open"));
 }
 
-TEST_F(KeptPs, ANewProcessMakesANewLayout) {
+TEST_F(KeptPs, ANewProcessMakesANewLayoutAndAnswersInTheNextEpoch) {
   begin(1);
   const std::uint64_t before = tables.synced_version();
   fake_ps(0).process.cut_off();
   run_for(seconds(1));
   EXPECT_EQ(tables.synced_version(), before);
+  EXPECT_EQ(tables.synced()->shards[0].epoch, 1u);
   lose(0);
   restart(0);
   EXPECT_GT(tables.synced_version(), before);
-  EXPECT_EQ(tables.synced()->servers[0].incarnation, ps(0).process);
+  EXPECT_EQ(tables.synced()->shards[0].primary.process, ps(0).process);
+  EXPECT_EQ(tables.synced()->shards[0].epoch, 2u);
 }
 
 TEST_F(KeptPs, WhatTheCheckpointDidNotHaveIsCountedAsLost) {

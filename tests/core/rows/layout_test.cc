@@ -49,14 +49,21 @@ TEST(SplitRows, TheFirstPartsHaveOneRowMore) {
   EXPECT_THROW(split_rows(3, 0), InvalidArgumentError);
 }
 
-TEST(Layout, FindsByNameAndCountsShards) {
+TEST(Layout, FindsVariablesByName) {
   auto spec = std::make_shared<VariableSpec>();
   spec->name = "w";
-  Layout layout{.servers = {{.shards = 2}, {.ps = 1, .shards = 3, .first_shard = 2}},
-                .variables = {{.spec = spec}}};
+  Layout layout{.variables = {{.spec = spec}}};
   EXPECT_EQ(layout.find("w"), &layout.variables[0]);
   EXPECT_EQ(layout.find("v"), nullptr);
-  EXPECT_EQ(layout.shard_count(), 5u);
+}
+
+TEST(Layout, AShardOfAPsHasAnEndpointOfItsOwn) {
+  const std::vector<ShardLayout> shards = shards_of({3, "sim://ps3", 1, 9}, 2);
+  ASSERT_EQ(shards.size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(shards[i].primary, (ShardReplica{3, "sim://ps3", 1 + i, 9}));
+    EXPECT_EQ(shards[i].epoch, 1u);
+  }
 }
 
 }  // namespace

@@ -28,13 +28,16 @@ void SequencePlayer::set_layout(wire::Lane::Client lane) {
   auto layout = request.initLayout();
   layout.setVersion(script_.number(layout_));
   layout.setSeed(42);
-  auto server = layout.initServers(1)[0];
   const std::string elsewhere[] = {attacked_.worker.str(), "sim://nowhere", "127.0.0.1:1",
                                    "unix:/nowhere", "no address"};
-  server.setAddress(script_.lies() ? elsewhere[script_.below(5)] : attacked_.ps.str());
-  server.setIncarnation(script_.number(attacked_.ps_incarnation));
-  server.setShards(static_cast<std::uint32_t>(script_.number(2)));
-  server.setFirstShard(static_cast<std::uint32_t>(script_.number(0)));
+  auto shards = layout.initShards(2);
+  for (unsigned i = 0; i < 2; ++i) {
+    auto primary = shards[i].initPrimary();
+    primary.setAddress(script_.lies() ? elsewhere[script_.below(5)] : attacked_.ps.str());
+    primary.setEndpoint(static_cast<std::uint32_t>(script_.number(1 + i)));
+    primary.setProcess(script_.number(attacked_.ps_incarnation));
+    shards[i].setEpoch(script_.number(epoch_));
+  }
   const auto& known = played_variables();
   const auto count = static_cast<unsigned>(script_.lies() ? script_.below(variables_) : variables_);
   auto variables = layout.initVariables(count);

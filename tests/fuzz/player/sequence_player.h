@@ -107,7 +107,7 @@ class SequencePlayer {
   Script script_;
   std::vector<Line> lines_;
   std::vector<kj::Promise<void>> calls_;
-  std::uint64_t closure_ = 0, incarnation_ = 1, mark_ = 0, layout_ = 1;
+  std::uint64_t closure_ = 0, incarnation_ = 1, mark_ = 0, layout_ = 1, epoch_ = 1;
   std::size_t connections_ = 0;
   unsigned variables_ = 0;  // how many there are
 };

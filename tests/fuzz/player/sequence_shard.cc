@@ -18,6 +18,7 @@ void SequencePlayer::configure_shard(wire::Shard::Client shard, std::uint32_t in
   request.setSession(script_.number(attacked_.session));
   request.setLayoutVersion(script_.number(layout_));
   request.setSeed(42);
+  request.setEpoch(script_.number(epoch_));
   const auto& variables = played_variables();
   const auto count = static_cast<unsigned>(script_.lies() ? script_.below(variables_) : variables_);
   auto tables = request.initTables(count);
@@ -66,6 +67,7 @@ void SequencePlayer::write_step(wire::Step::Builder out) {
   out.setSentLayout(script_.number(layout_));
   out.setClosure(script_.number(closure_));
   out.setIncarnation(script_.number(incarnation_));
+  out.setEpoch(script_.number(epoch_));
   out.setPushNumber(static_cast<std::uint32_t>(script_.number(0)));
 }
 
@@ -112,7 +114,7 @@ void SequencePlayer::push(Line& line) {
   if (script_.below(3) != 0) ++closure_;  // else another push, piece or slice of the same one
   auto request = service<wire::Shard>(line).pushRequest();
   write_step(request.initStep());
-  request.initPulled().setIncarnation(script_.number(0));
+  request.initPulled().setLineage(script_.number(0));
   const auto& variables = played_variables();
   const auto& variable = variables[script_.below(variables_)];
   auto header = request.initHeaders(1)[0];

@@ -214,8 +214,11 @@ TEST(Subscriptions, ATableThatComesLaterIsAnotherDescriptionAndBeginsByItself) {
   Followed followed({whole_table(0, variable("one", {10, 1}), sgd())});
   followed.push({1});
   followed.take();
-  followed.harness.shard.configure(
-      {ShardHarness::kSession, 2, 42, {whole_table(1, variable("other", {10, 1}), sgd())}});
+  followed.harness.shard.configure({ShardHarness::kSession,
+                                    2,
+                                    42,
+                                    {whole_table(1, variable("other", {10, 1}), sgd())},
+                                    ShardHarness::kEpoch});
   ChangesRequest outdated = followed.request;
   const ChangesAnswer refused = followed.subscriptions.changes(outdated);
   EXPECT_NE(refused.described, outdated.described);

@@ -63,6 +63,7 @@ class ShardClient {
     request.setSession(session);
     request.setLayoutVersion(1);
     request.setSeed(42);
+    request.setEpoch(ShardHarness::kEpoch.number);
     auto out = request.initTables(static_cast<unsigned>(tables.size()));
     for (unsigned i = 0; i < tables.size(); ++i) {
       out[i].setVariable(tables[i].variable);
@@ -95,6 +96,7 @@ class ShardClient {
     auto request = shard.pullRequest();
     request.initStep().setSession(session);
     request.getStep().setIncarnation(1);
+    request.getStep().setEpoch(ShardHarness::kEpoch.number);
     auto header = request.initHeaders(1)[0];
     header.setVariable(variable);
     header.setPart(part);
@@ -117,6 +119,7 @@ class ShardClient {
     request.initStep().setSession(ShardHarness::kSession);
     request.getStep().setSentLayout(1);
     request.getStep().setIncarnation(1);
+    request.getStep().setEpoch(ShardHarness::kEpoch.number);
     request.getStep().setClosure(closure);
     auto header = request.initHeaders(1)[0];
     header.setVariable(variable);

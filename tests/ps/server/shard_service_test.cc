@@ -148,6 +148,7 @@ TEST(ShardService, APieceInSharedMemoryIsAnsweredWhenItsPushIs) {
     request.initStep().setSession(ShardHarness::kSession);
     request.getStep().setSentLayout(1);
     request.getStep().setIncarnation(1);
+    request.getStep().setEpoch(ShardHarness::kEpoch.number);
     request.getStep().setClosure(1);
     auto header = request.initHeaders(1)[0];
     header.setRows(1);
@@ -185,6 +186,7 @@ TEST(ShardService, PlacesTakeNoMoreThanTheMemoryThatTheyLieIn) {
   request.initStep().setSession(ShardHarness::kSession);
   request.getStep().setSentLayout(1);
   request.getStep().setIncarnation(1);
+  request.getStep().setEpoch(ShardHarness::kEpoch.number);
   auto headers = request.initHeaders(2);
   auto places = request.initValuesAt(2);
   for (unsigned i = 0; i < 2; ++i) {

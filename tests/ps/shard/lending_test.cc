@@ -81,7 +81,7 @@ TEST_P(Loans, StayWhereTheyAreWhileOthersRowsChange) {
 TEST_P(Loans, OutliveTheTable) {
   const auto loan = lend_whole();
   ASSERT_NE(loan, nullptr);
-  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {}});
+  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {}, ShardHarness::kEpoch});
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
 }
 
@@ -98,8 +98,11 @@ TEST_P(Loans, SurviveARestore) {
 
 TEST_P(Loans, SurviveNewSlots) {
   const auto loan = lend_whole();
-  shard.shard.configure(
-      {ShardHarness::kSession, 2, 42, {ones(0, {kLentRows, kLentDim}, adagrad())}});
+  shard.shard.configure({ShardHarness::kSession,
+                         2,
+                         42,
+                         {ones(0, {kLentRows, kLentDim}, adagrad())},
+                         ShardHarness::kEpoch});
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
   EXPECT_EQ(lend_whole(), nullptr);  // beside their slots they do not lie as they travel
   EXPECT_EQ(shard.pull(0, {5}), Floats(kLentDim, 1));

@@ -267,8 +267,11 @@ TEST_F(RestoringRowsTest, ARestoreOfOtherVariablesLeavesTheRowsThatAreToCome) {
 
 // The rows come with the slots of the rule before it.
 TEST_F(RestoringRowsTest, SlotsOfAnotherRuleAreNotTaken) {
-  lone.shard.configure(
-      {ShardHarness::kSession, 2, 42, {whole_table(0, variable("a", {8, 1}), adagrad(0.5f))}});
+  lone.shard.configure({ShardHarness::kSession,
+                        2,
+                        42,
+                        {whole_table(0, variable("a", {8, 1}), adagrad(0.5f))},
+                        ShardHarness::kEpoch});
   stream({3});
   EXPECT_EQ(*pull({3})->rows, Floats({30}));
 }

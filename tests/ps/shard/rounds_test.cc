@@ -194,7 +194,7 @@ TEST_F(ShardRounds, WhatIsAppliedIsPartOfAMarkAndSharesAreNot) {
 
 TEST_F(ShardRounds, AfterARestoreTheMembersHaveToRunAgain) {
   shard.push_whole(share(1), 0, {1, 1, 1, 1});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {}});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {}, ShardHarness::kEpoch});
   restore(shard.shard, {});
   EXPECT_EQ(staged(), 0u);
   EXPECT_THROW(apply({1}), AbortedError);

@@ -61,7 +61,8 @@ TEST_F(RowWaitsTest, AnUpdateThatIsGivenUpFreesThoseBehindItButNotThoseBehindAno
 TEST_F(RowWaitsTest, ANewSessionRefusesWhatWaitsAndTakesNoRowsOfTheOldOne) {
   source.hold("a", 3, 30);
   const auto push_waits = push(shard.step(1), {3}, 1), pull_waits = pull({3});
-  shard.shard.configure({8, 1, 42, {whole_table(0, variable("a", {8, 1}), sgd())}});
+  shard.shard.configure(
+      {8, 1, 42, {whole_table(0, variable("a", {8, 1}), sgd())}, ShardHarness::kEpoch});
   EXPECT_EQ(push_waits->code(), Code::kFailedPrecondition);
   EXPECT_EQ(pull_waits->code(), Code::kFailedPrecondition);
   EXPECT_THAT(source.resets, testing::UnorderedElementsAre("a", "b"));

@@ -130,8 +130,11 @@ TEST(ShardMark, SlotsAddedAfterTheMarkDoNotReachItsBlocks) {
   ShardHarness shard({whole_table(0, variable("w", {kRows, 8}), {RuleKind::kAssign, {}})});
   shard.push_whole(shard.step(1), 0, Floats(kRows * 8, 2.0f), {RuleKind::kAssign, {}});
   shard.shard.mark(1);
-  shard.shard.configure(
-      {ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {kRows, 8}), adagrad())}});
+  shard.shard.configure({ShardHarness::kSession,
+                         2,
+                         42,
+                         {whole_table(0, variable("w", {kRows, 8}), adagrad())},
+                         ShardHarness::kEpoch});
   shard.push_whole(shard.step(2), 0, Floats(kRows * 8, 1.0f), adagrad());
   ShardHarness restored({whole_table(0, variable("w", {kRows, 8}), sgd())});
   restore(restored.shard, shard.frozen(1));
@@ -194,8 +197,11 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
 
   ShardHarness shard({whole_table(0, variable("early", {2}), sgd())});
   shard.push_whole(shard.step(9), 0, {1, 2});
-  shard.shard.configure(
-      {ShardHarness::kSession, 2, 42, {whole_table(1, variable("late", {4, 2}), sgd())}});
+  shard.shard.configure({ShardHarness::kSession,
+                         2,
+                         42,
+                         {whole_table(1, variable("late", {4, 2}), sgd())},
+                         ShardHarness::kEpoch});
   shard.shard.begin_restore({1});
   EXPECT_EQ(shard.shard.ranges().size(), 1u);
   for (const auto& [key, record] : records)
@@ -242,7 +248,7 @@ TEST(ShardRestore, GoesNoFurtherOnceAnotherConnectionIsInCharge) {
 TEST(ShardRestore, OfEverythingFromNothingIsANewBeginning) {
   ShardHarness shard({whole_table(0, variable("w", {2}), sgd())});
   shard.push_whole(shard.step(3), 0, {1, 2});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {}});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {}, ShardHarness::kEpoch});
   shard.shard.begin_restore();
   shard.shard.end_restore({});
   shard.shard.open();
@@ -264,8 +270,11 @@ TEST(ShardRestore, SlotsWaitForTheOptimizerThatClaimsThem) {
 
   ShardHarness late({whole_table(0, variable("w", {4, 2}), {RuleKind::kAssign, {}})});
   restore(late.shard, records);
-  late.shard.configure(
-      {ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {4, 2}), adagrad())}});
+  late.shard.configure({ShardHarness::kSession,
+                        2,
+                        42,
+                        {whole_table(0, variable("w", {4, 2}), adagrad())},
+                        ShardHarness::kEpoch});
 
   late.push_whole(late.step(2), 0, Floats(8, 1), adagrad());
   saved.push_whole(saved.step(2), 0, Floats(8, 1), adagrad());

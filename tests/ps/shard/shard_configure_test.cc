@@ -17,7 +17,8 @@ TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
     shard.shard.configure({ShardHarness::kSession,
                            2,
                            42,
-                           {whole_table(1, variable("huge", {std::int64_t{1} << 40, 8}), adam())}});
+                           {whole_table(1, variable("huge", {std::int64_t{1} << 40, 8}), adam())},
+                           ShardHarness::kEpoch});
     ADD_FAILURE() << "it was made";
   } catch (const ResourceExhaustedError& error) {
     EXPECT_THAT(error.what(),
@@ -30,7 +31,8 @@ TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
           {ShardHarness::kSession,
            2,
            42,
-           {whole_table(id, variable("w" + std::to_string(id), {1000, 8}), sgd())}});
+           {whole_table(id, variable("w" + std::to_string(id), {1000, 8}), sgd())},
+           ShardHarness::kEpoch});
     } catch (const ResourceExhaustedError&) {
       EXPECT_LT(id, 40u);
       return;
@@ -45,7 +47,8 @@ TEST(ShardConfigure, ANewVariableLeavesTheOthersAsTheyAre) {
   shard.shard.configure({ShardHarness::kSession,
                          2,
                          42,
-                         {whole_table(1, variable("b", {3}, Initializer::constant(4)), sgd())}});
+                         {whole_table(1, variable("b", {3}, Initializer::constant(4)), sgd())},
+                         ShardHarness::kEpoch});
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -1, 0, 0));
   EXPECT_THAT(shard.pull_whole(1), ElementsAre(4, 4, 4));
 }
@@ -59,7 +62,8 @@ TEST(ShardConfigure, SlotsComeBesideRowsThatStay) {
         {ShardHarness::kSession,
          2,
          42,
-         {whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), adagrad())}});
+         {whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), adagrad())},
+         ShardHarness::kEpoch});
     EXPECT_EQ(shard.pull_whole(0), before);
 
     ShardHarness fresh(
@@ -73,23 +77,32 @@ TEST(ShardConfigure, SlotsComeBesideRowsThatStay) {
 
 TEST(ShardConfigure, AVariableOfAnotherShapeIsRefused) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  EXPECT_THROW(shard.shard.configure(
-                   {ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {2, 3}), sgd())}}),
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession,
+                                      2,
+                                      42,
+                                      {whole_table(0, variable("w", {2, 3}), sgd())},
+                                      ShardHarness::kEpoch}),
                FailedPreconditionError);
-  EXPECT_THROW(shard.shard.configure(
-                   {ShardHarness::kSession, 2, 42, {whole_table(0, variable("v", {2, 2}), sgd())}}),
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession,
+                                      2,
+                                      42,
+                                      {whole_table(0, variable("v", {2, 2}), sgd())},
+                                      ShardHarness::kEpoch}),
                FailedPreconditionError);
-  EXPECT_THROW(
-      shard.shard.configure(
-          {ShardHarness::kSession, 2, 42, {{5, variable("x", {2, 2}), sgd(), {{0, {0, 3}}}}}}),
-      InvalidArgumentError);
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession,
+                                      2,
+                                      42,
+                                      {{5, variable("x", {2, 2}), sgd(), {{0, {0, 3}}}}},
+                                      ShardHarness::kEpoch}),
+               InvalidArgumentError);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, 0, 0));
 }
 
 TEST(ShardConfigure, ANewSessionForgetsTheOldOne) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   shard.push(shard.step(1), 0, {0}, {1, 1});
-  shard.shard.configure({8, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
+  shard.shard.configure(
+      {8, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, ShardHarness::kEpoch});
   shard.shard.announce(8, 2, 0);
   shard.shard.open();
   StepContext step = shard.step(1);
@@ -107,7 +120,8 @@ TEST(ShardConfigure, ASuccessorsTablesBeginAnewUnderItsOwnNumbers) {
       {8,
        1,
        42,
-       {whole_table(0, variable("b", {2}), sgd()), whole_table(1, variable("w", {2, 2}), sgd())}});
+       {whole_table(0, variable("b", {2}), sgd()), whole_table(1, variable("w", {2, 2}), sgd())},
+       ShardHarness::kEpoch});
   shard.shard.open();
   StepContext step = shard.step(1);
   step.session = 8;

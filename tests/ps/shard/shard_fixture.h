@@ -36,10 +36,11 @@ inline TableConfig whole_table(VariableId id, std::shared_ptr<const VariableSpec
 class ShardHarness {
  public:
   static constexpr std::uint64_t kSession = 7;
+  static constexpr Epoch kEpoch = 1;
 
   explicit ShardHarness(std::vector<TableConfig> tables, ShardOptions options = {.lineage = 100})
       : shard(clock, options) {
-    shard.configure({kSession, 1, 42, std::move(tables)});
+    shard.configure({kSession, 1, 42, std::move(tables), kEpoch});
     shard.announce(kSession, kClosures, 0);
     shard.open();
   }
@@ -50,6 +51,7 @@ class ShardHarness {
     StepContext step;
     step.sent_layout = 1;
     step.session = kSession;
+    step.epoch = kEpoch;
     step.closure = closure;
     step.incarnation = worker;
     step.push_number = push_number;

@@ -64,8 +64,11 @@ TEST(ShardPush, WhatIsAnnouncedNeverGoesBackAndEndsWithItsSession) {
   EXPECT_THROW(shard.shard.announce(ShardHarness::kSession, 10, 11), InvalidArgumentError);
   EXPECT_THROW(shard.shard.announce(ShardHarness::kSession + 1, 10, 5), FailedPreconditionError);
 
-  shard.shard.configure(
-      {ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
+  shard.shard.configure({ShardHarness::kSession + 1,
+                         1,
+                         42,
+                         {whole_table(0, variable("w", {2, 2}), sgd())},
+                         ShardHarness::kEpoch});
   shard.shard.open();
   StepContext step = shard.step(4);
   step.session = ShardHarness::kSession + 1;
@@ -104,7 +107,7 @@ TEST(ShardPush, AFenceThatComesLateLetsNobodyInAgain) {
     EXPECT_FALSE(shard.push(shard.step(heard, 0, heard), 0, {0}, {1, 1}).duplicate) << heard;
 }
 
-TEST(ShardPush, APullFromAnotherIncarnationMeansRunTheClosureAgain) {
+TEST(ShardPush, APullFromAnotherLineageMeansRunTheClosureAgain) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   EXPECT_THROW(shard.push(shard.step(1), 0, {0}, {1, 1}, sgd(), {99, 0}), AbortedError);
   EXPECT_FALSE(shard.push(shard.step(1), 0, {0}, {1, 1}, sgd(), {100, 0}).duplicate);

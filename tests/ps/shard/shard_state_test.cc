@@ -21,7 +21,7 @@ class ShardState : public testing::Test {
  protected:
   VerifiedState read(VariableId variable, std::int64_t begin, std::uint32_t rows,
                      std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
-    return shard.shard.read_state({session, variable, part, begin, rows});
+    return shard.shard.read_state({session, ShardHarness::kEpoch, variable, part, begin, rows});
   }
   template <typename E>
   void expect_refused(VariableId variable, std::int64_t begin, std::uint32_t rows,
@@ -123,6 +123,7 @@ TEST_F(ShardState, IsOfAnotherIncarnationAfterARestore) {
 kj::Promise<capnp::Response<wire::Shard::ReadStateResults>> ask(wire::Shard::Client& shard,
                                                                 std::uint32_t rows) {
   auto request = shard.readStateRequest();
+  request.setEpoch(ShardHarness::kEpoch.number);
   request.setSession(ShardHarness::kSession);
   request.setBegin(1);
   request.setRows(rows);

@@ -184,8 +184,8 @@ TEST(HashedTableUse, AnotherRuleGetsItsSlotsBesideTheRowsThatAreThere) {
   ShardHarness hashed(embedding_model(sgd(), true)), dense(embedding_model(sgd(), false));
   for (ShardHarness* shard : {&hashed, &dense}) {
     train_table(*shard, 1, sgd());
-    shard->shard.configure(
-        {ShardHarness::kSession, 2, 42, embedding_model(adagrad(), shard == &hashed)});
+    shard->shard.configure({ShardHarness::kSession, 2, 42,
+                            embedding_model(adagrad(), shard == &hashed), ShardHarness::kEpoch});
     train_table(*shard, 2, adagrad());
   }
   EXPECT_EQ(hashed.pull(0, all_rows()), dense.pull(0, all_rows()));

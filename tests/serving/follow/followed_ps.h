@@ -28,6 +28,7 @@ inline void push_rows(ps::ShardClient& client, std::uint64_t closure, VariableId
   request.initStep().setSession(ps::ShardHarness::kSession);
   request.getStep().setSentLayout(1);
   request.getStep().setIncarnation(1);
+  request.getStep().setEpoch(ps::ShardHarness::kEpoch.number);
   request.getStep().setClosure(closure);
   request.getStep().setGlobalStep(static_cast<std::int64_t>(closure));
   auto header = request.initHeaders(1)[0];

@@ -24,10 +24,8 @@ struct Turns {
   VariableRegistry& registry() { return cluster.strategy().host().engine().registry(); }
   std::string device(ShardId shard) {
     const auto layout = registry().layout();
-    for (const ShardServer& server : layout->servers)
-      if (shard >= server.first_shard && shard < server.first_shard + server.shards)
-        return "job:ps/task:" + std::to_string(server.ps);
-    return "nowhere";
+    if (shard >= layout->shard_count()) return "nowhere";
+    return "job:ps/task:" + std::to_string(layout->shards[shard].primary.ps);
   }
   std::vector<Part> parts(const Variable& variable) {
     return registry().layout()->find(variable.name())->parts;

@@ -311,7 +311,7 @@ TEST(Lane, AfterALostPsTheNextClosureGoesThrough) {
   cluster.start_ps(0);
   auto moved = std::make_shared<Layout>(*cluster.layout);
   moved->version = 2;
-  moved->servers[0].incarnation = 999;
+  moved->shards[0].primary.process = 999;
   harness.lane.set_layout(moved);
   EXPECT_EQ(floats_of(harness.run(3, 1, {ids_tensor({4})}).outputs.at(0)).at(0), 4);
 }

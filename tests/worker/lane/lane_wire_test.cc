@@ -18,12 +18,14 @@ struct Placed {
 
 // The layout of a variable "w" of 8 rows in these parts, over a wire.
 std::shared_ptr<const Layout> layout_of_parts(const std::vector<Placed>& parts,
-                                              std::uint32_t shards = 2) {
+                                              std::uint32_t backups = 0) {
   capnp::MallocMessageBuilder message;
   auto layout = message.initRoot<wire::Layout>();
-  auto server = layout.initServers(1)[0];
-  server.setAddress("sim://ps0");
-  server.setShards(shards);
+  for (auto shard : layout.initShards(2)) {
+    shard.initPrimary().setAddress("sim://ps0");
+    shard.initBackups(backups);
+    shard.setEpoch(3);
+  }
   auto variable = layout.initVariables(1)[0];
   wire::write(variable.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
   wire::write(variable.initRule(), UpdateRule{});
@@ -58,9 +60,17 @@ TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
   }
 }
 
-TEST(LayoutWire, ShardsThatNoClusterHasAreRefused) {  // a lane keeps a place for each
+TEST(LayoutWire, AShardSaysWhoAnswersSinceWhichEpochAndWhoFollows) {
+  const auto layout = layout_of_parts({{0, 0, 8}}, 1);
+  ASSERT_EQ(layout->shard_count(), 2u);
+  EXPECT_EQ(layout->shards[1].primary.address, "sim://ps0");
+  EXPECT_EQ(layout->shards[1].epoch, 3u);
+  EXPECT_EQ(layout->shards[1].backups.size(), 1u);
+}
+
+TEST(LayoutWire, ShardsAndBackupsThatNoClusterHasAreRefused) {  // a lane keeps a place for each
   EXPECT_THROW(layout_of_parts({{0xffffffff, 0, 8}}), InvalidArgumentError);
-  EXPECT_THROW(layout_of_parts({{0, 0, 8}}, 0xffffffff), InvalidArgumentError);
+  EXPECT_THROW(layout_of_parts({{0, 0, 8}}, kBackupsMax + 1), InvalidArgumentError);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ inline std::shared_ptr<Layout> layout_of(std::uint32_t shards,
                                          const std::vector<std::pair<std::string, Shape>>& all) {
   auto layout = std::make_shared<Layout>();
   layout->version = 1;
-  layout->servers = {{0, "sim://ps0", 100, shards, 0}};
+  layout->shards = shards_of({0, "sim://ps0", 1, 100}, shards);
   for (const auto& [name, shape] : all) {
     auto spec = std::make_shared<VariableSpec>();
     spec->name = name;

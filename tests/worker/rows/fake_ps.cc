@@ -62,6 +62,7 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
   asked.shard = shard_->id;
   asked.closure = in.getStep().getClosure();
   asked.incarnation = in.getStep().getIncarnation();
+  asked.epoch = in.getStep().getEpoch();
   std::vector<std::uint64_t> written;
   for (auto header : in.getHeaders()) {
     const PartRows rows = rows_of(header);
@@ -107,6 +108,7 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.shard = shard_->id;
   asked.closure = in.getStep().getClosure();
   asked.incarnation = in.getStep().getIncarnation();
+  asked.epoch = in.getStep().getEpoch();
   asked.push_number = in.getStep().getPushNumber();
   asked.push = true;
   for (auto header : in.getHeaders())
@@ -154,7 +156,7 @@ FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shap
     : network(reactor, options), layout(std::make_shared<Layout>()), doors_(ps) {
   layout->version = 1;
   for (std::uint32_t i = 0; i < ps; ++i)
-    layout->servers.push_back({i, str("sim://ps", i), 100 + i, 1, i});
+    layout->shards.push_back({{i, str("sim://ps", i), 1, 100 + i}, {}, 1});
   for (auto& [name, shape] : variables) {
     VariableSpec spec;
     spec.name = name;

@@ -30,6 +30,7 @@ struct Asked {
   std::vector<std::uint64_t> values_at;  // here, of a push header by header
   ShardVersion pulled;
   LaneIncarnation incarnation;
+  Epoch epoch;
   std::uint32_t push_number = 0;
   std::uint32_t piece = 0, pieces = 1, slice = 0;
 };

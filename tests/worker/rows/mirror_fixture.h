@@ -31,7 +31,7 @@ class MirrorTest : public testing::Test {
     layout->version = 1;
     for (std::uint32_t i = 0; i < kServers; ++i) {
       start(i, 100 + i);
-      layout->servers.push_back({i, servers[i]->address().str(), 100 + i, 1, i});
+      layout->shards.push_back({{i, servers[i]->address().str(), 1, 100 + i}, {}, 1});
     }
     for (const Shape& shape : shapes) {
       const auto id = static_cast<VariableId>(layout->variables.size());

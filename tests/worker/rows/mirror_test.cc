@@ -141,7 +141,7 @@ TEST_F(MirrorTest, AFetchFromAShardThatIsAwayIsUnavailableAndChangesNothing) {
 TEST_F(MirrorTest, AFetchFromAPsThatTheLayoutSaysIsAwayIsUnavailable) {
   use(kSgd, {{4}});
   auto without = std::make_shared<Layout>(*layout);
-  without->servers[1].incarnation = {};
+  without->shards[1].primary.process = {};
   store->set_layout(without);
   EXPECT_THAT(fetch(mirror, all), HasSubstr("is away"));
   EXPECT_FALSE(mirror.has(0));

@@ -57,7 +57,7 @@ class SteppedPs {
         server_(*reactor_, *network_, *offload_, *rows_, options()) {
     auto layout = std::make_shared<Layout>();
     layout->version = layout->seed = 1;
-    layout->servers = {{0, server_.address().str(), server_.incarnation(), 1, 0}};
+    layout->shards = shards_of({0, server_.address().str(), 1, server_.incarnation()}, 1);
     for (VariableId v = 0; v < tables; ++v) {
       auto spec = std::make_shared<VariableSpec>();
       spec->name = str("table", v);

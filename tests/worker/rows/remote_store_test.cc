@@ -147,11 +147,45 @@ TEST_F(RemoteStoreTest, APsThatComesBackWithinTheDeadlineIsFound) {
 TEST_F(RemoteStoreTest, APsMarkedAwayIsUnavailableAtOnce) {
   use(1, {{"w", {4, 1}}});
   auto away = std::make_shared<Layout>(*cluster->layout);
-  away->servers[0].incarnation = 0;
+  away->shards[0].primary.process = 0;
   store->set_layout(away);
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
   EXPECT_THAT(pull(step, reads), HasSubstr("Unavailable: /job:ps/task:0 (sim://ps0) is away"));
+}
+
+TEST_F(RemoteStoreTest, ACallNamesTheEpochOfItsShardAndAClosureKeepsToOne) {
+  use(2, {{"w", {4, 1}}});
+  auto second = std::make_shared<Layout>(*cluster->layout);
+  second->version = 2;
+  second->shards[1].epoch = 5;
+  RemoteStep before(*store);
+  std::vector<Read> reads{{0, {}, {}}};
+  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({4, 1}, {1, 1, 1, 1})}};
+  ASSERT_EQ(pull(before, reads), "");
+  store->set_layout(second);
+  EXPECT_THAT(push(before, updates), HasSubstr("Aborted: "));
+  RemoteStep after(*store);
+  ASSERT_EQ(pull(after, reads), "");
+  ASSERT_EQ(push(after, updates), "");
+  std::vector<std::uint64_t> epochs;
+  for (const Asked& asked : cluster->asked)
+    if (asked.shard == 1) epochs.push_back(asked.epoch.number);
+  EXPECT_THAT(epochs, ElementsAre(1, 5, 5));
+}
+
+TEST_F(RemoteStoreTest, ACallToAProcessThatAnswersNoMoreEndsWithTheLayoutThatSaysSo) {
+  use(1, {{"w", {4, 1}}});
+  cluster->before = [](const Asked&) -> kj::Promise<void> { return kj::NEVER_DONE; };
+  RemoteStep step(*store);
+  std::vector<Read> reads{{0, {}, {}}};
+  auto moved = std::make_shared<Layout>(*cluster->layout);
+  moved->shards[0].primary.process = 999;
+  moved->shards[0].epoch = 2;
+  cluster->reactor.schedule(100ms, [&] { store->set_layout(moved); });
+  const Duration began = cluster->reactor.now();
+  EXPECT_THAT(pull(step, reads), HasSubstr("Unavailable: "));
+  EXPECT_LT(cluster->reactor.now() - began, 200ms);
 }
 
 TEST_F(RemoteStoreTest, AClosureThatPulledBeforeARestartIsAborted) {

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 std::shared_ptr<const Layout> two_variables() {
   auto layout = std::make_shared<Layout>();
   layout->version = 3;
-  layout->servers = {{0, "sim://a", 1, 1, 0}, {1, "sim://b", 1, 1, 1}};
+  layout->shards = {{{0, "sim://a", 1, 1}, {}, 1}, {{1, "sim://b", 1, 1}, {}, 1}};
   VariableSpec w, b;
   w.name = "w";
   w.shape = {10, 4};

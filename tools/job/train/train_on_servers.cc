@@ -141,8 +141,7 @@ void settle_threads(const TrainRequest& request, Job& job, LocalClusterOptions& 
 // Records the numbers of threads that the servers report.
 void note_threads(ParameterServerStrategy& strategy, UpToShards& partitioner, Job& job) {
   Engine& engine = strategy.host().engine();
-  std::int64_t shards = 0;
-  for (const ShardServer& server : engine.registry().layout()->servers) shards += server.shards;
+  const std::int64_t shards = engine.registry().layout()->shard_count();
   partitioner.set_shards(shards);
   JobCluster& cluster = job.cluster;
   const int lanes = static_cast<int>(engine.lane_count()) / cluster.workers;
