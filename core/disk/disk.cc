@@ -167,28 +167,35 @@ class SystemDisk final : public Disk {
   }
 
   void write_atomically(const std::string& path, std::string_view bytes) override {
-    // The temporary file lies beside the target, so that the rename stays within one file system,
-    // and its name differs from that of any other writer (process number and a counter).
-    //
     // The order is what makes this atomic. The bytes are synced before the rename: some file
     // systems would otherwise make the rename last before the bytes, and a crash would leave an
-    // empty file under the final name. close() comes before the rename too, because over NFS a full
-    // disk may be reported only there. The failpoints between the steps are where tests kill the
+    // empty file under the final name. The failpoints between the steps are where tests kill the
     // process (core/base/failpoint.h).
-    std::string beside = str(path, ".", ::getpid(), "-", next_.fetch_add(1), ".tmp");
     failpoint("file.begin");
-    try {
-      File file(beside, O_WRONLY | O_CREAT | O_EXCL, "creating");
-      file.write(bytes);
-      file.sync();
-      file.close();
+    write_beside(path, bytes, [&](const std::string& beside) {
       failpoint("file.written");
       rename(beside, path);
       failpoint("file.end");
-    } catch (...) {
-      ::unlink(beside.c_str());
-      throw;
-    }
+    });
+  }
+
+  void write_new(const std::string& path, std::string_view bytes, SingleWriter) override {
+    // A second name for a file is given only if nobody has that name, which one call decides, on
+    // shared file systems too. Where a file has one name there is a rename of the same kind.
+    failpoint("file.begin");
+    write_beside(path, bytes, [&](const std::string& beside) {
+      failpoint("file.written");
+      const bool linked = ::link(beside.c_str(), path.c_str()) == 0;
+      const bool can = linked || (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK);
+      if (can ? !linked
+              : ::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) !=
+                    0)
+        raise_disk_error(errno, "making the new file", path);
+      if (linked) ::unlink(beside.c_str());
+      failpoint("file.renamed");
+      sync_folder(folder_of(path));
+      failpoint("file.end");
+    });
   }
 
   bool exists(const std::string& path) const override {
@@ -265,6 +272,24 @@ class SystemDisk final : public Disk {
   }
 
  private:
+  // Writes a file beside `path`, durably, and has `publish` give it that name. It lies beside, so
+  // that all stays within one file system, and its name differs from that of any other writer
+  // (process number and a counter).
+  template <typename Publish>
+  void write_beside(const std::string& path, std::string_view bytes, Publish publish) {
+    const std::string beside = str(path, ".", ::getpid(), "-", next_.fetch_add(1), ".tmp");
+    try {
+      File file(beside, O_WRONLY | O_CREAT | O_EXCL, "creating");
+      file.write(bytes);
+      file.sync();
+      file.close();  // over NFS a full disk may be reported only here
+      publish(beside);
+    } catch (...) {
+      ::unlink(beside.c_str());
+      throw;
+    }
+  }
+
   std::atomic<std::uint64_t> next_{0};
 };
 

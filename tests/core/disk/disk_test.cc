@@ -34,6 +34,14 @@ class Disks : public ::testing::TestWithParam<bool> {
   MemoryDisk memory_;
 };
 
+TEST_P(Disks, ANewFileIsWrittenOnceAndNeverReplaced) {
+  disk().write_new(root_ + "/a", "first", Disk::SingleWriter::kNo);
+  EXPECT_THROW(disk().write_new(root_ + "/a", "second", Disk::SingleWriter::kNo),
+               AlreadyExistsError);
+  EXPECT_EQ(disk().read(root_ + "/a"), "first");
+  EXPECT_EQ(disk().list(root_).size(), 1u);
+}
+
 TEST_P(Disks, AWrittenFileReadsBackAndIsReplacedWhole) {
   disk().write_atomically(root_ + "/a", "first");
   disk().write_atomically(root_ + "/a", "second, longer");
