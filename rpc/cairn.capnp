@@ -41,7 +41,8 @@ struct TaskStatus {
 
 # A coordinator asks for its place here before it configures anything. While another one is at work here, that is named in `owner`,
 # and the place is granted only with `takeOver`, which ends the other's connection. A coordinator counts as gone when its
-# connection has ended or nothing was heard of it for `silenceMs`.
+# connection has ended or nothing was heard of it for `silenceMs`. One that goes on with the same session in a later term, which its
+# hello says, gets the place at once; one of an earlier term never does, and nothing that it calls here is done any more.
 struct Claim {
   session @0 :UInt64;
   who @1 :Text;                # for people: process and host
@@ -52,10 +53,9 @@ struct ClaimAnswer {
   granted @0 :Bool;
   owner @1 :Text;              # the coordinator that was found at work; empty: none
   configured @2 :UInt64;       # the session that this process was last configured for; 0: none
+  newestTerm @3 :UInt64;       # of those who have joined here with the caller's session
 }
 
-# Until ps and worker had one interface, that of the ps had this id, and that of the worker had 0xfbc28941a6b4403d: calls by either
-# id are served (rpc/server/control_session.cc).
 interface TaskControl @0xff88cc8fdcc1e185 {
   ping @0 () -> (status :TaskStatus);
   status @1 () -> (json :Text);            # for people and `cairn status`

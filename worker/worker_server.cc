@@ -135,6 +135,7 @@ rpc::Endpoint WorkerServer::control_endpoint() {
     return **alive;
   };
   rpc::TaskHooks hooks;
+  hooks.terms = terms_;
   hooks.state = [self] {
     WorkerServer& server = self();
     return rpc::TaskState{server.options_.incarnation, server.options_.lanes,
@@ -146,13 +147,14 @@ rpc::Endpoint WorkerServer::control_endpoint() {
 }
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneThread& thread) {
-  auto serve = [weak = thread.lane](const rpc::PeerInfo& peer,
-                                    rpc::Connection& connection) -> capnp::Capability::Client {
+  auto serve = [weak = thread.lane, terms = terms_](
+                   const rpc::PeerInfo& peer,
+                   rpc::Connection& connection) -> capnp::Capability::Client {
     auto lane = weak.lock();
     if (!lane) throw UnavailableError("this lane has ended");
     // Workers only ask what members of a group ask of each other.
     if (peer.role == rpc::Role::kWorker) return lane->group().serve(peer, connection);
-    return make_lane_service(std::move(lane), connection);
+    return make_lane_service(std::move(lane), terms, connection);
   };
   return {thread.reactor, serve};
 }

@@ -18,6 +18,7 @@
 #include "rpc/loop/reactor.h"
 #include "rpc/loop/waits.h"
 #include "rpc/net/network.h"
+#include "rpc/server/newest_term.h"
 #include "worker/lane/lane.h"
 
 namespace cairn::rpc {
@@ -78,6 +79,7 @@ class WorkerServer {
   rpc::Endpoint lane_endpoint(const LaneThread& thread);
   WorkerOptions options_;
   rpc::Reactor& reactor_;
+  std::shared_ptr<rpc::NewestTerm> terms_ = std::make_shared<rpc::NewestTerm>();
   std::shared_ptr<WorkerServer*> alive_;  // services hold it weakly: gone with stop()
   std::vector<std::unique_ptr<LaneThread>> lane_threads_;
   std::function<void(const std::string&)> on_shutdown_;

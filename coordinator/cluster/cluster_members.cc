@@ -41,10 +41,10 @@ std::vector<std::uint64_t> ClusterMembers::times_attached() const {
   return all;
 }
 
-std::uint64_t ClusterMembers::rows_epoch() const {
-  std::uint64_t epoch = restores;
-  for (const auto& one : ps) epoch += one->attached;
-  return epoch;
+std::uint64_t ClusterMembers::rows_generation() const {
+  std::uint64_t generation = restores;
+  for (const auto& one : ps) generation += one->attached;
+  return generation;
 }
 
 std::vector<MissingTask> ClusterMembers::not_connected() const {

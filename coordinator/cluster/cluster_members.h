@@ -128,7 +128,7 @@ struct ClusterMembers {
   // How often each ps became part of the session, by ps.
   std::vector<std::uint64_t> times_attached() const;
   // Another number whenever rows may have changed otherwise than by updates.
-  std::uint64_t rows_epoch() const;
+  std::uint64_t rows_generation() const;
   // Tasks without a connection.
   std::vector<MissingTask> not_connected() const;
 };

@@ -51,11 +51,16 @@ rpc::Task<void> Dialer::join(TaskClient* client, ClusterMember* member) {
     const rpc::Claim claim{session_.number, process_text(), silence, session_.options.take_over};
     const rpc::ClaimAnswer answer =
         co_await session_.parts.reactor.with_deadline(client->join(claim), kJoinDeadline, what);
+    if (answer.newest_term > session_.term)
+      session_.give_way(
+          str("a successor of this coordinator goes on with the session: ", answer.owner));
     // This process was part of our session. If it was configured for another session since, it has
     // forgotten ours, with all rows, and to go on would mean to train on a mixture.
     const bool ours = member->served == client->connection().peer().incarnation;
     if (ours && answer.configured != session_.number)
-      give_way(answer.granted ? str("session ", answer.configured) : answer.owner);
+      session_.give_way(str("another coordinator has taken over this cluster: ",
+                            answer.granted ? str("session ", answer.configured) : answer.owner,
+                            ". What this one trained since its last checkpoint is gone"));
     if (answer.granted) {
       if (!answer.owner.empty()) log_warning(member->name, ": taken over from ", answer.owner);
       co_return;
@@ -69,18 +74,11 @@ rpc::Task<void> Dialer::join(TaskClient* client, ClusterMember* member) {
   }
 }
 
-// This session's state is gone: the program gets an error, instead of waiting for lost tasks.
-void Dialer::give_way(const std::string& other) {
-  const std::string text = str("another coordinator has taken over this cluster: ", other,
-                               ". What this one trained since its last checkpoint is gone");
-  session_.queue.fail_all(std::make_exception_ptr(FailedPreconditionError(text)));
-  throw FailedPreconditionError(text);
-}
-
 rpc::Hello Dialer::hello(std::uint32_t endpoint) const {
   rpc::Hello hello;
   hello.cluster = session_.options.cluster_id;
   hello.session = session_.number;
+  hello.term = session_.term;
   hello.role = rpc::Role::kCoordinator;
   hello.endpoint = endpoint;
   hello.token = session_.options.token;

@@ -37,7 +37,6 @@ class Dialer {
 
  private:
   rpc::Hello hello(std::uint32_t endpoint) const;
-  [[noreturn]] void give_way(const std::string& other);
 
   Session& session_;
 };

@@ -17,6 +17,7 @@
 
 namespace cairn {
 
+class ConfigStore;
 namespace storage {
 struct FolderLock;
 }
@@ -114,14 +115,25 @@ struct PsRecovery {
   bool on_demand = false;
 };
 
+// The session that a coordinator begins, or goes on with.
+struct SessionChoice {
+  SessionChoice(std::uint64_t wanted = 0) : number(wanted) {}
+
+  // Another one for each session; 0: it is drawn. Simulations give one, so that a run can be
+  // replayed.
+  std::uint64_t number;
+  // Where it is kept who the coordinator is, and which process answers for each shard. The caller
+  // has seen to it that no other coordinator is at work with it: one that starts later gets a later
+  // term, and is the coordinator from then on. Null: nowhere; then nobody can go on with a session.
+  std::shared_ptr<ConfigStore> config_store = nullptr;
+};
+
 struct EngineOptions {
   ClusterSpec cluster;
   // Tasks of another cluster are refused at the greeting, so that a wrong address is found at once.
   std::string cluster_id = "cairn";
   std::string token;
-  // Another number for each coordinator's life; 0: it is drawn. Simulations give one, so that a run
-  // can be replayed.
-  std::uint64_t session = 0;
+  SessionChoice session;
   // Whether to serve the chief's address to other hosts without a token.
   bool insecure = false;
   RegistryOptions variables;

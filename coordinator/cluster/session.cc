@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/random.h"
 
 namespace cairn {
@@ -22,11 +23,16 @@ Session::Session(EngineParts given, EngineOptions told, std::shared_ptr<Waiting>
     : parts(given),
       options(std::move(told)),
       born(parts.clock.now()),
-      number(options.session != 0 ? options.session : draw_number(parts.clock, this)),
+      number(options.session.number != 0 ? options.session.number : draw_number(parts.clock, this)),
       queue(options.queue_capacity, std::move(waiting), std::move(wake)) {}
 
 double Session::seconds_since(TimePoint then) const {
   return std::chrono::duration<double>(parts.clock.now() - then).count();
+}
+
+void Session::give_way(const std::string& why) {
+  queue.fail_all(std::make_exception_ptr(FailedPreconditionError(why)));
+  throw FailedPreconditionError(why);
 }
 
 }  // namespace cairn

@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "coordinator/cluster/closure_queue.h"
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/stats_book.h"
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 #include "core/base/offload.h"
 #include "core/disk/disk.h"
 #include "rpc/loop/reactor.h"
@@ -46,6 +48,9 @@ struct Session {
 
   double seconds_since(TimePoint then) const;
   double uptime() const { return seconds_since(born); }
+  // Another coordinator has the cluster: the program gets an error that says so, instead of waiting
+  // for tasks that work for that one. Throws it as well.
+  [[noreturn]] void give_way(const std::string& why);
 
   const EngineParts parts;
   const EngineOptions options;
@@ -53,6 +58,8 @@ struct Session {
   // The session's number: every call to a task names it, so that no task takes an earlier
   // coordinator's word for this one's.
   const std::uint64_t number;
+  // In which this coordinator goes on with the session. Known before the first task is dialled.
+  Term term = 1;
   // All tasks were connected once. From then on they are watched, and a lost one is brought back.
   bool started = false;
   ClosureQueue queue;

@@ -66,8 +66,8 @@ void HybridPolicy::open(Round& round, std::int64_t steps) {
     round.step = unused_steps_.front();
     unused_steps_.pop_front();
   }
-  round.epoch = members().rows_epoch();
-  if (std::exchange(base_epoch_, round.epoch) != round.epoch) forget_copies();
+  round.generation = members().rows_generation();
+  if (std::exchange(base_generation_, round.generation) != round.generation) forget_copies();
   round.base = &round == &ahead_ ? open_.number : base_;
   round.whole = group_.size();
   round.group = group_.number();
@@ -105,7 +105,7 @@ void HybridPolicy::before_applying() {
 // meanwhile.
 std::vector<Outcomes::Result> HybridPolicy::take() {
   const bool right = open_.base == 0 || open_.base == base_;
-  base_ = right && members().rows_epoch() == open_.epoch ? open_.number : 0;
+  base_ = right && members().rows_generation() == open_.generation ? open_.number : 0;
   if (parts_.session.options.variables.check_replicas) verify_copies();
   return RoundsPolicy::take();
 }

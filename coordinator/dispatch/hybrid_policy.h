@@ -77,9 +77,9 @@ class HybridPolicy final : public RoundsPolicy {
   RoundGroup group_;
   std::deque<std::int64_t> unused_steps_;  // of rounds that were dissolved
   std::size_t queued_ = 0;                 // closures in the queue
-  // The last round that was applied, if copies of it are as the ps have it, and rows_epoch() as it
-  // began; 0: none is.
-  std::uint64_t base_ = 0, base_epoch_ = 0;
+  // The last round that was applied, if copies of it are as the ps have it, and rows_generation()
+  // as it began; 0: none is.
+  std::uint64_t base_ = 0, base_generation_ = 0;
   std::uint64_t restores_ = 0;  // ClusterMembers::restores, when the newest round began
 };
 

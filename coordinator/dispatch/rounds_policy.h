@@ -74,8 +74,8 @@ class RoundsPolicy : public ConsistencyPolicy {
     std::int64_t step = -1;  // all members'
     bool closed = false;     // it runs again with the same members: no closure joins it
     // Under HybridStrategy: the number of its group; the round whose copies its members use; what
-    // ClusterMembers::rows_epoch() was when it began; and how many lanes the group has.
-    std::uint64_t group = 0, base = 0, epoch = 0;
+    // ClusterMembers::rows_generation() was when it began; and how many lanes the group has.
+    std::uint64_t group = 0, base = 0, generation = 0;
     std::size_t whole = 0;
   };
   // The outcome of calling all shards to apply the open round.

@@ -187,6 +187,7 @@ rpc::Task<void> ShardTables::sync_all() {
 
 rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> layout,
                                        VariableId first) {
+  co_await config_.keep_epochs(layout);
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty())
     throw UnavailableError(str(ps->name, " is away"), ps->name);

@@ -25,6 +25,7 @@
 #include "coordinator/cluster/variable_registry.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/journal/config_keeper.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {
@@ -37,11 +38,13 @@ class ShardTables {
         members_(members),
         sources_(sources),
         lock_(lock),
+        config_(session),
         pump_(std::move(pump)) {}
 
   // Once, when all ps are connected, before anything else here is called.
   void begin(std::vector<ShardLayout> shards);
   VariableRegistry& registry() { return *registry_; }
+  ConfigKeeper& config() { return config_; }
 
   // ---- the synced layout ----
   // Do all shards have the tables of this layout version?
@@ -66,7 +69,8 @@ class ShardTables {
                              std::vector<ProgramVariable> made);
 
   // ---- one ps ----
-  // Sends its shards their tables from variable `first` on, and closes them.
+  // Sends its shards their tables from variable `first` on, and closes them. The epochs of the
+  // layout are kept first.
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   // Variables that no source has rows for keep theirs, or begin anew.
   enum class Rest : std::uint8_t { kAsItIs, kBeginsAnew };
@@ -110,6 +114,7 @@ class ShardTables {
   ClusterMembers& members_;
   RowSources& sources_;
   TableLock& lock_;
+  ConfigKeeper config_;
   std::function<void()> pump_;
   std::unique_ptr<VariableRegistry> registry_;
   std::uint64_t synced_version_ = 0;  // of synced_: asked for each closure

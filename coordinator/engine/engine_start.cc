@@ -50,6 +50,7 @@ void list_tasks(const ClusterSpec& cluster, rpc::Role role,
 
 rpc::Task<void> Engine::start() {
   list_members();
+  co_await tables_.config().take_term();
   losses_ = LossLedger(members_.ps.size());
   // Both run while the others are still dialled: the status so that tools can ask for it meanwhile,
   // and the pings so that no task takes us for dead and lets another coordinator join.

@@ -77,6 +77,7 @@ Json StatusReporter::make_status() const {
   QueueCounts counts = session_.queue.counts();
   Json status{{"global_step", now.global_step},
               {"uptime_seconds", session_.uptime()},
+              {"term", session_.term.number},
               {"queued", counts.queued},
               {"inflight", counts.inflight},
               {"finished", counts.finished},

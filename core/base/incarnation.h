@@ -32,8 +32,12 @@ using LaneIncarnation = Incarnation<struct OfLane>;
 // that takes over the rows of another one as they are goes on with their lineage.
 using Lineage = Incarnation<struct OfRows>;
 
-// Of the processes that have had a shard's rows one after another, the one that answers for them now
-// has the highest epoch. The coordinator numbers them upwards; what names an older one is refused.
+// The coordinators that go on with one session, one after another, are numbered upwards: one that
+// goes by an older term is refused.
+using Term = Incarnation<struct OfCoordinator>;
+
+// The processes that answer for a shard's rows, one after another, are numbered upwards by the
+// coordinator: a call that names an older epoch is refused.
 using Epoch = Incarnation<struct OfPrimary>;
 
 }  // namespace cairn

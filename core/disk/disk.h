@@ -44,9 +44,9 @@ class Disk {
   // synced. After a crash either the old bytes or the new ones are there, never a mixture. A file
   // that is left beside it ends in ".tmp".
   virtual void write_atomically(const std::string& path, std::string_view bytes) = 0;
-  // Writes a file that must not be there yet, as a whole: of several writers at once, also of several
-  // machines with a shared file system, one does it. `single`: the caller is the only writer, where
-  // the store could not tell.
+  // Writes a file that must not be there yet, as a whole: of several writers at once one does it,
+  // on several machines with a shared file system too. `single`: the caller is the only writer,
+  // where the store could not tell.
   //   Errors  AlreadyExists: there is one. Unimplemented: the store cannot tell, and `single` does
   //           not say that it need not.
   enum class SingleWriter : bool { kNo, kYes };

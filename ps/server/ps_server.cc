@@ -44,6 +44,7 @@ struct PsServer::Impl {
 
   rpc::TaskHooks task_hooks() {
     rpc::TaskHooks hooks;
+    hooks.terms = terms;
     hooks.state = [status = status] {
       return rpc::TaskState{status->incarnation, static_cast<std::uint32_t>(status->shards.size()),
                             status->session};
@@ -80,6 +81,7 @@ struct PsServer::Impl {
         if (const auto alive = weak.lock()) alive->store_went_on();
       };
     }
+    host->terms = terms;
     host->save_batch_bytes = options.save_batch_bytes;
     host->restore_batch_bytes = options.restore_batch_bytes;
     // A shard learns of a new session on its own thread and posts it to the control's loop. The
@@ -128,6 +130,7 @@ struct PsServer::Impl {
   rpc::Reactor& reactor;
   PsServerOptions options;
   std::shared_ptr<PsStatus> status = std::make_shared<PsStatus>();
+  std::shared_ptr<rpc::NewestTerm> terms = std::make_shared<rpc::NewestTerm>();
   // Shards post to the server through this pointer, which lives until stop().
   std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);
   std::function<void(const std::string&)> shutdown;

@@ -77,6 +77,7 @@ class ShardService final : public FollowService {
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
       connection_.allow_coordinator("Shard.configure", context.getParams().getSession());
+      host_->terms->verify("Shard.configure", connection_.peer());
       const Configuration configuration = read_configuration(context.getParams());
       take_charge();
       const bool news = configuration.session != host_->shard.session();
@@ -178,6 +179,7 @@ class ShardService final : public FollowService {
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = host_->shard.session();
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
+    host_->terms->verify(call, connection_.peer());
     verify_not_replaced();
   }
 

@@ -13,6 +13,7 @@
 #include "ps/shard/shard.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
+#include "rpc/server/newest_term.h"
 
 namespace cairn::storage {
 class RowStore;
@@ -54,6 +55,7 @@ struct ShardHost {
   // the number of the one that configured the shard last; 0: none has
   std::uint64_t in_charge = 0;
   std::function<void(std::uint64_t session)> on_session;  // called for each new session
+  std::shared_ptr<const rpc::NewestTerm> terms = std::make_shared<rpc::NewestTerm>();
 };
 
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.

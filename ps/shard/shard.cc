@@ -163,7 +163,7 @@ void Shard::start_session(const Configuration& configuration) {
   ShardCounters::set(counters_.open, 0);
 }
 
-// What waits was asked of an earlier epoch, as all that comes from now on is of this one or refused.
+// Requests that wait were made in an earlier epoch: they are refused, as they would be from now on.
 void Shard::begin_epoch(Epoch epoch) {
   layout_.epoch = epoch;
   ShardCounters::set(counters_.epoch, epoch.number);

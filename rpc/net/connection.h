@@ -42,6 +42,7 @@ struct PeerInfo {
   std::uint32_t task = 0;
   ProcessIncarnation incarnation;
   std::uint64_t session = 0;
+  Term term;                             // acceptor's side only: of a coordinator
   std::uint32_t endpoint = 0;            // the acceptor's endpoint that this connection is for
   std::uint32_t endpoints = 0;           // dialler's side only: how many the acceptor has
   std::string address;                   // as the transport calls it, for logs

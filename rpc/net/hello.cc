@@ -111,6 +111,7 @@ std::vector<std::uint8_t> encode(const Hello& hello) {
   out.number(static_cast<std::uint8_t>(hello.role));
   out.number(hello.task);
   out.number(hello.session);
+  out.number(hello.term.number);
   out.number(hello.incarnation.number);
   out.number(hello.endpoint);
   out.text(hello.cluster);
@@ -153,6 +154,7 @@ Hello decode_hello(std::uint16_t version, std::span<const std::uint8_t> rest) {
   hello.role = in.role();
   hello.task = in.number<std::uint32_t>();
   hello.session = in.number<std::uint64_t>();
+  hello.term = in.number<std::uint64_t>();
   hello.incarnation = in.number<std::uint64_t>();
   hello.endpoint = in.number<std::uint32_t>();
   hello.cluster = in.text(kNameBytesMax);

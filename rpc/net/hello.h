@@ -43,6 +43,7 @@ inline constexpr std::uint32_t kControlEndpoint = 0;  // endpoint 1 + i is shard
 struct Hello {
   std::string cluster;             // both sides must be started with the same
   std::uint64_t session = 0;       // the coordinator's; 0: none known yet
+  Term term;                       // of a coordinator: every call on the connection is of it
   Role role = Role::kTool;         // the role of the process that dials
   std::uint32_t task = 0;          // its index
   ProcessIncarnation incarnation;  // new at each start of the process

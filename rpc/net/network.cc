@@ -59,9 +59,15 @@ Task<std::unique_ptr<Connection>> connect_task(Network& network, Reactor& reacto
   if (!reply.accepted) throw_error(reply.code, reply.reason, task_name(reply.role, reply.task));
   if (!reply.shares) shared.reset();
   socket = stream->detach();
-  PeerInfo peer{reply.role,    reply.task,     reply.incarnation,
-                reply.session, hello.endpoint, reply.endpoints,
-                where,         shared};
+  PeerInfo peer{.role = reply.role,
+                .task = reply.task,
+                .incarnation = reply.incarnation,
+                .session = reply.session,
+                .term = {},
+                .endpoint = hello.endpoint,
+                .endpoints = reply.endpoints,
+                .address = where,
+                .shared = shared};
   co_return std::make_unique<Connection>(reactor, socket->attach(reactor, options.stream),
                                          Side::kDialler, peer, task_name(hello.role, hello.task),
                                          options);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 
 namespace cairn::rpc {
 
@@ -15,6 +16,7 @@ struct Claim {
   std::string who;      // "pid 4711 on host ada"
   Duration silence{0};  // after which the coordinator counts as gone
   bool take_over = false;
+  Term term;  // in which it goes on with the session, as the connection's hello said
 };
 
 struct ClaimAnswer {
@@ -23,6 +25,9 @@ struct ClaimAnswer {
   // empty: there was none.
   std::string owner;
   std::uint64_t configured = 0;  // the session that the task was last configured for; 0: none
+  // The latest term that has joined with the claim's session. If it is later than the claim's, that
+  // coordinator goes on with the session, and the claim is not granted.
+  Term newest_term;
 };
 
 }  // namespace cairn::rpc

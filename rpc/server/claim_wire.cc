@@ -25,17 +25,19 @@ void write(wire::Claim::Builder out, const Claim& claim) {
 
 Claim read(wire::Claim::Reader in) {
   return {in.getSession(), cut(in.getWho(), kWhoBytesMax),
-          std::chrono::milliseconds(in.getSilenceMs()), in.getTakeOver()};
+          std::chrono::milliseconds(in.getSilenceMs()), in.getTakeOver(), Term()};
 }
 
 void write(wire::ClaimAnswer::Builder out, const ClaimAnswer& answer) {
   out.setGranted(answer.granted);
   out.setOwner(answer.owner.c_str());
   out.setConfigured(answer.configured);
+  out.setNewestTerm(answer.newest_term.number);
 }
 
 ClaimAnswer read(wire::ClaimAnswer::Reader in) {
-  return {in.getGranted(), cut(in.getOwner(), kOwnerBytesMax), in.getConfigured()};
+  return {in.getGranted(), cut(in.getOwner(), kOwnerBytesMax), in.getConfigured(),
+          Term(in.getNewestTerm())};
 }
 
 }  // namespace cairn::rpc

@@ -7,26 +7,12 @@
 #include "rpc/server/claim_wire.h"
 
 namespace cairn::rpc {
-namespace {
-
-// A worker's control service had an interface of its own once, with the same methods and fields.
-constexpr std::uint64_t kWorkerControlId = 0xfbc28941a6b4403d;
-
-}  // namespace
-
 Endpoint control_endpoint(Reactor& reactor, TaskHooks hooks) {
   auto owner = std::make_shared<TaskOwner>(reactor.clock());
   auto shared = std::make_shared<const TaskHooks>(std::move(hooks));
   return {&reactor, [owner, shared](const PeerInfo&, Connection& connection) {
             return wire::TaskControl::Client(kj::heap<ControlSession>(shared, owner, connection));
           }};
-}
-
-capnp::Capability::Server::DispatchCallResult ControlSession::dispatchCall(
-    std::uint64_t interface_id, std::uint16_t method,
-    capnp::CallContext<capnp::AnyPointer, capnp::AnyPointer> context) {
-  if (interface_id == kWorkerControlId) interface_id = capnp::typeId<wire::TaskControl>();
-  return Server::dispatchCall(interface_id, method, context);
 }
 
 kj::Promise<void> ControlSession::ping(PingContext context) {
@@ -50,6 +36,7 @@ kj::Promise<void> ControlSession::status(StatusContext context) {
 kj::Promise<void> ControlSession::shutdown(ShutdownContext context) {
   return at_once([&] {
     connection_.allow({Role::kCoordinator}, "TaskControl.shutdown");
+    hooks_->terms->verify("TaskControl.shutdown", connection_.peer());
     const auto reason = context.getParams().getReason();
     hooks_->shutdown({reason.begin(), reason.size()});
   });
@@ -61,8 +48,11 @@ kj::Promise<void> ControlSession::join(JoinContext context) {
   return at_once([&] {
     connection_.allow({Role::kCoordinator}, "TaskControl.join");
     const std::uint64_t configured = hooks_->state().session;
-    ClaimAnswer answer = owner_->join(this, read(context.getParams().getClaim()),
-                                      connection_.peer().address, [this] { connection_.close(); });
+    Claim claim = read(context.getParams().getClaim());
+    claim.term = connection_.peer().term;
+    ClaimAnswer answer =
+        owner_->join(this, claim, connection_.peer().address, [this] { connection_.close(); });
+    if (answer.granted) hooks_->terms->raise(claim.session, claim.term);
     answer.configured = configured;
     write(context.initResults().initAnswer(), answer);
   });

@@ -9,6 +9,7 @@
 #include "core/base/incarnation.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
+#include "rpc/server/newest_term.h"
 #include "rpc/server/server.h"
 #include "rpc/server/task_owner.h"
 
@@ -26,6 +27,8 @@ struct TaskHooks {
   std::function<TaskState()> state;
   std::function<std::string()> status_json;  // for people
   std::function<void(const std::string& reason)> shutdown;
+  // Told of each coordinator that has joined; shared with the threads that coordinators call.
+  std::shared_ptr<NewestTerm> terms = std::make_shared<NewestTerm>();
 };
 
 // The control endpoint of a task, with the coordinator that owns it. `reactor` outlives its
@@ -41,10 +44,6 @@ class ControlSession final : public wire::TaskControl::Server {
   ~ControlSession() { owner_->left(this); }
   ControlSession(const ControlSession&) = delete;
   ControlSession& operator=(const ControlSession&) = delete;
-
-  DispatchCallResult dispatchCall(
-      std::uint64_t interface_id, std::uint16_t method,
-      capnp::CallContext<capnp::AnyPointer, capnp::AnyPointer> context) override;
 
  protected:
   kj::Promise<void> ping(PingContext context) override;

@@ -230,8 +230,15 @@ void Acceptor::Impl::check(const Hello& hello) const {
 // includes it.
 void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello,
                                std::shared_ptr<SharedMemory> shared) {
-  PeerInfo peer{hello.role,     hello.task, hello.incarnation,      hello.session,
-                hello.endpoint, 0,          socket->peer_address(), std::move(shared)};
+  PeerInfo peer{.role = hello.role,
+                .task = hello.task,
+                .incarnation = hello.incarnation,
+                .session = hello.session,
+                .term = hello.term,
+                .endpoint = hello.endpoint,
+                .endpoints = 0,
+                .address = socket->peer_address(),
+                .shared = std::move(shared)};
   ++*count;
   auto& doorway = doorways[hello.endpoint];
   auto adopt = [doorway, peer, count = count, log = options.log, self = self(),

@@ -16,8 +16,9 @@ bool TaskOwner::living() const {
 
 std::string TaskOwner::text() const {
   const double ago = std::chrono::duration<double>(clock_.now() - last_heard_).count();
-  return str("session ", claim_.session, " (", claim_.who, ", from ", address_, "), since ",
-             utc_text(since_us_), ", last heard ", fixed(ago, 1), " s ago");
+  return str("session ", claim_.session, claim_.term > 1 ? str(", term ", claim_.term) : "", " (",
+             claim_.who, ", from ", address_, "), since ", utc_text(since_us_), ", last heard ",
+             fixed(ago, 1), " s ago");
 }
 
 ClaimAnswer TaskOwner::join(const void* connection, const Claim& claim, const std::string& address,
@@ -25,10 +26,17 @@ ClaimAnswer TaskOwner::join(const void* connection, const Claim& claim, const st
   if (claim.session == 0)
     throw InvalidArgumentError("a coordinator joins with its session, and 0 is none");
   ClaimAnswer answer;
+  const bool goes_on = claim_.session == claim.session;
+  answer.newest_term = goes_on ? std::max(claim_.term, claim.term) : claim.term;
+  // It has been succeeded, whether or not its successor is still here.
+  if (claim.term < answer.newest_term) {
+    answer.owner = text();
+    return answer;
+  }
   answer.granted = true;
-  const bool another = connection_ != nullptr && claim_.session != claim.session;
+  const bool another = connection_ != nullptr && (!goes_on || claim_.term != claim.term);
   if (another && living()) {
-    answer.granted = claim.take_over;
+    answer.granted = claim.take_over || goes_on;
     answer.owner = text();
     if (!answer.granted) return answer;
     log_warning("session ", claim.session, " (", claim.who, ", from ", address,

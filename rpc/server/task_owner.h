@@ -3,7 +3,8 @@
 //
 // A new session forgets what an old one has here, so it must not begin by mistake while the old one
 // is at work. A coordinator joins each task on its control connection before it configures
-// anything.
+// anything. One that goes on with the same session has taken a later term where only one can, so it
+// needs nobody's leave; from then on the earlier one is refused.
 //   Thread  one loop's.
 #pragma once
 #include <cstdint>

@@ -20,9 +20,11 @@ constexpr Duration kPatience = 20s;
 // A task that was last configured for session 3, and those who connect to its control endpoint.
 class ControlSessions : public ::testing::Test {
  protected:
-  std::unique_ptr<Connection> connect(Role role = Role::kCoordinator) {
+  std::unique_ptr<Connection> connect(Role role = Role::kCoordinator, Term term = {}) {
     Hello hello;
     hello.cluster = "test";
+    hello.session = 7;
+    hello.term = term;
     hello.role = role;
     auto dialled = network_.host("chief").connect(reactor_, acceptor_.address(), hello, kPatience);
     return wait(kj::mv(dialled));
@@ -69,6 +71,7 @@ class ControlSessions : public ::testing::Test {
                      options(),
                      {control_endpoint(reactor_, hooks())}};
   const Claim first_{7, "pid 4711 on host ada", 1s, false};
+  const Claim successor_{7, "pid 4713 on host bob", 1s, false};
   const Claim second_{8, "pid 4712 on host bob", 1s, false};
 };
 
@@ -159,28 +162,54 @@ TEST_F(ControlSessions, TextsOfTheOtherSideAreCutToSize) {
   EXPECT_LT(join(*connect(), second_).owner.size(), 500u);
 }
 
-// Ps and worker had an interface each, with the same methods: what a coordinator of that time
-// sends is served.
-TEST_F(ControlSessions, CallsOfBothFormerInterfacesAreServed) {
-  for (const std::uint64_t interface : {0xff88cc8fdcc1e185u, 0xfbc28941a6b4403du}) {
-    const auto connection = connect();
-    auto asked = connection->bootstrap_any().typelessRequest(interface, 0, nullptr);
-    kj::Promise<capnp::Response<capnp::AnyPointer>> sent = asked.send();
-    const auto pong = wait(kj::mv(sent));
-    const auto status = pong.getAs<wire::TaskControl::PingResults>().getStatus();
-    EXPECT_EQ(status.getIncarnation(), 77u);
-    EXPECT_EQ(status.getThreads(), 2u);
-    EXPECT_EQ(status.getSession(), 3u);
-
-    auto ended = connection->bootstrap_any().typelessRequest(interface, 2, nullptr);
-    ended.getAs<wire::TaskControl::ShutdownParams>().setReason("so it was asked then");
-    wait(ended.send().ignoreResult());
-    EXPECT_EQ(std::exchange(ended_for_, ""), "so it was asked then");
-  }
+TEST_F(ControlSessions, ACallOfAnotherInterfaceIsRefused) {
   const auto connection = connect();
   auto unknown = connection->bootstrap_any().typelessRequest(0xfbc28941a6b4403e, 0, nullptr);
   EXPECT_THROW(wait(unknown.send().ignoreResult()), Error);
   ping(*connect());
+}
+
+// ---- coordinators that go on with one session, one after another ----
+
+TEST_F(ControlSessions, ALaterTermOfTheSessionTakesThePlaceOfALivingOwner) {
+  const auto owner = connect(Role::kCoordinator, 1), successor = connect(Role::kCoordinator, 2);
+  EXPECT_EQ(join(*owner, first_).newest_term, 1u);
+  const ClaimAnswer answer = join(*successor, successor_);
+  EXPECT_TRUE(answer.granted);
+  EXPECT_EQ(answer.newest_term, 2u);
+  EXPECT_THAT(answer.owner, HasSubstr("pid 4711 on host ada"));
+  reactor_.advance(10ms);
+  EXPECT_FALSE(owner->connected());
+}
+
+TEST_F(ControlSessions, AnEarlierTermNeverComesBackAndIsToldWhoGoesOn) {
+  auto successor = connect(Role::kCoordinator, 2);
+  join(*successor, successor_);
+  const auto first = connect(Role::kCoordinator, 1);
+  for (const bool gone : {false, true}) {
+    SCOPED_TRACE(gone);
+    const ClaimAnswer answer = join(*first, first_);
+    EXPECT_FALSE(answer.granted);
+    EXPECT_EQ(answer.newest_term, 2u);
+    EXPECT_THAT(answer.owner, AllOf(HasSubstr("session 7, term 2"), HasSubstr("pid 4713")));
+    successor.reset();
+    reactor_.advance(5s);
+  }
+  EXPECT_EQ(join(*connect(), second_).newest_term, 0u);  // another session's terms are its own
+}
+
+TEST_F(ControlSessions, CallsOfAnEarlierTermAreRefusedFromThenOn) {
+  const auto owner = connect(Role::kCoordinator, 1), again = connect(Role::kCoordinator, 1);
+  join(*owner, first_);
+  join(*connect(Role::kCoordinator, 2), successor_);
+  try {
+    shutdown(*again);
+    ADD_FAILURE() << "it ended the task";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("TaskControl.shutdown"), HasSubstr("of term 1"),
+                                    HasSubstr("in term 2")));
+  }
+  EXPECT_THAT(ended_for_, IsEmpty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 Hello full_hello() {
   auto hello = worker_hello();
   hello.session = 0x0102030405060708;
+  hello.term = 0x1112131415161718;
   hello.endpoint = 9;
   hello.token = "secret";
   return hello;
@@ -27,6 +28,7 @@ TEST(Hello, EveryFieldReadsBack) {
   auto back = decode_all(encode(sent));
   EXPECT_EQ(back.cluster, sent.cluster);
   EXPECT_EQ(back.session, sent.session);
+  EXPECT_EQ(back.term, sent.term);
   EXPECT_EQ(back.role, sent.role);
   EXPECT_EQ(back.task, sent.task);
   EXPECT_EQ(back.incarnation, sent.incarnation);

@@ -31,11 +31,12 @@ class WorkerServerTest : public ::testing::Test {
 
   std::unique_ptr<rpc::Connection> connect(std::uint32_t endpoint,
                                            rpc::Role role = rpc::Role::kCoordinator,
-                                           std::uint64_t session = 5) {
+                                           std::uint64_t session = 5, Term term = {}) {
     rpc::Hello hello;
     hello.cluster = "test";
     hello.role = role;
     hello.session = session;
+    hello.term = term;
     hello.endpoint = endpoint;
     return cluster.reactor.wait(cluster.network.host("chief").connect(
         cluster.reactor, server->address(), hello, std::chrono::seconds(10)));

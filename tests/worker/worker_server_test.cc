@@ -107,6 +107,21 @@ TEST_F(WorkerServerTest, OnlyTheCoordinatorOfItsSessionSpeaksToALane) {
                         "is about session 5"));
 }
 
+TEST_F(WorkerServerTest, ACoordinatorWhoseSuccessorHasJoinedHasNoSayAnyMore) {
+  auto first = connect(1), control = connect(0, rpc::Role::kCoordinator, 5, 2),
+       second = connect(1, rpc::Role::kCoordinator, 5, 2);
+  auto lane = first->bootstrap<wire::Lane>(), next = second->bootstrap<wire::Lane>();
+  configure(lane);
+  auto join = control->bootstrap<wire::TaskControl>().joinRequest();
+  join.initClaim().setSession(5);
+  wait(join.send().ignoreResult());
+  for (const std::string& said : {error_of([&] { wait(lane.runRequest().send().ignoreResult()); }),
+                                  error_of([&] { configure(lane); })})
+    EXPECT_THAT(said, testing::AllOf(HasSubstr("FailedPrecondition: Lane."),
+                                     HasSubstr("of term 0 of session 5"), HasSubstr("in term 2")));
+  configure(next);
+}
+
 TEST_F(WorkerServerTest, PushesHeldByACoordinatorThatGoesAreHeldNoLonger) {
   auto holder = connect(1);
   auto holding = holder->bootstrap<wire::Lane>();

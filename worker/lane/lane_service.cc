@@ -27,8 +27,9 @@ Arithmetic arithmetic_of(wire::Arithmetic sent) {
 
 class LaneService final : public wire::Lane::Server {
  public:
-  LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection)
-      : lane_(std::move(lane)), connection_(connection) {}
+  LaneService(std::shared_ptr<Lane> lane, std::shared_ptr<const rpc::NewestTerm> terms,
+              rpc::Connection& connection)
+      : lane_(std::move(lane)), terms_(std::move(terms)), connection_(connection) {}
   ~LaneService() noexcept(false) {
     running_.cancel_all();  // first: no closure of this connection shall push once it is let go
     lane_->release_pushes(this);
@@ -38,6 +39,7 @@ class LaneService final : public wire::Lane::Server {
     return rpc::at_once([&] {
       auto in = context.getParams();
       connection_.allow_coordinator("Lane.configure", in.getSession());
+      terms_->verify("Lane.configure", connection_.peer());
       const auto encoding =
           in.getEncoding() == wire::Encoding::BFLOAT16 ? RowEncoding::kBfloat16 : RowEncoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
@@ -116,6 +118,7 @@ class LaneService final : public wire::Lane::Server {
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = lane_->stats().session;
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
+    terms_->verify(call, connection_.peer());
   }
 
   struct Ready {
@@ -235,6 +238,7 @@ class LaneService final : public wire::Lane::Server {
   static constexpr std::size_t kWaitingMax = 16;
 
   std::shared_ptr<Lane> lane_;
+  std::shared_ptr<const rpc::NewestTerm> terms_;
   rpc::Connection& connection_;
   std::uint64_t ended_ = 0;  // closures that this connection brought
   std::deque<Ready> ready_;  // ended, in that order, and not yet answered
@@ -247,8 +251,9 @@ class LaneService final : public wire::Lane::Server {
 }  // namespace
 
 capnp::Capability::Client make_lane_service(std::shared_ptr<Lane> lane,
+                                            std::shared_ptr<const rpc::NewestTerm> terms,
                                             rpc::Connection& connection) {
-  return wire::Lane::Client(kj::heap<LaneService>(std::move(lane), connection));
+  return wire::Lane::Client(kj::heap<LaneService>(std::move(lane), std::move(terms), connection));
 }
 
 }  // namespace cairn::worker

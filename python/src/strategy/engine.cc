@@ -133,7 +133,9 @@ void bind_options(nb::module_& m) {
   };
   fields.add("cluster_id", &Options::cluster_id, "Tasks of another cluster are refused.")
       .add("token", &Options::token, "The shared secret.")
-      .add("session", &Options::session, "0: it is drawn.")
+      .with(
+          "session", "int", "0: it is drawn.", [](const Options& of) { return of.session.number; },
+          [](Options& of, std::uint64_t number) { of.session.number = number; })
       .add("insecure", &Options::insecure, "Other hosts may reach the chief without a token.")
       .add("pipeline_depth", &Options::pipeline_depth,
            "Closures of a lane between pull and push; 1: one after another.")

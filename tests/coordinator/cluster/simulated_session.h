@@ -17,7 +17,7 @@ namespace cairn {
 // destructor, as the engine does.
 struct SimulatedSession {
   explicit SimulatedSession(EngineOptions options = {}) : options_(std::move(options)) {
-    if (options_.session == 0) options_.session = 1;
+    if (options_.session.number == 0) options_.session = 1;
   }
 
  private:

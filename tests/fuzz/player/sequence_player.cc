@@ -93,9 +93,15 @@ rpc::Task<Greeted> greeted(rpc::Network& network, rpc::Reactor& reactor, rpc::Ad
   const rpc::HelloReply reply = co_await rpc::greet(*stream, hello, "the attacked", shared);
   if (!reply.accepted) throw_error(reply.code, reply.reason);
   socket = stream->detach();
-  rpc::PeerInfo peer{
-      reply.role,     reply.task,      reply.incarnation, reply.session,
-      hello.endpoint, reply.endpoints, "the attacked",    reply.shares ? shared : nullptr};
+  rpc::PeerInfo peer{.role = reply.role,
+                     .task = reply.task,
+                     .incarnation = reply.incarnation,
+                     .session = reply.session,
+                     .term = {},
+                     .endpoint = hello.endpoint,
+                     .endpoints = reply.endpoints,
+                     .address = "the attacked",
+                     .shared = reply.shares ? shared : nullptr};
   Greeted done{socket->attach(reactor, {}), std::move(peer)};
   co_return done;
 }

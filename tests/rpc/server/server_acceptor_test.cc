@@ -39,7 +39,7 @@ TEST(AcceptorHello, AForeignVersionIsRefusedWithBothVersions) {
   hello.version = 99;
   auto error = refusal(pair, hello);
   EXPECT_EQ(error.code, Code::kFailedPrecondition);
-  expect_names(error, {"/job:ps/task:1", "version 1", "99"});
+  expect_names(error, {"/job:ps/task:1", "version 2", "99"});
   expect_alive(pair);
 }
 

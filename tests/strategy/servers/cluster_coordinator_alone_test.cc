@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/journal/cluster_config.h"
+#include "coordinator/journal/config_store.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "testing/simulated_cluster.h"
@@ -25,6 +27,7 @@ class OneCoordinator : public ::testing::Test {
     EngineOptions options;
     options.session = 77;
     options.take_over = take_over;
+    options.session.config_store = config_;
     for (int i = 0; i < 2; ++i) {
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
       options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
@@ -33,6 +36,10 @@ class OneCoordinator : public ::testing::Test {
         options,
         {cluster_.reactor(), cluster_.network().host("chief2"), *offload_, cluster_.disk()}));
   }
+  static Json status_of(ParameterServerStrategy& strategy) {
+    return Json::parse(strategy.host().engine().status_json());
+  }
+  std::shared_ptr<ConfigStore> config_;
   std::vector<std::uint64_t> ids(const std::string& folder) {
     std::vector<std::uint64_t> ids;
     for (const auto& entry : storage::CheckpointFolder(cluster_.disk(), folder).list())
@@ -99,6 +106,85 @@ TEST_F(OneCoordinator, OneWhoseHostHasGoneGivesWayWhenItsHeartbeatsAreMissed) {
   EXPECT_LT(cluster_.reactor().now() - before, seconds(2));
   const Counters fresh(*other);
   EXPECT_EQ(fresh.value_of_v(), 0.0f);
+}
+
+TEST_F(OneCoordinator, OneThatStartsLaterWithItsConfigurationHasTheNextTermAndTheFirstIsTold) {
+  config_ = make_file_config_store(cluster_.disk(), "/config");
+  cluster_.kill_chief();
+  auto first = second();
+  auto next = second();
+  EXPECT_EQ(status_of(*first)["term"], 1);
+  EXPECT_EQ(status_of(*next)["term"], 2);
+  const ClusterConfig kept = parse_cluster_config(config_->read().text, "the store");
+  EXPECT_EQ(kept.term, 2u);
+  EXPECT_THAT(kept.epochs, ElementsAre(1u, 1u));
+  cluster_.run_for(seconds(3));
+  const Counters counters(*next);
+  EXPECT_EQ(counters.value_of_v(), 0.0f);
+  ClusterCoordinator told(*first);
+  Function one = first->function([] { return Array(1.0f); });
+  try {
+    told.schedule(one);
+    told.join(kPatience);
+    ADD_FAILURE() << "it works on";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("goes on with the session"), HasSubstr("term 2")));
+  }
+}
+
+// It keeps one version without saying so, as a file system that does not answer in time.
+class ForgetfulStore final : public ConfigStore {
+ public:
+  explicit ForgetfulStore(std::unique_ptr<ConfigStore> store) : store_(std::move(store)) {}
+  Version read() override { return store_->read(); }
+  bool replace(std::uint64_t after, const std::string& text) override {
+    const bool kept = store_->replace(after, text);
+    if (kept && after == 2) throw UnavailableError("the store did not answer");
+    return kept;
+  }
+  std::string where() const override { return store_->where(); }
+
+ private:
+  std::unique_ptr<ConfigStore> store_;
+};
+
+TEST_F(OneCoordinator, AVersionOfItsOwnThatItDidNotHearOfIsNoSuccessor) {
+  config_ = std::make_shared<ForgetfulStore>(make_file_config_store(cluster_.disk(), "/config"));
+  cluster_.kill_chief();
+  auto only = second();
+  const Counters counters(*only);
+  cluster_.kill_ps(1);
+  cluster_.start_ps(1);
+  cluster_.run_for(seconds(3));
+  EXPECT_EQ(counters.value_of_v(), 0.0f);
+  const ClusterConfig kept = parse_cluster_config(config_->read().text, "the store");
+  EXPECT_EQ(kept.term, 1u);
+  EXPECT_THAT(kept.epochs, ElementsAre(1u, 2u));
+}
+
+TEST_F(OneCoordinator, TheConfigurationOfAnotherClusterIsRefused) {
+  config_ = make_file_config_store(cluster_.disk(), "/config");
+  config_->replace(0, to_text({"other", 5, 9, "pid 1 on host eve", {}}));
+  try {
+    second();
+    ADD_FAILURE() << "it was taken";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/config"), HasSubstr("\"other\"")));
+  }
+  EXPECT_EQ(config_->read().number, 1u);
+}
+
+TEST_F(OneCoordinator, ANewProcessOfAPsAnswersInAnEpochThatIsKeptFirst) {
+  config_ = make_file_config_store(cluster_.disk(), "/config");
+  cluster_.kill_chief();
+  auto only = second();
+  const Counters counters(*only);
+  EXPECT_EQ(counters.value_of_v(), 0.0f);
+  cluster_.kill_ps(1);
+  cluster_.start_ps(1);
+  cluster_.run_for(seconds(3));
+  EXPECT_EQ(counters.value_of_v(), 0.0f);
+  EXPECT_THAT(parse_cluster_config(config_->read().text, "the store").epochs, ElementsAre(1u, 2u));
 }
 
 TEST_F(OneCoordinator, ARunKeepsTheCheckpointsOfOthersInItsFolder) {

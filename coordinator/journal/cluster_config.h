@@ -1,0 +1,25 @@
+// ClusterConfig: what has to be agreed upon before anybody acts on it, as a ConfigStore keeps it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/incarnation.h"
+
+namespace cairn {
+
+struct ClusterConfig {
+  std::string cluster;        // its id
+  std::uint64_t session = 0;  // of the coordinator that has the term
+  Term term;                  // of the newest coordinator; none: there was none yet
+  std::string holder;         // for people: who that is
+  std::vector<Epoch> epochs;  // of the session's shards, by ShardId
+};
+
+// As JSON.
+std::string to_text(const ClusterConfig& config);
+// `where`: for errors. An empty text is a cluster that had no coordinator.
+//   Errors  DataLoss: it is none. FailedPrecondition: a newer release of Cairn wrote it.
+ClusterConfig parse_cluster_config(const std::string& text, const std::string& where);
+
+}  // namespace cairn
