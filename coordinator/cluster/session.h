@@ -48,8 +48,8 @@ struct Session {
 
   double seconds_since(TimePoint then) const;
   double uptime() const { return seconds_since(born); }
-  // Another coordinator has the cluster: the program gets an error that says so, instead of waiting
-  // for tasks that work for that one. Throws it as well.
+  // Another coordinator has taken the cluster. Fails the queue with an error that says `why`, so
+  // that the program does not wait for tasks that it has lost, and throws the same error.
   [[noreturn]] void give_way(const std::string& why);
 
   const EngineParts parts;
@@ -58,7 +58,7 @@ struct Session {
   // The session's number: every call to a task names it, so that no task takes an earlier
   // coordinator's word for this one's.
   const std::uint64_t number;
-  // In which this coordinator goes on with the session. Known before the first task is dialled.
+  // The term in which this coordinator leads the session; known before the first task is dialled.
   Term term = 1;
   // All tasks were connected once. From then on they are watched, and a lost one is brought back.
   bool started = false;

@@ -18,7 +18,7 @@ struct ClusterConfig {
 
 // As JSON.
 std::string to_text(const ClusterConfig& config);
-// `where`: for errors. An empty text is a cluster that had no coordinator.
+// `where` names the text in errors. An empty text means that the cluster had no coordinator yet.
 //   Errors  DataLoss: it is none. FailedPrecondition: a newer release of Cairn wrote it.
 ClusterConfig parse_cluster_config(const std::string& text, const std::string& where);
 

@@ -3,7 +3,8 @@
 //
 // The program that starts a coordinator with a store has seen to it that no other one is at work
 // with it: the later term counts, whoever has it.
-//   Thread  the engine's; the store is asked on the Offload. Without one nothing is done.
+//   Thread  the engine's. The store is read and written on the Offload. If there is no store,
+//           nothing is kept, and the coordinator has term 1.
 //   Errors  FailedPrecondition: another coordinator has taken a later term, and the queue is failed
 //           as well; or the store is another cluster's. DeadlineExceeded: the store did not answer.
 //           Those of ConfigStore.
@@ -23,9 +24,10 @@ class ConfigKeeper {
  public:
   explicit ConfigKeeper(Session& session) : session_(session) {}
 
-  // Takes the next term, before the first task is dialled.
+  // Takes the next term. To be called before the first task is dialled.
   rpc::Task<void> take_term();
-  // The epochs of the layout's shards, before one of them is configured by it.
+  // Keeps the epochs of the layout's shards. To be called before any shard is configured by that
+  // layout.
   rpc::Task<void> keep_epochs(std::shared_ptr<const Layout> layout);
 
  private:

@@ -1,9 +1,9 @@
-// ConfigStore: where a cluster keeps the little that has to be agreed upon: who its coordinator is,
-// and which process answers for each shard (cluster_config.h).
+// ConfigStore: the place where a cluster records who its coordinator is and which epoch each shard
+// is in (cluster_config.h).
 //
-// One text, with a number that counts its versions. Whoever has read the newest version may replace
-// it, and of several who try one succeeds: so two coordinators never hold the same place, whatever
-// each believes of the other.
+// It holds one text, whose versions are numbered. Only a caller that has read the newest version
+// can replace it, and if several try at once, one succeeds. So two coordinators never hold the same
+// term, whatever each believes of the other.
 //   Thread  any. Calls may block: a loop hands them to an Offload.
 #pragma once
 #include <cstdint>
@@ -28,13 +28,13 @@ class ConfigStore {
   // Keeps `text` as version `after` + 1, so that no power loss takes it back. False: somebody else
   // has made that version, and nothing was changed.
   virtual bool replace(std::uint64_t after, const std::string& text) = 0;
-  // For people: where it is.
+  // The store's place, for messages to people.
   virtual std::string where() const = 0;
 };
 
-// A file for each version, in a folder that all who may become the coordinator see: each is written
-// as a whole under a name that nobody had taken, which also a shared file system decides for one of
-// several machines. Older ones are removed, but for the last few.
+// Makes a store that has a file for each version, in a folder that every possible coordinator can
+// see. A version's file is made under a name that must be free, so that one writer makes it, on a
+// shared file system too. All but the last few versions are removed.
 //   Errors  of making it: those of Disk.
 std::unique_ptr<ConfigStore> make_file_config_store(Disk& disk, std::string folder);
 

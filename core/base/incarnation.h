@@ -32,12 +32,12 @@ using LaneIncarnation = Incarnation<struct OfLane>;
 // that takes over the rows of another one as they are goes on with their lineage.
 using Lineage = Incarnation<struct OfRows>;
 
-// The coordinators that go on with one session, one after another, are numbered upwards: one that
-// goes by an older term is refused.
+// Each coordinator of a session has a term, and a successor's term is higher than those before it.
+// Tasks refuse the calls of a coordinator whose term is over.
 using Term = Incarnation<struct OfCoordinator>;
 
-// The processes that answer for a shard's rows, one after another, are numbered upwards by the
-// coordinator: a call that names an older epoch is refused.
+// Each process that answers for a shard's rows does so in an epoch, which the coordinator numbers
+// upwards. A shard refuses calls that name an older epoch than its own.
 using Epoch = Incarnation<struct OfPrimary>;
 
 }  // namespace cairn

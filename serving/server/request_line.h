@@ -1,9 +1,9 @@
 // RequestLine: the requests that wait for one version of a model, and whose turn it is.
 //
-// Requests are taken in the order in which they would be finished if all that wait were computed in
-// rounds, one example of each in every round. So a small request overtakes large ones, none waits
-// forever, and requests of one size keep the order in which they came. A request stands for its
-// client here, because a connection has only one request under way at a time.
+// Suppose that all waiting requests were computed in rounds, one example of each request in every
+// round: requests are taken in the order in which they would finish then. So a small request
+// overtakes large ones, no request waits for ever, and requests of one size stay in their order of
+// arrival. Clients are treated alike, because a connection has one request under way at a time.
 //   Source  A. Demers, S. Keshav, S. Shenker, Analysis and simulation of a fair queueing algorithm,
 //           SIGCOMM 1989.
 //   Thread  one at a time.

@@ -132,7 +132,8 @@ TEST_F(OneCoordinator, OneThatStartsLaterWithItsConfigurationHasTheNextTermAndTh
   }
 }
 
-// It keeps one version without saying so, as a file system that does not answer in time.
+// A store that keeps its third version but reports a failure, as a file system does whose answer
+// comes too late.
 class ForgetfulStore final : public ConfigStore {
  public:
   explicit ForgetfulStore(std::unique_ptr<ConfigStore> store) : store_(std::move(store)) {}
