@@ -32,6 +32,10 @@ class AnyDisk final : public Disk {
   void write_new(const std::string& path, std::string_view bytes, SingleWriter single) override {
     at(path).write_new(path, bytes, single);
   }
+  std::unique_ptr<AppendedFile> append(const std::string& path,
+                                       AppendedFile::Existing existing) override {
+    return at(path).append(path, existing);
+  }
   bool exists(const std::string& path) const override { return at(path).exists(path); }
   std::uint64_t size(const std::string& path) const override { return at(path).size(path); }
   std::vector<std::string> list(const std::string& folder) const override {

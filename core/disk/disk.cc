@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 #include "core/base/log.h"
+#include "core/disk/system_appended_file.h"
 
 namespace cairn {
 namespace {
@@ -179,6 +180,14 @@ class SystemDisk final : public Disk {
     });
   }
 
+  std::unique_ptr<AppendedFile> append(const std::string& path,
+                                       AppendedFile::Existing existing) override {
+    const bool there = exists(path);
+    auto file = std::make_unique<SystemAppendedFile>(path, existing);
+    if (!there) sync_folder(folder_of(path));
+    return file;
+  }
+
   void write_new(const std::string& path, std::string_view bytes, SingleWriter) override {
     // A second name for a file is given only if nobody has that name, which one call decides, on
     // shared file systems too. Where a file has one name there is a rename of the same kind.
@@ -298,6 +307,10 @@ class SystemDisk final : public Disk {
 void Disk::write_new(const std::string& path, std::string_view bytes, SingleWriter) {
   if (exists(path)) throw AlreadyExistsError(str(path, " is there already"));
   write_atomically(path, bytes);
+}
+
+std::unique_ptr<AppendedFile> Disk::append(const std::string& path, AppendedFile::Existing) {
+  throw UnimplementedError(str(path, " cannot grow: its store has only whole files"));
 }
 
 Disk& system_disk() {

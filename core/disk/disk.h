@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/disk/appended_file.h"
 
 namespace cairn {
 
@@ -51,6 +52,11 @@ class Disk {
   //           not say that it need not.
   enum class SingleWriter : bool { kNo, kYes };
   virtual void write_new(const std::string& path, std::string_view bytes, SingleWriter single);
+  // Opens a file that grows, and makes it if there is none. The name of one that is made survives a
+  // crash.
+  //   Errors  AlreadyExists, under kRefuse. Unimplemented: the store has only whole files.
+  virtual std::unique_ptr<AppendedFile> append(const std::string& path,
+                                               AppendedFile::Existing existing);
   virtual bool exists(const std::string& path) const = 0;
   virtual std::uint64_t size(const std::string& path) const = 0;
   // The names in it, without the folder, sorted; empty if there is no such folder.

@@ -93,7 +93,18 @@ class MemoryDisk::Step {
 void MemoryDisk::lose_power() {
   step_crash_.reset();
   down_ = true;
+  for (const auto& [path, synced] : synced_)
+    if (const auto found = files_.find(path);
+        found != files_.end() && found->second.size() > synced)
+      found->second.resize(synced + (found->second.size() - synced) *
+                                        static_cast<std::uint64_t>(unsynced_kept_) / 100);
+  synced_.clear();
   check_power();
+}
+
+void MemoryDisk::set_unsynced_kept(int percent) {
+  std::lock_guard hold(mutex_);
+  unsynced_kept_ = percent;
 }
 
 void MemoryDisk::flip_bit(const std::string& path, std::uint64_t byte, int bit) {
@@ -129,6 +140,14 @@ std::string& MemoryDisk::file(const std::string& path) {
   return found->second;
 }
 
+// As on a real disk, writing a file does not make its folder: code that forgets make_folder() fails
+// here too.
+void MemoryDisk::verify_folder_of(const std::string& target, const std::string& path) const {
+  const std::string folder = folder_of(target);
+  if (folder != "." && folder != "/" && !folders_.contains(folder))
+    throw NotFoundError(str("creating ", path, ": no such folder"));
+}
+
 std::string MemoryDisk::read(const std::string& path) const {
   std::lock_guard hold(mutex_);
   check_power();
@@ -139,11 +158,7 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
   std::lock_guard hold(mutex_);
   const Step step(*this);
   std::string target = normal(path);
-  // As on a real disk, writing a file does not make its folder: code that forgets make_folder()
-  // fails here too.
-  if (std::string folder = folder_of(target);
-      folder != "." && folder != "/" && !folders_.contains(folder))
-    throw NotFoundError(str("creating ", path, ": no such folder"));
+  verify_folder_of(target, path);
   // The name of the leftover is of the form that SystemDisk gives its temporary files: what cleans
   // up after a crash must recognise it. The crash is forgotten at once, so that recover() leaves a
   // disk that works.
@@ -151,8 +166,7 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
     files_[target + ".0.tmp"] =
         std::string(bytes.substr(0, std::min<std::uint64_t>(crash_->kept, bytes.size())));
     crash_.reset();
-    down_ = true;
-    throw UnavailableError(str("the disk lost power while writing ", path));
+    lose_power();
   }
   if (step.ends_within()) {
     files_[target + ".0.tmp"] = std::string(bytes.substr(0, bytes.size() / 2));
@@ -162,7 +176,56 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
   if (used() + bytes.size() > capacity_)
     throw ResourceExhaustedError(str("writing ", path, ": no space left on the disk"));
   files_[target] = std::string(bytes);
+  synced_.erase(target);
   step.done();
+}
+
+// A file that grows. It finds its bytes by its path at each call, as the disk may have lost power
+// and another process may have gone on with the file meanwhile.
+class MemoryDisk::Appended final : public AppendedFile {
+ public:
+  Appended(MemoryDisk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+
+  void write(std::string_view bytes) override {
+    std::lock_guard hold(disk_.mutex_);
+    const Step step(disk_);
+    if (disk_.used() + bytes.size() > disk_.capacity_)
+      throw ResourceExhaustedError(str("writing ", path_, ": no space left on the disk"));
+    std::string& stored = disk_.file(path_);
+    disk_.synced_.try_emplace(normal(path_), stored.size());
+    stored += step.ends_within() ? bytes.substr(0, bytes.size() / 2) : bytes;
+    step.done();
+  }
+  void sync() override {
+    std::lock_guard hold(disk_.mutex_);
+    const Step step(disk_);
+    if (step.ends_within()) step.done();
+    disk_.synced_.erase(normal(path_));
+    step.done();
+  }
+  std::uint64_t size() const override { return disk_.size(path_); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  MemoryDisk& disk_;
+  const std::string path_;
+};
+
+std::unique_ptr<AppendedFile> MemoryDisk::append(const std::string& path,
+                                                 AppendedFile::Existing existing) {
+  std::lock_guard hold(mutex_);
+  const Step step(*this);
+  if (step.ends_within()) step.done();
+  const std::string target = normal(path);
+  if (files_.contains(target)) {
+    if (existing == AppendedFile::Existing::kRefuse)
+      throw AlreadyExistsError(str("opening ", path, ": it is there already"));
+  } else {
+    verify_folder_of(target, path);
+    files_[target];
+  }
+  step.done();
+  return std::make_unique<Appended>(*this, path);
 }
 
 bool MemoryDisk::exists(const std::string& path) const {
@@ -203,7 +266,10 @@ void MemoryDisk::make_folder(const std::string& path) {
 void MemoryDisk::remove(const std::string& path) {
   std::lock_guard hold(mutex_);
   const Step step(*this);
-  if (!step.ends_within()) files_.erase(normal(path));
+  if (!step.ends_within()) {
+    files_.erase(normal(path));
+    synced_.erase(normal(path));
+  }
   step.done();
 }
 
@@ -218,6 +284,7 @@ void MemoryDisk::remove_tree(const std::string& path) {
   if (step.ends_within()) left -= left / 2;
   std::erase_if(files_, [&](const auto& entry) { return gone(entry.first) && left-- > 0; });
   if (step.ends_within()) step.done();
+  std::erase_if(synced_, [&](const auto& entry) { return gone(entry.first); });
   std::erase_if(folders_, gone);
   step.done();
 }
@@ -231,6 +298,11 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
   if (files_.contains(source)) {
     files_[target] = std::move(files_[source]);
     files_.erase(source);
+    synced_.erase(target);
+    if (auto moved = synced_.extract(source)) {
+      moved.key() = target;
+      synced_.insert(std::move(moved));
+    }
     return step.done();
   }
   if (!folders_.contains(source)) throw NotFoundError(str("renaming ", from, ": no such file"));

@@ -37,6 +37,9 @@ class MemoryDisk final : public Disk {
   std::uint64_t steps() const;  // so far
   bool down() const;            // power is lost
   void recover();
+  //   What a loss of power leaves of files that grow: of what was not synced the first part, so
+  //   many of 100 bytes; at first 50.
+  void set_unsynced_kept(int percent);
   //   Rot: flips one bit of a stored byte, as a worn medium does, for what has a checksum to
   //   notice.
   void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
@@ -49,6 +52,8 @@ class MemoryDisk final : public Disk {
 
   std::string read(const std::string& path) const override;
   void write_atomically(const std::string& path, std::string_view bytes) override;
+  std::unique_ptr<AppendedFile> append(const std::string& path,
+                                       AppendedFile::Existing existing) override;
   bool exists(const std::string& path) const override;
   std::uint64_t size(const std::string& path) const override;
   std::vector<std::string> list(const std::string& folder) const override;
@@ -72,14 +77,18 @@ class MemoryDisk final : public Disk {
     std::uint64_t writes_left, kept;
   };
   class Step;
+  class Appended;
   void check_power() const;
   void lose_power();
   std::string& file(const std::string& path);
+  void verify_folder_of(const std::string& target, const std::string& path) const;
   std::uint64_t used() const;
 
   mutable std::mutex mutex_;  // guards everything below: offload threads and loops share one disk
   std::map<std::string, std::string> files_;
   std::set<std::string> folders_;
+  std::map<std::string, std::uint64_t> synced_;  // bytes, of files that have more than that
+  int unsynced_kept_ = 50;
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<Crash> crash_;
   std::uint64_t steps_ = 0;

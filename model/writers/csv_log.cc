@@ -4,13 +4,13 @@
 #include <fstream>
 #include <utility>
 
-#include "core/disk/appended_file.h"
+#include "core/disk/disk.h"
 
 namespace cairn {
 namespace {
 
 std::unique_ptr<AppendedFile> opened(const std::string& path) {
-  return std::make_unique<AppendedFile>(path, AppendedFile::Existing::kGoOn);
+  return system_disk().append(path, AppendedFile::Existing::kGoOn);
 }
 
 }  // namespace

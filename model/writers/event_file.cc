@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/disk/appended_file.h"
 #include "core/disk/disk.h"
 #include "data/file/proto_message.h"
 #include "data/file/tfrecord_writer.h"
@@ -43,10 +42,10 @@ std::unique_ptr<AppendedFile> new_file(const std::string& folder, std::int64_t s
   for (int n = 0;; ++n) {
     std::string digits = std::to_string(seconds);
     digits.insert(0, 10 - std::min<std::size_t>(10, digits.size()), '0');
-    std::string path =
+    const std::string path =
         str(folder, "/events.out.tfevents.", digits, ".", host_name(), ".", ::getpid(), ".", n);
     try {
-      return std::make_unique<AppendedFile>(std::move(path), AppendedFile::Existing::kRefuse);
+      return system_disk().append(path, AppendedFile::Existing::kRefuse);
     } catch (const AlreadyExistsError&) {
     }
   }

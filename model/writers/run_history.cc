@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "core/disk/disk.h"
+
 namespace cairn {
 
 RunHistory::RunHistory(const std::string& folder)
-    : file_(folder + "/" + kFile, AppendedFile::Existing::kGoOn) {
+    : file_(system_disk().append(folder + "/" + kFile, AppendedFile::Existing::kGoOn)) {
   // A machine that lost power may have left half a line: what follows must not become a part of it.
-  if (file_.size() > 0) file_.write("\n");
+  if (file_->size() > 0) file_->write("\n");
 }
 
-void RunHistory::write(const Json& line) { file_.write(json_text(line) + "\n"); }
+void RunHistory::write(const Json& line) { file_->write(json_text(line) + "\n"); }
 
 void RunHistory::start(std::int64_t step) { write({{"kind", "start"}, {"step", step}}); }
 

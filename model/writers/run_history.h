@@ -10,6 +10,7 @@
 // step are void, and those steps are reported again.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,7 +49,7 @@ class RunHistory {
  private:
   void write(const Json& line);
 
-  AppendedFile file_;
+  std::unique_ptr<AppendedFile> file_;
   ExamplesRate rate_;
 };
 

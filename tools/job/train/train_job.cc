@@ -7,7 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/disk/appended_file.h"
+#include "core/disk/disk.h"
 #include "tools/job/run/progress_line.h"
 #include "tools/job/toml/job_words.h"
 #include "tools/job/train/run_host.h"
@@ -47,7 +47,7 @@ class CalledOutput final : public RunOutput {
     if (events_.began) events_.began();
   }
   void send_log_to(const std::string& file) override {
-    log_ = std::make_shared<AppendedFile>(file, AppendedFile::Existing::kGoOn);
+    log_ = system_disk().append(file, AppendedFile::Existing::kGoOn);
     log_to([log = log_](LogLevel, const std::string& text) {
       try {
         log->write(time_stamp("%Y-%m-%d %H:%M:%S ") + text + "\n");

@@ -1,4 +1,4 @@
-#include "core/disk/appended_file.h"
+#include "core/disk/system_appended_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,8 @@
 
 namespace cairn {
 
-AppendedFile::AppendedFile(std::string path, Existing existing) : path_(std::move(path)) {
+SystemAppendedFile::SystemAppendedFile(std::string path, Existing existing)
+    : path_(std::move(path)) {
   const int create = existing == Existing::kRefuse ? O_CREAT | O_EXCL : O_CREAT;
   fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | create, 0644);
   if (fd_ < 0) raise_disk_error(errno, "opening", path_);
@@ -19,10 +20,10 @@ AppendedFile::AppendedFile(std::string path, Existing existing) : path_(std::mov
   if (::fstat(fd_, &found) == 0) size_ = static_cast<std::uint64_t>(found.st_size);
 }
 
-AppendedFile::~AppendedFile() { ::close(fd_); }
+SystemAppendedFile::~SystemAppendedFile() { ::close(fd_); }
 
 // A device that cannot be cut back, such as /dev/full, has not kept a part of it either.
-void AppendedFile::write(std::string_view bytes) {
+void SystemAppendedFile::write(std::string_view bytes) {
   for (std::string_view rest = bytes; !rest.empty();) {
     const ssize_t n = ::write(fd_, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
@@ -34,6 +35,10 @@ void AppendedFile::write(std::string_view bytes) {
     rest.remove_prefix(static_cast<std::size_t>(n));
   }
   size_ += bytes.size();
+}
+
+void SystemAppendedFile::sync() {
+  if (::fdatasync(fd_) != 0) raise_disk_error(errno, "syncing", path_);
 }
 
 }  // namespace cairn
