@@ -2,6 +2,7 @@
 #include "coordinator/cluster/reply_wire.h"
 #include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
+#include "rpc/wire/layout_wire.h"
 
 namespace cairn {
 namespace {
@@ -11,40 +12,6 @@ constexpr std::size_t kHeadWords = 64;
 
 kj::ArrayPtr<const kj::byte> bytes_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
-}
-
-void write_replica(wire::ShardReplica::Builder out, const ShardReplica& replica) {
-  out.setPs(replica.ps);
-  out.setAddress(replica.address.c_str());
-  out.setEndpoint(replica.endpoint);
-  out.setProcess(replica.process.number);
-}
-
-void write_layout(wire::Layout::Builder out, const Layout& layout) {
-  out.setVersion(layout.version);
-  out.setSeed(layout.seed);
-  auto shards = out.initShards(static_cast<unsigned>(layout.shards.size()));
-  for (unsigned i = 0; i < shards.size(); ++i) {
-    const ShardLayout& shard = layout.shards[i];
-    write_replica(shards[i].initPrimary(), shard.primary);
-    auto backups = shards[i].initBackups(static_cast<unsigned>(shard.backups.size()));
-    for (unsigned b = 0; b < backups.size(); ++b) write_replica(backups[b], shard.backups[b]);
-    shards[i].setEpoch(shard.epoch.number);
-  }
-  auto variables = out.initVariables(static_cast<unsigned>(layout.variables.size()));
-  for (unsigned i = 0; i < variables.size(); ++i) {
-    const VariableLayout& variable = layout.variables[i];
-    VariableSpec spec = *variable.spec;
-    spec.initializer = {};  // a worker makes no rows: the bytes of a given value stay here
-    wire::write(variables[i].initSpec(), spec);
-    wire::write(variables[i].initRule(), variable.rule);
-    auto parts = variables[i].initParts(static_cast<unsigned>(variable.parts.size()));
-    for (unsigned j = 0; j < parts.size(); ++j) {
-      parts[j].setShard(variable.parts[j].shard);
-      parts[j].setBegin(variable.parts[j].rows.begin);
-      parts[j].setEnd(variable.parts[j].rows.end);
-    }
-  }
 }
 
 void write_takes(capnp::List<wire::Take>::Builder out, std::span<const LaneTake> takes) {
@@ -112,7 +79,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
 
 rpc::Task<void> LaneClient::set_layout(std::shared_ptr<const Layout> layout) {
   auto request = stub_->lane.setLayoutRequest();
-  write_layout(request.initLayout(), *layout);
+  wire::write(request.initLayout(), *layout);
   co_await request.send().ignoreResult();
 }
 

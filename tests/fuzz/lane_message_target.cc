@@ -3,6 +3,7 @@
 #include "data/stage/dataset_wire.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/sim_network.h"
+#include "rpc/wire/layout_wire.h"
 #include "tests/fuzz/refusal.h"
 #include "worker/lane/lane.h"
 #include "worker/lane/lane_wire.h"
@@ -78,8 +79,7 @@ std::span<const std::byte> bytes(capnp::Data::Reader in) {
 void serve(World& world, unsigned choice, Message& message) {
   switch (choice % 5) {
     case 0:
-      return world.set_layout(
-          worker::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
+      return world.set_layout(wire::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
     case 1:
       for (auto closure : wire::bounded(message.root<wire::Lane::RunParams>().getClosures(),
                                         kClosuresMax, "closures"))

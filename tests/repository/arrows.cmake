@@ -6,7 +6,7 @@ set(rooms_with_folders core core/kernels/cuda data rpc nn ps collective service 
 set(folders_of_core base disk memory tensor graph kernels rows exec)
 set(folders_of_core/kernels/cuda runtime trees embedding rows ops)
 set(folders_of_data feature dataset file format stage)
-set(folders_of_rpc loop net server)
+set(folders_of_rpc wire loop net server)
 set(folders_of_nn base losses layers metrics optimizers)
 set(folders_of_ps snapshot tier shard follow server)
 set(folders_of_collective base local network)

@@ -8,6 +8,7 @@
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/loop/task_group.h"
+#include "rpc/wire/layout_wire.h"
 #include "worker/lane/lane_wire.h"
 
 namespace cairn::worker {
@@ -50,7 +51,7 @@ class LaneService final : public wire::Lane::Server {
   kj::Promise<void> setLayout(SetLayoutContext context) override {
     return rpc::at_once([&] {
       from_coordinator("Lane.setLayout");
-      lane_->set_layout(read(context.getParams().getLayout()));
+      lane_->set_layout(wire::read(context.getParams().getLayout()));
     });
   }
   kj::Promise<void> register_(RegisterContext context) override {

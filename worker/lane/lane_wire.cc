@@ -20,46 +20,6 @@ Take read(wire::Take::Reader in) {
           read_bytes(in.getState())};
 }
 
-constexpr std::uint32_t kShardsMax = 1 << 20;  // of a cluster; as many variables, and parts of each
-
-ShardReplica read(wire::ShardReplica::Reader in) {
-  return {in.getPs(), wire::read_name(in.getAddress()), in.getEndpoint(), in.getProcess()};
-}
-
-ShardLayout read(wire::ShardLayout::Reader in) {
-  ShardLayout out{read(in.getPrimary()), {}, in.getEpoch()};
-  for (auto backup : wire::bounded(in.getBackups(), kBackupsMax, "backups of a shard"))
-    out.backups.push_back(read(backup));
-  return out;
-}
-
-// The parts cover the rows in order, without gaps.
-void verify_parts(const VariableLayout& variable) {
-  std::int64_t end = 0;
-  for (const Part& part : variable.parts) {
-    if (part.rows.begin != end || part.rows.end < part.rows.begin || part.shard >= kShardsMax)
-      throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name,
-                                     "\" puts rows ", part.rows.begin, " to ", part.rows.end,
-                                     " on shard ", part.shard, " where row ", end,
-                                     " comes next, on one of at most ", kShardsMax, " shards"));
-    end = part.rows.end;
-  }
-  if (end != variable.spec->rows())
-    throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name,
-                                   "\" ends at row ", end, " of ", variable.spec->rows()));
-}
-
-VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
-  VariableLayout out;
-  out.id = id;
-  out.spec = std::make_shared<const VariableSpec>(wire::read(in.getSpec()));
-  out.rule = wire::read(in.getRule());
-  for (auto part : wire::bounded(in.getParts(), kShardsMax, "parts of a variable"))
-    out.parts.push_back({part.getShard(), {part.getBegin(), part.getEnd()}});
-  verify_parts(out);
-  return out;
-}
-
 }  // namespace
 
 // Nothing is allocated by a number that was only claimed: the lists are bounded before they are
@@ -86,18 +46,6 @@ ClosureRun read(wire::Closure::Reader in) {
     out.takes.reserve(takes.size());
     for (auto take : takes) out.takes.push_back(read(take));
   }
-  return out;
-}
-
-// A variable's number is its place in the list, as every task of the cluster counts.
-std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
-  auto out = std::make_shared<Layout>();
-  out->version = in.getVersion();
-  out->seed = in.getSeed();
-  for (auto shard : wire::bounded(in.getShards(), kShardsMax, "shards"))
-    out->shards.push_back(read(shard));
-  for (auto variable : wire::bounded(in.getVariables(), kShardsMax, "variables"))
-    out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
   return out;
 }
 

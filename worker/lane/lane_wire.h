@@ -1,9 +1,8 @@
 // The worker's side of rpc/cairn.capnp: requests to a lane and its answers. Reading trusts nothing:
 // InvalidArgument says what was wrong.
 #pragma once
-#include <memory>
+#include <cstdint>
 
-#include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
 #include "worker/lane/closure_run.h"
 #include "worker/lane/lane_group.h"
@@ -11,7 +10,6 @@
 namespace cairn::worker {
 
 ClosureRun read(wire::Closure::Reader in);
-std::shared_ptr<const Layout> read(wire::Layout::Reader in);
 GroupConfig read(wire::Lane::JoinGroupParams::Reader in);
 void write(wire::ClosureResult::Builder out, const ClosureResult& result);
 // A bound on what write() takes, in words.

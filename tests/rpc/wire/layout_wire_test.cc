@@ -1,12 +1,11 @@
-// Messages that a lane refuses.
-#include "worker/lane/lane_wire.h"
+#include "rpc/wire/layout_wire.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
 #include "core/graph/wire/wire.h"
 
-namespace cairn::worker {
+namespace cairn {
 namespace {
 
 using ::testing::HasSubstr;
@@ -35,7 +34,7 @@ std::shared_ptr<const Layout> layout_of_parts(const std::vector<Placed>& parts,
     list[i].setBegin(parts[i].begin);
     list[i].setEnd(parts[i].end);
   }
-  return read(layout.asReader());
+  return wire::read(layout.asReader());
 }
 
 TEST(LayoutWire, PartsThatCoverTheRowsAreTaken) {
@@ -68,10 +67,33 @@ TEST(LayoutWire, AShardSaysWhoAnswersSinceWhichEpochAndWhoFollows) {
   EXPECT_EQ(layout->shards[1].backups.size(), 1u);
 }
 
+TEST(LayoutWire, GivenInitialValuesTravelWithAVariableAloneAndNotWithTheLayoutOfALane) {
+  Layout layout;
+  VariableLayout variable;
+  variable.spec = std::make_shared<const VariableSpec>(VariableSpec{
+      .name = "w",
+      .shape = {2},
+      .initializer = Initializer::from(Tensor::of<float>({2}, std::vector<float>{3, 4}))});
+  variable.rule.kind = RuleKind::kAdagrad;
+  variable.parts = {{0, {0, 1}}, {1, {1, 2}}};
+  layout.variables.push_back(variable);
+  capnp::MallocMessageBuilder alone, all;
+  wire::write(alone.initRoot<wire::VariableLayout>(), variable);
+  wire::write(all.initRoot<wire::Layout>(), layout);
+  const VariableLayout same = wire::read(alone.getRoot<wire::VariableLayout>().asReader(), 7);
+  const auto sent = wire::read(all.getRoot<wire::Layout>().asReader());
+  EXPECT_EQ(same.id, 7u);
+  EXPECT_EQ(same.parts, variable.parts);
+  EXPECT_TRUE(same.rule == variable.rule);
+  EXPECT_EQ(same.spec->initializer.value.values<float>()[1], 4.f);
+  EXPECT_EQ(sent->variables.at(0).spec->initializer.kind, Initializer::Kind::kZeros);
+  EXPECT_EQ(sent->variables.at(0).parts, variable.parts);
+}
+
 TEST(LayoutWire, ShardsAndBackupsThatNoClusterHasAreRefused) {  // a lane keeps a place for each
   EXPECT_THROW(layout_of_parts({{0xffffffff, 0, 8}}), InvalidArgumentError);
   EXPECT_THROW(layout_of_parts({{0, 0, 8}}, kBackupsMax + 1), InvalidArgumentError);
 }
 
 }  // namespace
-}  // namespace cairn::worker
+}  // namespace cairn
