@@ -22,7 +22,7 @@ install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/public_headers/cairn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-foreach(room core data_feature data_dataset data_file data_format data_stage rpc_wire rpc_loop rpc_net rpc_server object_store storage collective_base collective_local collective_network coordinator_restore coordinator_cluster coordinator_journal coordinator_dispatch coordinator_checkpoint coordinator_engine
+foreach(room core data_feature data_dataset data_file data_format data_stage rpc_wire rpc_loop rpc_net rpc_server object_store storage collective_base collective_local collective_network coordinator_restore coordinator_cluster coordinator_progress coordinator_journal coordinator_dispatch coordinator_checkpoint coordinator_engine
     strategy_base strategy_in_sync strategy_servers strategy service_base service_dispatcher service_worker service_consumer nn_base nn_losses nn_layers nn_metrics nn_optimizers model_writers model_steps model_saved model serving_follow tools_launch tools_toml tools_spec tools_parts tools_model tools_run tools_train)
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   target_include_directories(cairn_${room} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

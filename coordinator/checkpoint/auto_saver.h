@@ -18,7 +18,7 @@
 
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/session.h"
-#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {

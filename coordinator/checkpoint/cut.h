@@ -27,9 +27,9 @@
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/closure_scheduler.h"
-#include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 #include "storage/row_encoding.h"
 

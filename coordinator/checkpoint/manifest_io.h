@@ -7,7 +7,7 @@
 
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/dispatch/checkpoint_view.h"
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "coordinator/restore/restore_plan.h"
 #include "core/disk/disk.h"
 #include "storage/manifest.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/cluster/shard_client.h"
+
 namespace cairn {
 
 LossLedger::Absence LossLedger::lost(std::string task, std::string reason, double at) {
@@ -28,12 +30,12 @@ bool LossLedger::first_push(Absence& absence, double at) {
 // new one refuses such pushes. So the rebuilt ps does without it, unless the checkpoint that it was
 // made from holds it.
 bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_layout) {
-  ++committed_;
+  ++state_.committed;
   bool lacks = false;
-  for (Ps& ps : ps_) {
+  for (Ps& ps : state_.ps) {
     // The usual case first: almost every closure was sent under the newest layout.
     if (sent_layout >= ps.rebuilt.layout_version) continue;
-    if (ps.rebuilt.has && ps.rebuilt.has(sequence)) continue;
+    if (ps.rebuilt.has && ps.rebuilt.has->contains(sequence)) continue;
     ++ps.missing;
     add(ps, 1);
     lacks = true;
@@ -42,11 +44,11 @@ bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_layout) {
 }
 
 std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
-  Ps& ps = ps_.at(index);
+  Ps& ps = state_.ps.at(index);
   // It lacks what was committed after the checkpoint's cut and what it lacked at that cut. Of those
   // the ones that it lacked before this loss were reported then: only the difference is news.
   const std::uint64_t lacked = how.from.missing.empty() ? 0 : how.from.missing.at(index);
-  const std::uint64_t missing = committed_ - how.from.covers + lacked;
+  const std::uint64_t missing = state_.committed - how.from.covers + lacked;
   const std::uint64_t lost = missing - std::min(missing, ps.missing);
   ps.missing = missing;
   ps.rebuilt = std::move(how);
@@ -57,19 +59,19 @@ std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
 // The program has gone back to a state of its own choice, and what was lost since is not part of
 // it. The reports stay, for they tell what happened.
 void LossLedger::restored(std::uint64_t lost_updates) {
-  lost_before_ = lost_updates;
-  lost_undone_ = lost_;
-  for (Ps& ps : ps_) ps.missing = 0;
+  state_.lost_before = lost_updates;
+  state_.lost_undone = state_.lost;
+  for (Ps& ps : state_.ps) ps.missing = 0;
 }
 
 LossLedger::Holdings LossLedger::holdings() const {
-  Holdings now{committed_, {}};
-  for (const Ps& ps : ps_) now.missing.push_back(ps.missing);
+  Holdings now{state_.committed, {}};
+  for (const Ps& ps : state_.ps) now.missing.push_back(ps.missing);
   return now;
 }
 
 void LossLedger::add(const Ps& ps, std::uint64_t updates) {
-  lost_ += updates;
+  state_.lost += updates;
   if (ps.rebuilt.absence) reports_[*ps.rebuilt.absence].lost_updates += updates;
 }
 

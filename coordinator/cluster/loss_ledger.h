@@ -12,14 +12,17 @@
 //   Thread  one; pure: it waits for nothing and logs nothing.
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cluster/engine_options.h"
 
 namespace cairn {
+
+struct AppliedClosures;  // coordinator/cluster/shard_client.h
 
 class LossLedger {
  public:
@@ -33,12 +36,29 @@ class LossLedger {
   struct Rebuilt {
     std::uint64_t layout_version = 0;  // of the layout that named the new process
     Holdings from;                     // of its checkpoint; empty: rebuilt from initial values
-    // Had the checkpoint this closure of this session? Null: it has none of them.
-    std::function<bool(std::uint64_t sequence)> has = nullptr;
-    Absence absence;  // its report lists the lost updates
+    // The closures of this session that the checkpoint has; null: none.
+    std::shared_ptr<const AppliedClosures> has = nullptr;
+    Absence absence = {};  // its report lists the lost updates
+  };
+  struct Ps {
+    std::uint64_t missing = 0;  // committed updates that it lacks; all of them are reported
+    Rebuilt rebuilt = {};       // the last time
+  };
+  // All that a ledger knows, but for its reports.
+  struct State {
+    std::uint64_t committed = 0;
+    std::uint64_t lost = 0;         // in this session
+    std::uint64_t lost_before = 0;  // on the way to what the program restored
+    std::uint64_t lost_undone = 0;  // of this session, before the program restored it away
+    std::vector<Ps> ps;
   };
 
-  explicit LossLedger(std::size_t ps = 0) : ps_(ps) {}
+  explicit LossLedger(std::size_t ps = 0) : state_{.ps = std::vector<Ps>(ps)} {}
+  // One that goes on from there.
+  explicit LossLedger(State state) : state_(std::move(state)) {
+    for (Ps& ps : state_.ps) ps.rebuilt.absence.reset();  // it is told in the other's reports
+  }
+  const State& state() const { return state_; }
 
   // ---- tasks; times in seconds since the engine started ----
   Absence lost(std::string task, std::string reason, double at);
@@ -58,22 +78,16 @@ class LossLedger {
   // The holdings of a cut made now: every committed update, less those that each ps lacks.
   Holdings holdings() const;
   // The updates lost on the way to the present state, in this session and in those it goes on from.
-  std::uint64_t lost_on_the_way() const { return lost_before_ + lost_ - lost_undone_; }
-  std::uint64_t lost_updates() const { return lost_; }  // in this session
+  std::uint64_t lost_on_the_way() const {
+    return state_.lost_before + state_.lost - state_.lost_undone;
+  }
+  std::uint64_t lost_updates() const { return state_.lost; }  // in this session
   const std::vector<LossReport>& reports() const { return reports_; }
 
  private:
-  struct Ps {
-    std::uint64_t missing = 0;  // committed updates that it lacks; all of them are reported
-    Rebuilt rebuilt;            // the last time
-  };
   void add(const Ps& ps, std::uint64_t updates);
 
-  std::vector<Ps> ps_;
-  std::uint64_t committed_ = 0;
-  std::uint64_t lost_ = 0;
-  std::uint64_t lost_before_ = 0;  // on the way to what the program restored
-  std::uint64_t lost_undone_ = 0;  // of this session, before the program restored it away
+  State state_;
   std::vector<LossReport> reports_;
 };
 

@@ -10,7 +10,7 @@
 
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/shard_client.h"
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "coordinator/restore/restore_plan.h"
 #include "storage/manifest.h"
 

@@ -32,8 +32,8 @@
 #include "coordinator/dispatch/dispatch_gate.h"
 #include "coordinator/dispatch/least_loaded.h"
 #include "coordinator/dispatch/outcomes.h"
-#include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
+#include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {

@@ -29,8 +29,8 @@
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/outcomes.h"
-#include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/progress/progress_book.h"
 
 namespace cairn {
 

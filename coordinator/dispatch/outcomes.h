@@ -22,7 +22,7 @@
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
-#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {

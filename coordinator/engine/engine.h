@@ -33,12 +33,12 @@
 #include "coordinator/dispatch/function_registry.h"
 #include "coordinator/dispatch/lane_fence.h"
 #include "coordinator/dispatch/outcomes.h"
-#include "coordinator/dispatch/progress_book.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
 #include "coordinator/engine/ps_group.h"
 #include "coordinator/engine/status_reporter.h"
 #include "coordinator/engine/workers.h"
+#include "coordinator/progress/progress_book.h"
 
 namespace cairn {
 

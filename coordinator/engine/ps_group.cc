@@ -193,7 +193,7 @@ void PsGroup::note_rebuilt(Ps& ps, std::uint64_t version,
   // Sequence numbers mean something within one session only: of a checkpoint of an earlier one no
   // closure is ours.
   if (source && source->session == session_.number)
-    how.has = [source](std::uint64_t sequence) { return source->applied.contains(sequence); };
+    how.has = std::shared_ptr<const AppliedClosures>(source, &source->applied);
   const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));
   if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
   session_.stats.publish(losses_);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/dataset_iterator.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "core/graph/function.h"
 #include "data/dataset/input_context.h"
 #include "strategy/base/data_cursor.h"

@@ -10,7 +10,7 @@
 
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "core/disk/disk.h"
 #include "core/exec/local_runtime.h"
 #include "storage/row_store.h"

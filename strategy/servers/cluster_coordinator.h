@@ -18,7 +18,7 @@
 #include "coordinator/cluster/closure_queue.h"
 #include "coordinator/cluster/engine_options.h"
 #include "coordinator/cluster/restore_status.h"
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 #include "data/dataset/dataset.h"
 #include "strategy/servers/checkpoint.h"
 #include "strategy/servers/fetch.h"

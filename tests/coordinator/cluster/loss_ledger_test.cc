@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "coordinator/cluster/shard_client.h"
+
 namespace cairn {
 namespace {
 
@@ -19,7 +21,7 @@ struct Ledger : ::testing::Test {
     const std::uint64_t covered = holdings.covers;
     return {.layout_version = version,
             .from = std::move(holdings),
-            .has = [covered](std::uint64_t sequence) { return sequence <= covered; },
+            .has = std::make_shared<const AppliedClosures>(AppliedClosures{covered + 1, {}}),
             .absence = {}};
   }
 };

@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/progress/progress_book.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

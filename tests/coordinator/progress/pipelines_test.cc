@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 
 namespace cairn {
 

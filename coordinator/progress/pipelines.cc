@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/pipelines.h"
+#include "coordinator/progress/pipelines.h"
 
 #include <algorithm>
 
@@ -42,7 +42,8 @@ InvalidArgumentError other_dataset(const std::string& name) {
       "RestoreOptions::new_data (--new-data of cairn train)"));
 }
 
-Pipeline::Pipeline(PipelinePosition position) : position_(std::move(position)) {
+Pipeline::Pipeline(PipelinePosition position, bool ended)
+    : position_(std::move(position)), ended_(ended) {
   // Elements that the earlier run took and never committed belong to no closure of this run. They
   // are given out again before anything new.
   revisit_ = std::exchange(position_.open, {});
@@ -64,6 +65,30 @@ TakeRecord Pipeline::take(std::uint64_t id, std::uint32_t count) {
   }
   position_.open.push_back({taken.ordinal, count});
   return taken;
+}
+
+// Elements between those that were taken before and these were taken by closures that the journal
+// does not tell of: they are given out again.
+bool Pipeline::take_again(const TakeRecord& take) {
+  const std::uint64_t end = take.ordinal + take.count;
+  if (take.ordinal >= position_.next) {
+    if (take.ordinal > position_.next)
+      revisit_.push_back(
+          {position_.next, static_cast<std::uint32_t>(take.ordinal - position_.next)});
+    position_.next = end;
+  } else {
+    const auto within = std::ranges::find_if(revisit_, [&](const auto& open) {
+      return open.ordinal <= take.ordinal && end <= open.ordinal + open.count;
+    });
+    if (within == revisit_.end()) return false;
+    const PipelinePosition::Open behind{
+        end, static_cast<std::uint32_t>(within->ordinal + within->count - end)};
+    within->count = static_cast<std::uint32_t>(take.ordinal - within->ordinal);
+    const auto at = within->count == 0 ? revisit_.erase(within) : std::next(within);
+    if (behind.count > 0) revisit_.insert(at, behind);
+  }
+  position_.open.push_back({take.ordinal, take.count});
+  return true;
 }
 
 std::pair<std::uint64_t, const std::vector<std::byte>*> Pipeline::base(

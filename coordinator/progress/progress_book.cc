@@ -1,4 +1,4 @@
-#include "coordinator/dispatch/progress_book.h"
+#include "coordinator/progress/progress_book.h"
 
 #include "core/base/log.h"
 #include "data/stage/dataset_wire.h"

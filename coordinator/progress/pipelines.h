@@ -90,10 +90,12 @@ InvalidArgumentError other_dataset(const std::string& name);
 class Pipeline {
  public:
   explicit Pipeline(std::string name) : position_{std::move(name), 0, {}, {{0, {}}}} {}
-  explicit Pipeline(PipelinePosition position);
+  explicit Pipeline(PipelinePosition position, bool ended = false);
 
   // The next `count` elements: first those that a restore left open, then new ones.
   TakeRecord take(std::uint64_t id, std::uint32_t count);
+  // These elements were taken, as a journal says. False: they had been taken before.
+  bool take_again(const TakeRecord& take);
   // The known state from which `ordinal` is reached by the least skipping.
   std::pair<std::uint64_t, const std::vector<std::byte>*> base(std::uint64_t ordinal) const;
   // `state` is the iterator's after the elements; empty bytes: not known (a failed closure: its
