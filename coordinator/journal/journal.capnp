@@ -1,0 +1,154 @@
+@0xc2f4b7a1935de860;
+# What a coordinator's journal holds (coordinator/journal/journal_event.h), record by record. A number that has gone is `retired`
+# and never read.
+
+using Cxx = import "/capnp/c++.capnp";
+using Core = import "/core/graph/graph.capnp";
+using Rpc = import "/rpc/cairn.capnp";
+$Cxx.namespace("cairn::journal::wire");
+
+# Events in their order, written by one write.
+struct Record {
+  events @0 :List(Event);
+}
+
+struct Event {
+  union {
+    opened @0 :Opened;
+    function @1 :Function;
+    variable @2 :Variable;
+    dataset @3 :Dataset;
+    shards @4 :Shards;
+    sent @5 :Sent;
+    ended @6 :Ended;
+    announced @7 :UInt64;
+    rebuilt @8 :Rebuilt;
+    standing @9 :Standing;
+    sources @10 :Sources;
+  }
+}
+
+struct Opened {
+  format @0 :UInt32;
+  cluster @1 :Text;
+  session @2 :UInt64;
+  term @3 :UInt64;
+  holder @4 :Text;
+}
+
+struct Function {
+  id @0 :UInt32;
+  name @1 :Text;
+  graph @2 :Data;
+  takesWorkerIndex @3 :Bool;
+  replicas @4 :Int32 = 1;
+}
+
+struct Variable {
+  id @0 :UInt32;
+  layout @1 :Rpc.VariableLayout;   # with a given initial value
+}
+
+struct Dataset {
+  name @0 :Text;
+  firstPipeline @1 :UInt64;
+  descriptions @2 :List(Data);
+  spec @3 :Core.ElementSpec;
+  shared @4 :Bool;
+  positions @5 :List(Position);    # where its pipelines begin
+}
+
+struct Shards {
+  layout @0 :UInt64;               # the version of the layout
+  seed @1 :UInt64;
+  shards @2 :List(Rpc.ShardLayout);
+}
+
+struct Take {
+  pipeline @0 :UInt64;
+  ordinal @1 :UInt64;
+  count @2 :UInt32;
+}
+
+struct Sent {
+  sequence @0 :UInt64;
+  function @1 :UInt32;
+  layout @2 :UInt64;               # the oldest that has all its variables
+  step @3 :Int64;
+  arguments @4 :List(Core.TensorData);
+  perWorker @5 :List(PerWorker);   # beside the arguments; empty: there are none
+  datasets @6 :List(UInt64);       # the first pipeline of each
+  takes @7 :List(Take);
+}
+struct PerWorker {
+  values @0 :List(Core.TensorData);  # empty: the argument is the same for all
+}
+
+struct Ended {
+  sequence @0 :UInt64;
+  updated @1 :Bool;                # its update is committed
+  steps @2 :Int64;                 # that were committed with it
+  sentLayout @3 :UInt64;
+  states @4 :List(State);          # beside its takes; empty: none is known
+}
+struct State {
+  ordinal @0 :UInt64;
+  state @1 :Data;
+}
+
+struct Holdings {
+  covers @0 :UInt64;
+  missing @1 :List(UInt64);
+}
+
+struct Rebuilt {
+  ps @0 :UInt32;
+  layout @1 :UInt64;
+  from @2 :Holdings;
+  applied @3 :Rpc.AppliedSet;      # of this session, by the checkpoint; absent: none
+}
+
+# A checkpoint that rows come from, and which of them.
+struct Source {
+  folder @0 :Text;
+  include @1 :List(Text);
+  exclude @2 :List(Text);
+  rename @3 :List(Rename);
+  withoutSlots @4 :Bool;
+  rows @5 :List(Numbers);
+  onDemand @6 :Bool;
+  partial @7 :Bool;
+  holdings @8 :Holdings;
+}
+struct Rename {
+  from @0 :Text;
+  to @1 :Text;
+}
+struct Numbers {
+  variable @0 :Text;
+  numbers @1 :List(UInt32);        # 2^32 - 1: the row is left out
+}
+struct Sources {
+  restored @0 :Source;             # absent: there is none
+  newest @1 :Source;
+}
+
+struct Position {
+  name @0 :Text;
+  next @1 :UInt64;
+  open @2 :List(Take);
+  states @3 :List(State);
+  ended @4 :Bool;
+}
+
+struct Standing {
+  step @0 :Int64;
+  closuresBelow @1 :UInt64;
+  committed @2 :UInt64;
+  lost @3 :UInt64;
+  lostBefore @4 :UInt64;
+  lostUndone @5 :UInt64;
+  missing @6 :List(UInt64);        # by ps
+  rebuilt @7 :List(Rebuilt);       # by ps
+  positions @8 :List(Position);    # by pipeline
+}

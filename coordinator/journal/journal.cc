@@ -1,0 +1,261 @@
+#include "coordinator/journal/journal.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "coordinator/journal/config_store.h"
+#include "coordinator/journal/record_log.h"
+#include "core/base/machine.h"
+#include "core/disk/disk.h"
+#include "rpc/loop/on_offload.h"
+
+namespace cairn::journal {
+namespace {
+
+constexpr std::string_view kFilePrefix = "journal-";
+constexpr std::string_view kMadePrefix = "made-";
+// A coordinator that was just killed may hold its lock for a moment.
+constexpr Duration kLockPatience = std::chrono::seconds(5);
+// Not the lane on which checkpoints are written: closures wait for the journal.
+constexpr std::size_t kLane = 1;
+
+struct Name {
+  std::uint64_t term = 0, number = 0;
+  auto operator<=>(const Name&) const = default;
+};
+
+// None: it is another file, such as one that a killed writer left beside.
+std::optional<Name> name_of(std::string_view file) {
+  if (!file.starts_with(kFilePrefix)) return std::nullopt;
+  Name name;
+  const char* const end = file.data() + file.size();
+  const auto term = std::from_chars(file.data() + kFilePrefix.size(), end, name.term);
+  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '-') return std::nullopt;
+  const auto number = std::from_chars(term.ptr + 1, end, name.number);
+  if (number.ec != std::errc() || number.ptr != end) return std::nullopt;
+  return name;
+}
+
+bool is_made(const Event& event) {
+  return std::holds_alternative<FunctionMade>(event) ||
+         std::holds_alternative<VariableMade>(event) || std::holds_alternative<DatasetMade>(event);
+}
+
+// The error with what a person can do about it.
+[[noreturn]] void rethrow_damage(const DataLossError& error, const std::string& folder) {
+  throw DataLossError(
+      str("the journal in ", folder, " cannot be gone on with: ", error.what(),
+          ". Move the folder away and begin from the newest checkpoint: `cairn ckpt list` shows "
+          "which there are, and `cairn ckpt verify` whether one is sound. Updates since then are "
+          "lost"));
+}
+
+void apply_records(JournalState& state, const std::vector<std::string>& records,
+                   const std::string& path) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::string where = str("record ", i, " of ", path);
+    for (Event& event : read_record(records[i], where)) {
+      try {
+        state.apply(std::move(event));
+      } catch (const DataLossError& error) {
+        throw DataLossError(str(where, ": ", error.what()));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct Journal::Files {
+  std::optional<RecordLog> made, log;
+};
+
+std::shared_ptr<Journal> Journal::open(Disk& disk, JournalOptions options) {
+  return std::shared_ptr<Journal>(new Journal(disk, std::move(options)));
+}
+
+Journal::Journal(Disk& disk, JournalOptions options)
+    : disk_(disk), options_(std::move(options)), files_(std::make_shared<Files>()) {
+  disk_.make_folder(options_.folder);
+  try {
+    lock_ = disk_.lock(options_.folder + "/LOCK", str("a coordinator, ", process_text()),
+                       kLockPatience);
+  } catch (const FailedPreconditionError& error) {
+    throw FailedPreconditionError(str("the journal in ", options_.folder, " is in use by ",
+                                      error.what(),
+                                      ": end that one, or give this one another folder"));
+  }
+  config_store_ = make_file_config_store(disk_, options_.folder);
+  try {
+    read();
+  } catch (const DataLossError& error) {
+    rethrow_damage(error, options_.folder);
+  }
+}
+
+Journal::~Journal() = default;
+
+std::string Journal::made_path(std::uint64_t session) const {
+  return str(options_.folder, "/", kMadePrefix, session);
+}
+
+void Journal::read() {
+  std::optional<Name> newest;
+  for (const std::string& file : disk_.list(options_.folder))
+    newest = std::max(newest, name_of(file));
+  if (!newest) return;
+  const std::string path =
+      str(options_.folder, "/", kFilePrefix, newest->term, "-", newest->number);
+  const RecordLog::Found found = read_records(disk_, path);
+  // The session is told first, and all that it has made comes before whatever refers to that.
+  JournalState first;
+  if (found.records.empty()) throw DataLossError(str(path, " holds no record"));
+  for (Event& event : read_record(found.records.front(), path))
+    if (auto* opened = std::get_if<Opened>(&event)) first.apply(std::move(*opened));
+  if (first.opened().cluster != options_.cluster)
+    throw FailedPreconditionError(str("the journal in ", options_.folder, " is that of cluster \"",
+                                      first.opened().cluster, "\", this coordinator's is \"",
+                                      options_.cluster, "\": give it another folder, or correct ",
+                                      "the cluster's id"));
+  const std::string made = made_path(first.opened().session);
+  JournalState state;
+  apply_records(state, read_records(disk_, made).records, made);
+  apply_records(state, found.records, path);
+  found_ = std::move(state);
+}
+
+rpc::Task<void> Journal::on_disk_thread(std::function<void()> work) {
+  auto done = rpc::on_offload(*reactor_, *offload_, kLane, std::move(work));
+  co_await kj::mv(done);
+}
+
+rpc::Task<void> Journal::begin(rpc::Reactor& reactor, Offload& offload, Opened opened,
+                               std::size_t ps) {
+  reactor_ = &reactor;
+  offload_ = &offload;
+  const bool goes_on = found_.has_value();
+  if (goes_on)
+    state_ = *found_;
+  else
+    state_.apply(Standing{.losses = LossLedger(ps).state()});
+  std::function<void()> open_made = [files = files_, disk = &disk_, goes_on,
+                                     path = made_path(opened.session)] {
+    files->made = goes_on ? RecordLog::go_on(*disk, path, read_records(*disk, path))
+                          : RecordLog::make(*disk, path, {});
+  };
+  state_.apply(std::move(opened));
+  co_await on_disk_thread(std::move(open_made));
+  co_await begin_file();
+}
+
+// Older files go once the new one is whole. A later term's are a successor's, who has the run by
+// now.
+rpc::Task<void> Journal::begin_file() {
+  const Opened& opened = state_.opened();
+  std::function<void()> work = [files = files_, disk = &disk_, folder = options_.folder,
+                                term = opened.term.number, made = made_path(opened.session),
+                                record = to_record(state_.standing())] {
+    Name own{term, 1};
+    const std::vector<std::string> all = disk->list(folder);
+    for (const std::string& file : all)
+      if (const auto name = name_of(file); name && name->term == term)
+        own.number = std::max(own.number, name->number + 1);
+    files->log = RecordLog::make(*disk, str(folder, "/", kFilePrefix, term, "-", own.number),
+                                 std::span(&record, 1));
+    for (const std::string& file : all) {
+      const auto name = name_of(file);
+      const std::string path = folder + "/" + file;
+      if ((name && *name < own) || (file.starts_with(kMadePrefix) && path != made))
+        disk->remove(path);
+    }
+  };
+  co_await on_disk_thread(std::move(work));
+}
+
+void Journal::note(Event event) {
+  if (error_) return;
+  pending_.push_back(std::move(event));
+  ++counts_.noted;
+  write_soon();
+}
+
+rpc::Task<void> Journal::wait_for(const std::uint64_t& done, std::uint64_t wanted) {
+  while (done < wanted && !error_) co_await changed_.wait();
+  if (done < wanted) throw_error(*error_);
+}
+
+rpc::Task<void> Journal::written() { return wait_for(counts_.written, counts_.noted); }
+
+rpc::Task<void> Journal::kept() {
+  counts_.wanted = counts_.noted;
+  if (counts_.kept < counts_.wanted) write_soon();
+  return wait_for(counts_.kept, counts_.noted);
+}
+
+// The journal owns the task that writes, because a coroutine that waits may be dropped.
+void Journal::write_soon() {
+  if (writing_ || error_) return;
+  writing_ = true;
+  tasks_.spawn("writing the journal", write_all());
+}
+
+rpc::Task<void> Journal::write_all() {
+  // A turn of the loop first, so that what comes together is written together.
+  co_await reactor_->yield();
+  try {
+    while (!pending_.empty() || counts_.kept < counts_.wanted) {
+      co_await write_group();
+      if (std::exchange(anew_, false)) {
+        const std::uint64_t covers = counts_.written;
+        co_await begin_file();
+        counts_.kept = covers;
+      }
+      changed_.notify_all();
+    }
+  } catch (const CancelledError&) {
+    throw;
+  } catch (...) {
+    ErrorParts parts = error_parts(std::current_exception());
+    parts.message = str("the journal in ", options_.folder, " cannot be written: ", parts.message);
+    error_ = std::move(parts);
+    changed_.notify_all();
+  }
+  writing_ = false;
+  if (counts_.kept < counts_.written && !std::exchange(keeping_, true))
+    tasks_.spawn("syncing the journal", keep_later());
+}
+
+rpc::Task<void> Journal::write_group() {
+  const std::uint64_t covers = counts_.noted;
+  const bool keep = counts_.kept < counts_.wanted || options_.sync_after <= Duration::zero();
+  std::vector<Event> events = std::exchange(pending_, {});
+  const auto rest = std::stable_partition(events.begin(), events.end(), is_made);
+  std::vector<std::string> made, others;
+  if (rest != events.begin()) made.push_back(to_record({events.begin(), rest}));
+  if (rest != events.end()) others.push_back(to_record({rest, events.end()}));
+  std::function<void()> work = [files = files_, keep, made = std::move(made),
+                                others = std::move(others)] {
+    if (!made.empty()) {
+      files->made->append(made);
+      files->made->sync();
+    }
+    if (!others.empty()) files->log->append(others);
+    if (keep) files->log->sync();
+  };
+  co_await on_disk_thread(std::move(work));
+  for (Event& event : events) state_.apply(std::move(event));
+  counts_.written = covers;
+  if (keep) counts_.kept = covers;
+}
+
+rpc::Task<void> Journal::keep_later() {
+  co_await reactor_->sleep(options_.sync_after);
+  keeping_ = false;
+  counts_.wanted = counts_.written;
+  if (counts_.kept < counts_.wanted) write_soon();
+}
+
+}  // namespace cairn::journal
