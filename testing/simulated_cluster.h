@@ -39,6 +39,8 @@ struct SimulatedClusterOptions {
   std::int64_t rows_in_memory = 0;
   std::size_t save_batch_bytes = ps::kSaveBatchBytes;
   std::size_t restore_batch_bytes = ps::kRestoreBatchBytes;  // on demand
+  // The coordinator keeps a journal, in the folder "/journal", and goes on with it.
+  bool journal = false;
 };
 
 // Members in the order in which they may go: the network last.
@@ -134,6 +136,7 @@ class SimulatedCluster {
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
     for (int i = 0; i < options_.workers; ++i)
       options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
+    if (options_.journal) options.journal.folder = "/journal";
     chief_offload_ = make_offload();
     auto engine =
         start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_});

@@ -18,8 +18,6 @@ namespace {
 constexpr Duration kSaveAgain = std::chrono::milliseconds(50);
 // So long a save waits for the folder's lock: the process that holds it may just have been killed.
 constexpr Duration kLockPatience = std::chrono::seconds(2);
-// A run that was resumed more often than this left the first of them long ago.
-constexpr std::size_t kAncestorsMax = 256;
 
 std::vector<const VariableSpec*> specs_of(const Layout& layout) {
   std::vector<const VariableSpec*> specs;
@@ -36,6 +34,7 @@ Checkpointer::Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::fun
       sources_(parts.sources),
       progress_(parts.progress),
       losses_(parts.losses),
+      recorder_(parts.recorder),
       cuts_(cuts),
       pump_(std::move(pump)) {}
 
@@ -142,12 +141,10 @@ bool Checkpointer::may_be_delta(const CheckpointPolicy& policy) const {
   return due && base_.encoding == policy.encoding;
 }
 
-// Held until the engine goes. The program's own, if it has one already; null: it is to be taken.
+// Held until the engine goes; null: it is to be taken.
 std::shared_ptr<const storage::FolderLock> Checkpointer::lock_of(const std::string& folder) const {
   const auto found = locks_.find(folder);
-  if (found != locks_.end()) return found->second;
-  const auto& given = session_.options.folder_lock;
-  return given && given->folder == folder ? given : nullptr;
+  return found == locks_.end() ? nullptr : found->second;
 }
 
 void Checkpointer::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
@@ -233,6 +230,9 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   base_ = {};
   if (policy.full_every > 1)
     base_ = {cut->mark, name, cut->delta ? base.deltas + 1 : 0, policy.encoding};
+  record_sources(false);
+  recorder_.cut();
+  if (recorder_.on()) co_await recorder_.written();
   log_info("checkpoint ", name, " at step ", cut->global_step,
            cut->delta ? str(", a delta of ", base.path.substr(base.path.rfind('/') + 1)) : "",
            encoding_text(policy.encoding, cut->encoding));
@@ -240,138 +240,6 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
 
 rpc::Task<void> Checkpointer::on_disk_thread(std::function<void()> work) {
   co_await rpc::on_offload(session_.parts.reactor, session_.parts.offload, 0, std::move(work));
-}
-
-// ---- going back to a checkpoint: everything is compared first, then each ps reads its rows ----
-
-rpc::Task<void> Checkpointer::restore(std::string checkpoint, RestoreOptions options) {
-  while (busy_) co_await session_.changed.wait();
-  busy_ = true;
-  std::exception_ptr error;
-  try {
-    co_await restore_all(checkpoint, options);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  std::function<void()> offer = [&] { error = offer_sound(error, checkpoint); };
-  if (error) co_await on_disk_thread(offer);
-  busy_ = false;
-  session_.changed.notify_all();
-  if (error) std::rethrow_exception(error);
-  pump_();
-}
-
-// The same error, and where the checkpoint is damaged the newest older one that is sound.
-std::exception_ptr Checkpointer::offer_sound(const std::exception_ptr& error,
-                                             const std::string& checkpoint) const {
-  const auto& rows = session_.parts.rows;
-  return rows ? storage::with_sound_checkpoint(error, *rows, checkpoint) : error;
-}
-
-std::shared_ptr<const RestorePlan> Checkpointer::restored_plan() const {
-  return sources_.restored ? sources_.restored->plan : std::make_shared<const RestorePlan>();
-}
-
-void Checkpointer::expect_partial_restore() {
-  if (sources_.restored) sources_.restored->partial = true;
-}
-
-rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions options) {
-  Disk* disk = &session_.parts.disk;
-  auto source = std::make_shared<CheckpointView>();
-  std::function<void()> read = [disk, checkpoint, source, options] {
-    *source = read_manifest(*disk, checkpoint, options);
-  };
-  co_await on_disk_thread(read);
-  const std::vector<ProgramVariable> made = variables_of(*tables_.registry().layout());
-  if (source->plan->unusual(made)) log_info("restoring ", source->plan->text(made));
-  source->plan->verify(made);
-  // Before the wait, since nothing may come between it and what it is for.
-  co_await tables_.verify_ids(source, made);
-  // Conditions are asked here and not where the wait is: a coroutine goes on a turn of the loop
-  // after what it waited for has ended, and by then another may have taken the lock.
-  const auto all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
-  while (!all_there()) co_await change();
-  for (auto& ps : members_.ps) co_await verify_databases(ps.get(), source);
-  while (!all_there()) co_await change();
-  // All fit, or nothing changes.
-  source->plan->verify(variables_of(*tables_.registry().layout()));
-  keep_wanted(source->positions, options);
-  if (source->session != session_.number) progress_.verify(source->positions);
-  go_on_from(source);
-  // All are marked before the first is restored: from now on the run's state is that of the
-  // checkpoint, and a ps that is lost in between must not come back with rows from before it.
-  for (auto& ps : members_.ps) ps->needs_rows = true;
-  {
-    const TableLock::Hold hold(lock_);
-    std::vector<kj::Promise<void>> all;
-    for (auto& ps : members_.ps) all.push_back(restore_ps(ps.get(), source).start());
-    co_await rpc::all_ended(std::move(all));
-  }
-  // A ps may count as ready for some turns of the loop after its call has failed. Only `needs_rows`
-  // shows whether it is restored.
-  const auto all_restored = [&] {
-    return all_there() && std::none_of(members_.ps.begin(), members_.ps.end(),
-                                       [](const auto& ps) { return ps->needs_rows; });
-  };
-  while (!all_restored()) co_await change();
-}
-
-// One that is lost meanwhile is asked again as it comes back.
-rpc::Task<void> Checkpointer::verify_databases(Ps* ps, std::shared_ptr<CheckpointView> source) {
-  try {
-    std::vector<std::shared_ptr<CheckpointView>> sources{source};
-    co_await tables_.verify_databases(ps, tables_.registry().layout(), 0, sources);
-  } catch (const UnavailableError&) {
-  }
-}
-
-rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source) {
-  try {
-    std::vector<std::shared_ptr<CheckpointView>> sources{source};
-    ps->coming.begin({});
-    co_await tables_.restore(ps, tables_.synced(), 0, sources, ShardTables::Rest::kBeginsAnew);
-    ++members_.restores;
-    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
-    ps->needs_rows = false;
-    tables_.follow_restore(ps);
-  } catch (const UnavailableError&) {
-    // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
-    // over a sound connection, it is cut off: otherwise it would never be rebuilt.
-    if (ps->control) ps->control->connection().close();
-  }
-}
-
-// Errors  Unavailable: a ps that is away was given up, so that nothing is left to wait for.
-rpc::Task<void> Checkpointer::change() {
-  for (const auto& ps : members_.ps)
-    if (!ps->ready && ps->lost_for_good)
-      throw UnavailableError(
-          str("no checkpoint can be restored without ", ps->name, ": ", ps->trouble), ps->name);
-  co_await session_.changed.wait();
-}
-
-// The run goes on where `source` was saved. Within the session that saved it, datasets stay where
-// they are: what was taken of them meanwhile is not taken again.
-void Checkpointer::go_on_from(std::shared_ptr<CheckpointView> source) {
-  // Rows that no database holds are at the initial values of that seed.
-  base_ = {};
-  tables_.registry().set_seed(source->seed);
-  losses_.restored(source->lost_updates);
-  source->holdings = losses_.holdings();
-  sources_.newest = sources_.restored = source;
-  const bool ours = source->session == session_.number;
-  if (!ours) become_heir_of(*source);
-  progress_.restore(source->global_step,
-                    ours ? std::vector<PipelinePosition>{} : source->positions);
-  session_.stats.edit([&](EngineStats& stats) { stats.global_step = source->global_step; });
-}
-
-// From now on checkpoints belong to the run that saved `source`, and to that run's ancestors.
-void Checkpointer::become_heir_of(const CheckpointView& source) {
-  ancestors_ = source.ancestors;
-  ancestors_.push_back({source.session, source.checkpoint});
-  if (ancestors_.size() > kAncestorsMax) ancestors_.erase(ancestors_.begin());
 }
 
 }  // namespace cairn

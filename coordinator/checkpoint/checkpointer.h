@@ -57,6 +57,10 @@ class Checkpointer final : public CheckpointSaver {
   // The queue must be idle. Ends once every ps has its rows and is open.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options);
 
+  // Rows that no shard has come from where they came from under an earlier coordinator.
+  // If it was restoring one, all ps are to be rebuilt.
+  //   Errors  those of reading the manifests.
+  rpc::Task<void> resume(journal::SourcesAre sources);
   // The plan of the last restore; an empty one: there was none.
   std::shared_ptr<const RestorePlan> restored_plan() const;
   // Variables that this checkpoint lacks or holds otherwise begin anew, with no warning or error.
@@ -80,6 +84,7 @@ class Checkpointer final : public CheckpointSaver {
   rpc::Task<void> verify_databases(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> restore_ps(Ps* ps, std::shared_ptr<CheckpointView> source);
   rpc::Task<void> change();
+  void record_sources(bool restoring);
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);
@@ -102,6 +107,7 @@ class Checkpointer final : public CheckpointSaver {
   RowSources& sources_;
   ProgressBook& progress_;
   LossLedger& losses_;
+  Recorder& recorder_;
   CutMaker cuts_;
   std::function<void()> pump_;
   bool busy_ = false;

@@ -29,6 +29,7 @@
 #include "coordinator/dispatch/closure_scheduler.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/journal/recorder.h"
 #include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 #include "storage/row_encoding.h"
@@ -69,6 +70,7 @@ struct CheckpointParts {
   RowSources& sources;
   ProgressBook& progress;
   LossLedger& losses;
+  Recorder& recorder;
 };
 
 class CutMaker {
@@ -101,7 +103,7 @@ class CutMaker {
   const ProgressBook& progress_;
   const LossLedger& losses_;
   ClosureScheduler& scheduler_;
-  std::uint64_t next_mark_ = 1;
+  std::uint64_t marks_ = 0;  // of this coordinator
 };
 
 }  // namespace cairn

@@ -238,6 +238,7 @@ CheckpointView read_manifest(Disk& disk, const std::string& path, const RestoreO
   restored.ancestors = manifest.ancestors;
   restored.seed = manifest.seed;
   restored.on_demand = options.on_demand;
+  restored.options = options;
   restored.global_step = options.global_step ? manifest.global_step : 0;
   restored.lost_updates = manifest.lost_updates;
   restored.applied = {manifest.low_watermark, manifest.applied};

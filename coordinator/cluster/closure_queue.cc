@@ -53,6 +53,21 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
   if (was_empty) wake_();
 }
 
+void ClosureQueue::resume(const std::vector<std::shared_ptr<Closure>>& open,
+                          std::uint64_t next_sequence) {
+  std::lock_guard hold(board_->mutex);
+  next_sequence_ = next_sequence;
+  watermark_ = open.empty() ? next_sequence : open.front()->sequence;
+  settled_.assign(next_sequence - watermark_, true);
+  for (const auto& closure : open) {
+    settled_[closure->sequence - watermark_] = false;
+    closure->generation = generation_;
+    closure->returned = closure->must_finish = true;
+    queue_.push_back(closure);
+  }
+  counts_.scheduled += open.size();
+}
+
 void ClosureQueue::join(Duration limit) {
   std::unique_lock hold(board_->mutex);
   struct Joining {

@@ -54,6 +54,9 @@ class ClosureQueue {
   std::size_t size() const;  // as of now
   // The first of those that came back and are `wanted` goes to the front. False: there is none.
   bool bring_forward(const std::function<bool(const Closure&)>& wanted);
+  // An earlier coordinator's closures, by their numbers, which are run to their end whatever fails.
+  // New ones are numbered from `next_sequence` on. Before the first closure is put.
+  void resume(const std::vector<std::shared_ptr<Closure>>& open, std::uint64_t next_sequence);
   // The engine is woken whenever the program begins to wait. Before the first closure is put.
   void watch_waits() { board_->waiting_begins = wake_; }
   // Whether the program waits for one of these closures (get, ready), or for all (join, done), with

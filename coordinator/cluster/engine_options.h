@@ -18,6 +18,9 @@
 namespace cairn {
 
 class ConfigStore;
+namespace journal {
+class Journal;
+}
 namespace storage {
 struct FolderLock;
 }
@@ -115,6 +118,18 @@ struct PsRecovery {
   bool on_demand = false;
 };
 
+// Where a coordinator writes down what one that is started after its death has to know, to go on
+// with rows, step and data as they stand. Under asynchronous updates, with or without a bound.
+struct JournalOptions {
+  // On a file system; one coordinator at a time has it. Empty: nothing is written, and a
+  // coordinator that is started later begins a session of its own.
+  std::string folder = {};
+  // A loss of power may take back what was written for so long. Updates of that time, which the ps
+  // may have, are then not known, and their elements are given out again: they may count twice. The
+  // end of the process takes back nothing.
+  Duration sync_after = Duration::zero();
+};
+
 // The session that a coordinator begins, or goes on with.
 struct SessionChoice {
   SessionChoice(std::uint64_t wanted = 0) : number(wanted) {}
@@ -126,6 +141,10 @@ struct SessionChoice {
   // has seen to it that no other coordinator is at work with it: one that starts later gets a later
   // term, and is the coordinator from then on. Null: nowhere; then nobody can go on with a session.
   std::shared_ptr<ConfigStore> config_store = nullptr;
+  // This coordinator's doings are written there, and it goes on with what is told there of an
+  // earlier one. Then `config_store` is the journal's, and `number` that of the session that it
+  // tells of, if any. Null: nothing is written, and nobody can go on.
+  std::shared_ptr<journal::Journal> journal = nullptr;
 };
 
 struct EngineOptions {
@@ -134,6 +153,8 @@ struct EngineOptions {
   std::string cluster_id = "cairn";
   std::string token;
   SessionChoice session;
+  // Instead of `session`, which then follows from it.
+  JournalOptions journal;
   // Whether to serve the chief's address to other hosts without a token.
   bool insecure = false;
   RegistryOptions variables;
@@ -162,9 +183,13 @@ struct EngineOptions {
   // How long the program goes on without any worker before it gets an error.
   Duration worker_wait = std::chrono::minutes(10);
   WaitReports waits;
-  // On the folder that checkpoints go to, if the program has taken it already
-  // (storage/folder_lock.h). Other folders are locked at the first save.
-  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+};
+
+// The run that a coordinator goes on with, as its journal told it.
+struct ResumedRun {
+  std::int64_t global_step = 0;  // once the open closures had ended
+  std::uint64_t term = 0;        // of this coordinator
+  std::size_t open = 0;          // closures that had been sent and not ended: they have, by now
 };
 
 // A task that was lost, and what it cost.

@@ -30,6 +30,11 @@ double Session::seconds_since(TimePoint then) const {
   return std::chrono::duration<double>(parts.clock.now() - then).count();
 }
 
+std::uint64_t Session::below_this_term() const {
+  constexpr int kBitsOfNumbers = 40;  // that one term can give
+  return (term.number - 1) << kBitsOfNumbers;
+}
+
 void Session::give_way(const std::string& why) {
   queue.fail_all(std::make_exception_ptr(FailedPreconditionError(why)));
   throw FailedPreconditionError(why);

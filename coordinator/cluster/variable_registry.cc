@@ -1,8 +1,25 @@
 #include "coordinator/cluster/variable_registry.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn {
+namespace {
+
+// Compares all that decides which rows there are and how they are updated. Initial values do not:
+// the rows are there.
+bool same_variable(const VariableSpec& a, const VariableSpec& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.hashed == b.hashed &&
+         a.policy == b.policy && a.trainable == b.trainable && a.aggregation == b.aggregation &&
+         a.synchronization == b.synchronization && a.one_part == b.one_part;
+}
+
+std::string described(const VariableSpec& spec) {
+  return str('"', spec.name, "\", ", dtype_name(spec.dtype), spec.shape.to_string(),
+             spec.hashed ? ", hashed" : "");
+}
+
+}  // namespace
 
 VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardLayout> shards)
     : options_(std::move(options)) {
@@ -16,6 +33,12 @@ VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardLay
     if (ps >= ps_.size()) ps_.resize(ps + 1);
     ps_[ps].push_back(shard);
   }
+}
+
+VariableRegistry::VariableRegistry(RegistryOptions options, const Layout& found)
+    : VariableRegistry(std::move(options), found.shards) {
+  layout_ = std::make_shared<Layout>(found);
+  found_ = static_cast<VariableId>(found.variables.size());
 }
 
 // Readers keep the version that they hold; a version that was handed out is never edited.
@@ -91,6 +114,7 @@ std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec,
   if (spec.dtype == DType::kString)
     throw InvalidArgumentError(str("variable \"", spec.name, "\": variables do not hold strings"));
   std::lock_guard hold(mutex_);
+  if (made_again_ < found_) return find_again(std::move(spec), beside);
   // Placed before the name is entered: a variable that is refused uses up no name.
   auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);
   int count = names_[spec.name]++;
@@ -102,6 +126,33 @@ std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec,
   made.id = static_cast<VariableId>(layout.variables.size());
   layout.variables.push_back(std::move(made));
   return layout.variables.back().spec;
+}
+
+// Bytes and turns are counted as when the variable was made, so that those that follow are placed
+// as they would have been.
+std::shared_ptr<const VariableSpec> VariableRegistry::find_again(VariableSpec spec,
+                                                                 const std::string& beside) {
+  const VariableLayout& found = layout_->variables[made_again_];
+  int& count = names_[spec.name];
+  if (count > 0) spec.name = str(spec.name, "_", count);
+  const std::vector<RowRange> rows =
+      beside.empty() ? partition(spec) : std::vector<RowRange>{{0, spec.rows()}};
+  const bool same = same_variable(spec, *found.spec) &&
+                    std::ranges::equal(rows, found.parts, {}, {}, &Part::rows);
+  if (!same)
+    throw FailedPreconditionError(str("variable number ", made_again_ + 1, " of this program is ",
+                                      described(spec), ", in ", rows.size(),
+                                      " parts; in the run that it goes on with it is ",
+                                      described(*found.spec), ", in ", found.parts.size(),
+                                      " parts, and lives on the ps: start the program that began "
+                                      "the run, or give this one another journal"));
+  ++count;
+  for (const Part& part : found.parts) {
+    count_bytes(*found.spec, part);
+    if (beside.empty()) ++placed_;
+  }
+  ++made_again_;
+  return found.spec;
 }
 
 void VariableRegistry::add_slots(const std::string& name, const UpdateRule& rule) {

@@ -29,12 +29,16 @@ struct RegistryOptions {
 class VariableRegistry {
  public:
   VariableRegistry(RegistryOptions options, std::vector<ShardLayout> shards);
+  // Goes on with the layout of an earlier coordinator of the session: the variables that the
+  // program makes are those of the layout, one after the other, and lie where they lay.
+  VariableRegistry(RegistryOptions options, const Layout& found);
 
   // `beside`: the name of a variable on whose shard this one is to lie, in one part, whatever
   // partitioner there is.
   //   Errors  InvalidArgument: the shape is not known; the partitioner asked for no part, or for a
   //           split of another axis than the first; the variable beside is in several parts.
-  //           NotFound: there is none of that name.
+  //           NotFound: there is none of that name. FailedPrecondition: another variable comes next
+  //           in the run that is gone on with; names both.
   std::shared_ptr<const VariableSpec> create(VariableSpec spec, const std::string& beside = {});
   // FailedPrecondition: the variable has another rule with slots already.
   void add_slots(const std::string& name, const UpdateRule& rule);
@@ -56,6 +60,7 @@ class VariableRegistry {
  private:
   std::vector<RowRange> partition(const VariableSpec& spec) const;
   std::vector<Part> place(const VariableSpec& spec);
+  std::shared_ptr<const VariableSpec> find_again(VariableSpec spec, const std::string& beside);
   std::vector<Part> place_beside(const VariableSpec& spec, const std::string& beside);
   void count_bytes(const VariableSpec& spec, const Part& part);
   ShardId next_shard() const;
@@ -67,6 +72,8 @@ class VariableRegistry {
   std::map<std::string, int> names_;
   std::vector<std::uint64_t> shard_bytes_;
   std::vector<std::vector<ShardId>> ps_;  // the shards that each began with
+  VariableId found_ = 0;                  // variables of an earlier coordinator, the first ones
+  VariableId made_again_ = 0;             // so many of them this program has made
   std::uint64_t placed_ = 0;  // variables and parts so far: the reference's round-robin counter
 };
 

@@ -69,6 +69,14 @@ rpc::Task<void> Announcer::run() {
     // An idle run has nothing to tell, and sends nothing.
     if (!due() && session_.queue.low_watermark() == word_.settled_below) continue;
     const Word word = next();
+    try {
+      if (recorder_.on()) co_await recorder_.keep_announced(word.closures_below);
+    } catch (const CancelledError&) {
+      throw;
+    } catch (...) {  // the journal cannot be written
+      session_.queue.fail_all(std::current_exception());
+      co_return;
+    }
     std::vector<kj::Promise<void>> told;
     for (auto& ps : members_.ps)
       if (ps->ready) told.push_back(tell_in_time(ps.get(), word).start());

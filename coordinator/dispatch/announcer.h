@@ -16,6 +16,7 @@
 
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
+#include "coordinator/journal/recorder.h"
 #include "rpc/loop/task.h"
 #include "rpc/server/signal.h"
 
@@ -27,9 +28,12 @@ class Announcer {
     std::uint64_t closures_below = 0, settled_below = 0;
   };
 
-  Announcer(Session& session, ClusterMembers& members, std::function<void()> pump)
-      : session_(session), members_(members), pump_(std::move(pump)) {}
+  Announcer(Session& session, ClusterMembers& members, Recorder& recorder,
+            std::function<void()> pump)
+      : session_(session), members_(members), recorder_(recorder), pump_(std::move(pump)) {}
 
+  // An earlier coordinator has announced closures below this number.
+  void resume(std::uint64_t closures_below) { want(closures_below); }
   // Does every ps know of this closure, so that it may be sent?
   bool announced(std::uint64_t sequence) const { return sequence < closures_below_; }
   // The closure is to be sent next: what is announced has to reach beyond it.
@@ -43,6 +47,8 @@ class Announcer {
   // The newest word. A later one never says less, so that it does not matter in which order the
   // calls of two end.
   Word next();
+  // The word must be recorded: a successor numbers its closures above all that a shard may have
+  // heard of, and a shard forgets closures that have ended.
   rpc::Task<void> tell(Ps* ps, Word word);
   // Announces to every ps that is ready, for as long as the engine lives.
   rpc::Task<void> run();
@@ -52,6 +58,7 @@ class Announcer {
 
   Session& session_;
   ClusterMembers& members_;
+  Recorder& recorder_;
   std::function<void()> pump_;
   Word word_;                         // the newest
   std::uint64_t closures_below_ = 0;  // every ps knows of those

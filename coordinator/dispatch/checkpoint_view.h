@@ -11,6 +11,7 @@
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/shard_client.h"
 #include "coordinator/progress/pipelines.h"
+#include "coordinator/restore/restore_options.h"
 #include "coordinator/restore/restore_plan.h"
 #include "storage/manifest.h"
 
@@ -29,6 +30,7 @@ struct CheckpointView {
   std::shared_ptr<const RestorePlan> plan = std::make_shared<RestorePlan>();  // of its variables
   bool partial = false;    // variables of another dtype or shape begin anew, without a word
   bool on_demand = false;  // RestoreOptions::on_demand
+  RestoreOptions options;  // of the plan
   std::vector<PipelinePosition> positions;
   LossLedger::Holdings holdings;  // of this session's updates
 

@@ -19,7 +19,8 @@ constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 
 ClosureScheduler::ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables,
                                    DispatchGate& gate, ConsistencyPolicy& policy,
-                                   Announcer& announcer, ProgressBook& progress, Outcomes& outcomes)
+                                   Announcer& announcer, ProgressBook& progress, Outcomes& outcomes,
+                                   Recorder& recorder)
     : session_(session),
       members_(members),
       tables_(tables),
@@ -28,6 +29,7 @@ ClosureScheduler::ClosureScheduler(Session& session, ClusterMembers& members, Sh
       announcer_(announcer),
       progress_(progress),
       outcomes_(outcomes),
+      recorder_(recorder),
       queue_(session.queue),
       clock_(session.parts.clock),
       mailbox_(session.parts.reactor.mailbox()) {}
@@ -217,6 +219,7 @@ void ClosureScheduler::dispatch(LaneState& lane, std::shared_ptr<Closure> closur
   if (!closure->datasets.empty()) progress_.take_elements(*closure, lane.number);
   ++closure->attempts;
   closure->sent_layout = lane.newest_layout;
+  recorder_.sent(*closure);
   lane.inflight.add(closure);
   lane.outbox.push_back(std::move(closure));
   if (lane.inflight.size() == 1) lane.window.began(clock_.now());
@@ -250,16 +253,21 @@ LaneMessage ClosureScheduler::next_message(LaneState& lane) {
     const std::size_t bytes = LaneClient::message_bytes(closure, lane.number);
     if (count > 0 && message.bytes + bytes > kMessageBytes) break;
     message.bytes += bytes;
-    for (const TakeRecord& take : closure.takes) {
-      auto [ordinal, state] = progress_.base(take);
-      message.takes.push_back({take, ordinal, *state});
-    }
   }
   const auto end = lane.outbox.begin() + static_cast<std::ptrdiff_t>(count);
   message.closures.assign(std::make_move_iterator(lane.outbox.begin()),
                           std::make_move_iterator(end));
   lane.outbox.erase(lane.outbox.begin(), end);
   return message;
+}
+
+// As the message is sent: it refers to states that may not be there after the next wait.
+void ClosureScheduler::add_takes(LaneMessage& message) const {
+  for (const auto& closure : message.closures)
+    for (const TakeRecord& take : closure->takes) {
+      auto [ordinal, state] = progress_.base(take);
+      message.takes.push_back({take, ordinal, *state});
+    }
 }
 
 // ---- lane -> result, or another run ----
@@ -271,6 +279,8 @@ rpc::Task<void> ClosureScheduler::run_on(LaneState* lane, LaneMessage message) {
   std::exception_ptr error;
   ++lane->calls;
   try {
+    if (!sent.empty() && recorder_.on()) co_await recorder_.written();
+    add_takes(message);
     replies = co_await lane->client->run(std::move(message));
   } catch (...) {
     error = std::current_exception();

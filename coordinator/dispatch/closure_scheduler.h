@@ -33,6 +33,7 @@
 #include "coordinator/dispatch/least_loaded.h"
 #include "coordinator/dispatch/outcomes.h"
 #include "coordinator/dispatch/shard_tables.h"
+#include "coordinator/journal/recorder.h"
 #include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 
@@ -43,7 +44,7 @@ class ClosureScheduler {
   // All outlive the scheduler. Lanes are sent the synced layout of `tables`.
   ClosureScheduler(Session& session, ClusterMembers& members, ShardTables& tables,
                    DispatchGate& gate, ConsistencyPolicy& policy, Announcer& announcer,
-                   ProgressBook& progress, Outcomes& outcomes);
+                   ProgressBook& progress, Outcomes& outcomes, Recorder& recorder);
 
   // Has the loop pump soon; any thread.
   void wake();
@@ -89,6 +90,7 @@ class ClosureScheduler {
   void owe(LaneState& lane);
   void send_dispatched();
   LaneMessage next_message(LaneState& lane);
+  void add_takes(LaneMessage& message) const;
 
   rpc::Task<void> run_on(LaneState* lane, LaneMessage message);
   void answered(LaneState& lane, LaneReply reply);
@@ -111,6 +113,7 @@ class ClosureScheduler {
   Announcer& announcer_;
   ProgressBook& progress_;
   Outcomes& outcomes_;
+  Recorder& recorder_;
   ClosureQueue& queue_;  // the session's, and its clock: looked at for each closure
   const Clock& clock_;
   std::shared_ptr<rpc::Mailbox> mailbox_;

@@ -32,20 +32,51 @@ std::shared_ptr<const RegisteredFunction> with_own_origins(
   return own;
 }
 
+// The hash of their serialised graph identifies functions: a lambda that is wrapped anew in each
+// round of a loop, but records the same graph, is sent to a lane once.
+std::string key_of(const ConcreteFunction& concrete) {
+  return {reinterpret_cast<const char*>(concrete.hash.data()), concrete.hash.size()};
+}
+
 }  // namespace
 
 std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
     const VariableRegistry& variables) {
-  // The hash of their serialised graph identifies functions: a lambda that is wrapped anew in each
-  // round of a loop, but records the same graph, is sent to a lane once.
-  std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(mutex_);
-  if (auto known = functions_.find(key); known != functions_.end())
+  if (auto known = functions_.find(key_of(*concrete)); known != functions_.end())
     return with_own_origins(known->second, std::move(concrete));
   variables.require_own(concrete->variables);
+  return keep(next_, std::move(concrete), name);
+}
+
+std::shared_ptr<const RegisteredFunction> FunctionRegistry::find_again(
+    const journal::FunctionMade& made, const Layout& layout) {
+  auto concrete = std::make_shared<ConcreteFunction>();
+  try {
+    concrete->graph = parse_graph(made.graph);
+  } catch (const InvalidArgumentError& error) {
+    throw DataLossError(str("function \"", made.name, "\" of the journal: ", error.what()));
+  }
+  concrete->bytes = made.graph;
+  concrete->hash = content_hash(concrete->bytes);
+  concrete->takes_worker_index = made.takes_worker_index;
+  concrete->replicas = made.replicas;
+  for (const GraphVariable& variable : concrete->graph.variables) {
+    const VariableLayout* found = layout.find(variable.name);
+    if (found == nullptr)
+      throw DataLossError(str("function \"", made.name, "\" of the journal uses variable \"",
+                              variable.name, "\", which the journal does not have"));
+    concrete->variables.push_back(found->spec);
+  }
+  std::lock_guard hold(mutex_);
+  return keep(made.id, std::move(concrete), made.name);
+}
+
+std::shared_ptr<const RegisteredFunction> FunctionRegistry::keep(
+    std::uint32_t id, std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
   auto made = std::make_shared<RegisteredFunction>();
-  made->id = static_cast<std::uint32_t>(functions_.size());
+  made->id = id;
   made->name = name;
   made->updates = concrete->graph.updates_variables();
   made->assigns = concrete->graph.assigns();
@@ -55,7 +86,8 @@ std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     made->steps = std::max<std::int64_t>(1, made->elements.front() / concrete->replicas);
   made->concrete = std::move(concrete);
   verify_(*made);
-  return functions_[std::move(key)] = std::move(made);
+  next_ = std::max(next_, id + 1);
+  return functions_[key_of(*made->concrete)] = std::move(made);
 }
 
 }  // namespace cairn

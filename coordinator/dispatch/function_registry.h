@@ -14,6 +14,7 @@
 
 #include "coordinator/cluster/closure.h"
 #include "coordinator/cluster/variable_registry.h"
+#include "coordinator/journal/journal_event.h"
 
 namespace cairn {
 
@@ -33,10 +34,19 @@ class FunctionRegistry {
   std::shared_ptr<const RegisteredFunction> add(std::shared_ptr<const ConcreteFunction> concrete,
                                                 const std::string& name,
                                                 const VariableRegistry& variables);
+  // A function of an earlier coordinator, under its number; `graph` is its serialised graph.
+  //   Errors  DataLoss: it is none, or uses a variable that is not there.
+  std::shared_ptr<const RegisteredFunction> find_again(const journal::FunctionMade& made,
+                                                       const Layout& layout);
 
  private:
+  std::shared_ptr<const RegisteredFunction> keep(std::uint32_t id,
+                                                 std::shared_ptr<const ConcreteFunction> concrete,
+                                                 const std::string& name);
+
   const std::function<void(const RegisteredFunction&)> verify_;
-  std::mutex mutex_;  // guards functions_
+  std::mutex mutex_;  // guards all below
+  std::uint32_t next_ = 0;
   // by the hash of the graph
   std::unordered_map<std::string, std::shared_ptr<const RegisteredFunction>> functions_;
 };

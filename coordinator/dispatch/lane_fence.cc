@@ -10,6 +10,13 @@ namespace {
 constexpr Duration kFenceDeadline = std::chrono::seconds(10);
 }  // namespace
 
+LaneIncarnation LaneFence::newest() const { return session_.below_this_term() + given_; }
+
+LaneIncarnation LaneFence::next_incarnation() {
+  ++given_;
+  return newest();
+}
+
 rpc::Task<void> LaneFence::raise() {
   // Counted first: a ps that is being attached compares the number before and after its own fence,
   // and fences again if a lane was lost in between. So it is either fenced here or there.
@@ -35,7 +42,7 @@ rpc::Task<void> LaneFence::raise_on(Ps* ps) {
     std::vector<LaneIncarnation> alive;
     for (LaneState* lane : members_.lanes)
       if (lane->incarnation != 0) alive.push_back(lane->incarnation);
-    co_await ps->shards[s]->fence(session_.number, next_incarnation_ - 1, alive);
+    co_await ps->shards[s]->fence(session_.number, newest(), alive);
   }
 }
 

@@ -20,8 +20,8 @@ class LaneFence {
  public:
   LaneFence(Session& session, ClusterMembers& members) : session_(session), members_(members) {}
 
-  // For a lane that has just been connected.
-  LaneIncarnation next_incarnation() { return next_incarnation_++; }
+  // For a lane that has just been connected. Those of a later term are all higher.
+  LaneIncarnation next_incarnation();
   // How often a fence was raised so far. A caller that fences one ps and then opens it compares the
   // numbers before and after: in between, a lane may have been lost.
   std::uint64_t raised() const { return raised_; }
@@ -33,9 +33,11 @@ class LaneFence {
   rpc::Task<void> raise_on(Ps* ps);
 
  private:
+  LaneIncarnation newest() const;
+
   Session& session_;
   ClusterMembers& members_;
-  std::uint64_t next_incarnation_ = 1;
+  std::uint64_t given_ = 0;  // incarnations, in this term
   std::uint64_t raised_ = 0;
 };
 

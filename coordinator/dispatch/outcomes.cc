@@ -7,26 +7,31 @@
 namespace cairn {
 
 Outcomes::Outcomes(Session& session, const ClusterMembers& members, ProgressBook& progress,
-                   LossLedger& losses, std::function<void()> save_is_due)
+                   LossLedger& losses, Recorder& recorder, std::function<void()> save_is_due)
     : session_(session),
       members_(members),
       progress_(progress),
       losses_(losses),
+      recorder_(recorder),
       save_is_due_(std::move(save_is_due)) {}
 
 void Outcomes::commit(Closure& closure, LaneState& lane, LaneReply& reply) {
-  if (closure.function->updates) progress_.commit_steps(closure.function->steps);
-  finish(closure, lane, reply);
+  const std::int64_t steps = closure.function->updates ? closure.function->steps : 0;
+  progress_.commit_steps(steps);
+  finish(closure, lane, reply, steps);
   if (closure.function->updates) save_if_due();
 }
 
 void Outcomes::commit(std::span<Result> results) {
-  progress_.commit_steps(results.front().closure->function->steps);
-  for (Result& result : results) finish(*result.closure, *result.lane, result.reply);
+  std::int64_t steps = results.front().closure->function->steps;
+  progress_.commit_steps(steps);
+  for (Result& result : results)
+    finish(*result.closure, *result.lane, result.reply, std::exchange(steps, 0));
   save_if_due();
 }
 
-void Outcomes::finish(Closure& closure, LaneState& lane, LaneReply& reply) {
+void Outcomes::finish(Closure& closure, LaneState& lane, LaneReply& reply, std::int64_t steps) {
+  recorder_.ended(closure, closure.function->updates, steps, reply.states);
   if (!closure.takes.empty()) commit_elements(closure, reply);
   not_torn(closure);
   if (closure.function->updates) count_update(closure, *lane.worker, reply.staleness);
@@ -75,6 +80,7 @@ void Outcomes::fail(Closure& closure, std::exception_ptr error) {
 // No lane completes the closure any more: its elements are not taken again, and no cut waits for
 // it.
 void Outcomes::cancelled(Closure& closure) {
+  recorder_.ended(closure, false, 0, {});
   progress_.spend_elements(closure);
   not_torn(closure);
 }

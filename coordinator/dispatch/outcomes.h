@@ -22,6 +22,7 @@
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/loss_ledger.h"
 #include "coordinator/cluster/session.h"
+#include "coordinator/journal/recorder.h"
 #include "coordinator/progress/progress_book.h"
 #include "rpc/loop/task.h"
 
@@ -31,7 +32,7 @@ class Outcomes {
  public:
   // All outlive it.
   Outcomes(Session& session, const ClusterMembers& members, ProgressBook& progress,
-           LossLedger& losses, std::function<void()> save_is_due);
+           LossLedger& losses, Recorder& recorder, std::function<void()> save_is_due);
 
   struct Result {
     std::shared_ptr<Closure> closure;
@@ -63,7 +64,7 @@ class Outcomes {
  private:
   static constexpr std::uint32_t kAttemptsMax = 1000;
 
-  void finish(Closure& closure, LaneState& lane, LaneReply& reply);
+  void finish(Closure& closure, LaneState& lane, LaneReply& reply, std::int64_t steps);
   void save_if_due();
   void commit_elements(const Closure& closure, LaneReply& reply);
   void count_update(const Closure& closure, Worker& worker, std::uint64_t staleness);
@@ -74,6 +75,7 @@ class Outcomes {
   const ClusterMembers& members_;
   ProgressBook& progress_;
   LossLedger& losses_;
+  Recorder& recorder_;
   std::function<void()> save_is_due_;
   std::size_t torn_ = 0;  // closures that some shards may have and others not
   bool cut_waits_ = false;

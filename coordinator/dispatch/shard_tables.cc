@@ -67,6 +67,12 @@ void ShardTables::begin(std::vector<ShardLayout> shards) {
   synced_version_ = synced_->version;
 }
 
+void ShardTables::resume(const Layout& found) {
+  registry_ = std::make_unique<VariableRegistry>(session_.options.variables, found);
+  synced_ = registry_->layout();
+  synced_version_ = synced_->version;
+}
+
 void ShardTables::sync() {
   if (lock_.held() || !members_.all_ps_ready()) return;
   session_.tasks.spawn("send the layout", sync_all());
@@ -188,6 +194,7 @@ rpc::Task<void> ShardTables::sync_all() {
 rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> layout,
                                        VariableId first) {
   co_await config_.keep_epochs(layout);
+  if (recorder_.on()) co_await recorder_.keep_layout(layout);
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty())
     throw UnavailableError(str(ps->name, " is away"), ps->name);

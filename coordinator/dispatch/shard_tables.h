@@ -26,6 +26,7 @@
 #include "coordinator/dispatch/checkpoint_view.h"
 #include "coordinator/dispatch/table_lock.h"
 #include "coordinator/journal/config_keeper.h"
+#include "coordinator/journal/recorder.h"
 #include "rpc/loop/task.h"
 
 namespace cairn {
@@ -33,16 +34,19 @@ namespace cairn {
 class ShardTables {
  public:
   ShardTables(Session& session, ClusterMembers& members, RowSources& sources, TableLock& lock,
-              std::function<void()> pump)
+              Recorder& recorder, std::function<void()> pump)
       : session_(session),
         members_(members),
         sources_(sources),
         lock_(lock),
+        recorder_(recorder),
         config_(session),
         pump_(std::move(pump)) {}
 
   // Once, when all ps are connected, before anything else here is called.
   void begin(std::vector<ShardLayout> shards);
+  // The same with the layout of an earlier coordinator of the session, which the shards have.
+  void resume(const Layout& found);
   VariableRegistry& registry() { return *registry_; }
   ConfigKeeper& config() { return config_; }
 
@@ -69,8 +73,8 @@ class ShardTables {
                              std::vector<ProgramVariable> made);
 
   // ---- one ps ----
-  // Sends its shards their tables from variable `first` on, and closes them. The epochs of the
-  // layout are kept first.
+  // Sends its shards their tables from variable `first` on, and closes them. The layout is
+  // recorded, and its epochs are kept, first.
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   // Variables that no source has rows for keep theirs, or begin anew.
   enum class Rest : std::uint8_t { kAsItIs, kBeginsAnew };
@@ -114,6 +118,7 @@ class ShardTables {
   ClusterMembers& members_;
   RowSources& sources_;
   TableLock& lock_;
+  Recorder& recorder_;
   ConfigKeeper config_;
   std::function<void()> pump_;
   std::unique_ptr<VariableRegistry> registry_;

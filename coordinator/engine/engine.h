@@ -17,6 +17,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ class Engine {
   Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting);
   ~Engine();
 
-  // Connects to every task. Unavailable after options.start.timeout, naming who is missing.
+  // Connects to every task, and runs to its end what an earlier coordinator had sent.
+  //   Errors  Unavailable after options.start.timeout, naming who is missing. FailedPrecondition:
+  //           the journal's run had other ps or shards. Unimplemented: a journal with rounds.
   rpc::Task<void> start();
   // Disconnects from all tasks. Running closures finish on their workers; results are dropped.
   void stop();
@@ -72,6 +75,8 @@ class Engine {
   // tasks that start() waits for, each with what is wrong, as of as long ago
   std::vector<MissingTask> missing() const { return status_.missing(); }
   const EngineOptions& options() const { return session_.options; }
+  // The run that this coordinator goes on with, after start(); none: it began one.
+  const std::optional<ResumedRun>& resumed() const { return recorder_.resumed(); }
   // True if the program was asked to end. Calling this also records that the program looks for it.
   bool stop_requested() {
     stopping_.looked_for = true;
@@ -124,6 +129,12 @@ class Engine {
   rpc::Task<void> connect_everybody();
   void number_members();
   rpc::Task<void> show_life();
+  // ---- with what an earlier coordinator has left ----
+  void verify_found() const;
+  Layout found_layout(const std::vector<ShardLayout>& connected) const;
+  rpc::Task<void> resume_books();
+  std::vector<std::shared_ptr<Closure>> open_closures();
+  rpc::Task<void> finish_resumed();
 
   // In the order in which the parts lean on one another; the last goes first.
   Session session_;
@@ -131,8 +142,12 @@ class Engine {
   ClusterMembers members_;
   RowSources sources_;
   TableLock table_lock_;
-  ProgressBook progress_;
-  LossLedger losses_;
+  struct Books {
+    ProgressBook progress;
+    LossLedger losses;
+  };
+  Books books_;
+  Recorder recorder_;
   Announcer announcer_;
   ShardTables tables_;
   LaneFence fence_;

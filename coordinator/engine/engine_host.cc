@@ -6,6 +6,7 @@
 
 #include "coordinator/engine/control_server.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/journal/journal.h"
 #include "core/base/log.h"
 #include "core/base/look_up.h"
 #include "rpc/loop/reactor_thread.h"
@@ -33,11 +34,17 @@ std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& react
   }
 }
 
+void open_journal(EngineOptions& options, Disk& disk) {
+  if (options.journal.folder.empty()) return;
+  options.session = journal::session_of(
+      journal::Journal::open(disk, options.journal, options.cluster_id), options.session.number);
+}
+
 class ThreadHost final : public EngineHost {
  public:
   ThreadHost(EngineOptions options, rpc::Transport transport)
       : network_(rpc::make_socket_network(transport)),
-        offload_(make_thread_offload(1)),
+        offload_(make_thread_offload(2)),  // checkpoints, and the journal
         thread_("cairn-engine") {
     try {
       thread_.run([&] {
@@ -173,10 +180,12 @@ class SimulatedHost final : public EngineHost {
 }  // namespace
 
 std::unique_ptr<EngineHost> start_engine_thread(EngineOptions options, rpc::Transport transport) {
+  open_journal(options, storage::any_disk());
   return std::make_unique<ThreadHost>(std::move(options), transport);
 }
 
 std::unique_ptr<EngineHost> start_simulated_engine(EngineOptions options, SimulatedParts parts) {
+  open_journal(options, parts.disk);
   return std::make_unique<SimulatedHost>(std::move(options), parts);
 }
 

@@ -37,8 +37,10 @@ class EngineHost {
 };
 
 // A thread of its own, real sockets, the system's clock and disk. Returns when the cluster is
-// connected; `cairn status` is answered from the beginning.
-//   Errors  Engine::start()'s; what options.start.on_wait throws, or the caller's LookUp.
+// connected, and what an earlier coordinator had sent has ended (EngineOptions::journal);
+// `cairn status` is answered from the beginning.
+//   Errors  Engine::start()'s and journal::Journal::open()'s; what options.start.on_wait throws, or
+//           the caller's LookUp.
 std::unique_ptr<EngineHost> start_engine_thread(EngineOptions options, rpc::Transport transport);
 
 // Everything on one simulated reactor, which the caller's waits drive. The parts outlive the host.

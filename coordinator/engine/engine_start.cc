@@ -50,14 +50,17 @@ void list_tasks(const ClusterSpec& cluster, rpc::Role role,
 
 rpc::Task<void> Engine::start() {
   list_members();
+  verify_found();
   co_await tables_.config().take_term();
-  losses_ = LossLedger(members_.ps.size());
+  books_.losses = LossLedger(members_.ps.size());
+  co_await recorder_.begin(members_.ps.size());
   // Both run while the others are still dialled: the status so that tools can ask for it meanwhile,
   // and the pings so that no task takes us for dead and lets another coordinator join.
   session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
   session_.tasks.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
   number_members();
+  co_await resume_books();
   const Clock* clock = &session_.parts.clock;
   for (auto& ps : members_.ps)
     co_await join_or_lose(ps.get(), ps_group_.attach_in_time(ps.get()), clock);
@@ -74,6 +77,7 @@ rpc::Task<void> Engine::start() {
   session_.tasks.spawn("announce closures", announcer_.run());
   status_.refresh();
   pump();
+  co_await finish_resumed();
 }
 
 void Engine::list_members() {
@@ -118,7 +122,10 @@ void Engine::number_members() {
     for (ShardLayout& shard : shards_of({ps->index, ps->address, 1, ps->process}, ps->shard_count))
       all.push_back(std::move(shard));
   }
-  tables_.begin(std::move(all));
+  if (recorder_.found() != nullptr)
+    tables_.resume(found_layout(all));
+  else
+    tables_.begin(std::move(all));
   for (auto& worker : members_.workers)
     for (auto& lane : worker->lanes) {
       lane->number = members_.lanes.size();

@@ -167,7 +167,9 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   do {
     fences = fence_.raised();
     co_await fence_.raise_on(ps);
-    co_await announcer_.tell(ps, announcer_.next());
+    const Announcer::Word word = announcer_.next();
+    if (recorder_.on()) co_await recorder_.keep_announced(word.closures_below);
+    co_await announcer_.tell(ps, word);
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
   } while (fences != fence_.raised());
   ps->needs_rows = false;
@@ -194,6 +196,7 @@ void PsGroup::note_rebuilt(Ps& ps, std::uint64_t version,
   // closure is ours.
   if (source && source->session == session_.number)
     how.has = std::shared_ptr<const AppliedClosures>(source, &source->applied);
+  recorder_.rebuilt(ps.index, how);
   const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));
   if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
   session_.stats.publish(losses_);

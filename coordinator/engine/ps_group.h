@@ -37,7 +37,7 @@ class PsGroup {
  public:
   PsGroup(Session& session, ClusterMembers& members, ShardTables& tables, TableLock& lock,
           const RowSources& sources, LaneFence& fence, Announcer& announcer, LossLedger& losses,
-          std::function<void()> pump)
+          Recorder& recorder, std::function<void()> pump)
       : session_(session),
         members_(members),
         tables_(tables),
@@ -46,6 +46,7 @@ class PsGroup {
         fence_(fence),
         announcer_(announcer),
         losses_(losses),
+        recorder_(recorder),
         dialer_(session),
         pump_(std::move(pump)) {}
 
@@ -74,6 +75,7 @@ class PsGroup {
   LaneFence& fence_;
   Announcer& announcer_;
   LossLedger& losses_;
+  Recorder& recorder_;
   Dialer dialer_;
   std::function<void()> pump_;
 };

@@ -76,6 +76,8 @@ SourcesAre::Source read(wire::Source::Reader in) {
     source.options.rows[rows.getVariable()] = std::move(numbers);
   }
   source.options.on_demand = in.getOnDemand();
+  source.options.new_data = in.getNewData();
+  source.options.positions_of = read_texts(in.getPositionsOf());
   source.holdings = read(in.getHoldings());
   return source;
 }
@@ -164,6 +166,7 @@ Event read(wire::Event::Reader in, const std::string& where) {
       SourcesAre event;
       if (in.getSources().hasRestored()) event.restored = read(in.getSources().getRestored());
       if (in.getSources().hasNewest()) event.newest = read(in.getSources().getNewest());
+      event.restoring = in.getSources().getRestoring();
       return event;
     }
   }

@@ -94,6 +94,8 @@ void write(wire::Source::Builder out, const SourcesAre::Source& source) {
       list.set(i, static_cast<std::uint32_t>((*numbers)[i]));
   }
   out.setOnDemand(options.on_demand);
+  out.setNewData(options.new_data);
+  write_texts(out.initPositionsOf(count(options.positions_of.size())), options.positions_of);
   out.setPartial(source.partial);
   write(out.initHoldings(), source.holdings);
 }
@@ -180,6 +182,7 @@ struct Write {
     auto to = out.initSources();
     if (event.restored) write(to.initRestored(), *event.restored);
     if (event.newest) write(to.initNewest(), *event.newest);
+    to.setRestoring(event.restoring);
   }
   void operator()(const Standing& event) {
     auto to = out.initStanding();

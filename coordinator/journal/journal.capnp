@@ -119,6 +119,8 @@ struct Source {
   onDemand @6 :Bool;
   partial @7 :Bool;
   holdings @8 :Holdings;
+  newData @9 :Bool;
+  positionsOf @10 :List(Text);
 }
 struct Rename {
   from @0 :Text;
@@ -131,6 +133,7 @@ struct Numbers {
 struct Sources {
   restored @0 :Source;             # absent: there is none
   newest @1 :Source;
+  restoring @2 :Bool;
 }
 
 struct Position {

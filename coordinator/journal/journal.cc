@@ -21,6 +21,8 @@ constexpr std::string_view kMadePrefix = "made-";
 constexpr Duration kLockPatience = std::chrono::seconds(5);
 // Not the lane on which checkpoints are written: closures wait for the journal.
 constexpr std::size_t kLane = 1;
+// A file that has grown by so much is begun anew, whether or not there is a checkpoint.
+constexpr std::uint64_t kGrowthMax = std::uint64_t{64} << 20;
 
 struct Name {
   std::uint64_t term = 0, number = 0;
@@ -71,10 +73,19 @@ void apply_records(JournalState& state, const std::vector<std::string>& records,
 
 struct Journal::Files {
   std::optional<RecordLog> made, log;
+  std::uint64_t begun_at = 0;  // the size of `log` as it was made
+  std::uint64_t grown() const { return log->size() - begun_at; }
 };
 
-std::shared_ptr<Journal> Journal::open(Disk& disk, JournalOptions options) {
-  return std::shared_ptr<Journal>(new Journal(disk, std::move(options)));
+std::shared_ptr<Journal> Journal::open(Disk& disk, JournalOptions options,
+                                       const std::string& cluster) {
+  const std::shared_ptr<Journal> journal(new Journal(disk, std::move(options)));
+  try {
+    journal->read(cluster);
+  } catch (const DataLossError& error) {
+    rethrow_damage(error, journal->folder());
+  }
+  return journal;
 }
 
 Journal::Journal(Disk& disk, JournalOptions options)
@@ -89,11 +100,6 @@ Journal::Journal(Disk& disk, JournalOptions options)
                                       ": end that one, or give this one another folder"));
   }
   config_store_ = make_file_config_store(disk_, options_.folder);
-  try {
-    read();
-  } catch (const DataLossError& error) {
-    rethrow_damage(error, options_.folder);
-  }
 }
 
 Journal::~Journal() = default;
@@ -102,7 +108,7 @@ std::string Journal::made_path(std::uint64_t session) const {
   return str(options_.folder, "/", kMadePrefix, session);
 }
 
-void Journal::read() {
+void Journal::read(const std::string& cluster) {
   std::optional<Name> newest;
   for (const std::string& file : disk_.list(options_.folder))
     newest = std::max(newest, name_of(file));
@@ -115,10 +121,10 @@ void Journal::read() {
   if (found.records.empty()) throw DataLossError(str(path, " holds no record"));
   for (Event& event : read_record(found.records.front(), path))
     if (auto* opened = std::get_if<Opened>(&event)) first.apply(std::move(*opened));
-  if (first.opened().cluster != options_.cluster)
+  if (first.opened().cluster != cluster)
     throw FailedPreconditionError(str("the journal in ", options_.folder, " is that of cluster \"",
                                       first.opened().cluster, "\", this coordinator's is \"",
-                                      options_.cluster, "\": give it another folder, or correct ",
+                                      cluster, "\": give it another folder, or correct ",
                                       "the cluster's id"));
   const std::string made = made_path(first.opened().session);
   JournalState state;
@@ -165,6 +171,7 @@ rpc::Task<void> Journal::begin_file() {
         own.number = std::max(own.number, name->number + 1);
     files->log = RecordLog::make(*disk, str(folder, "/", kFilePrefix, term, "-", own.number),
                                  std::span(&record, 1));
+    files->begun_at = files->log->size();
     for (const std::string& file : all) {
       const auto name = name_of(file);
       const std::string path = folder + "/" + file;
@@ -208,7 +215,7 @@ rpc::Task<void> Journal::write_all() {
   try {
     while (!pending_.empty() || counts_.kept < counts_.wanted) {
       co_await write_group();
-      if (std::exchange(anew_, false)) {
+      if (std::exchange(anew_, false) || files_->grown() > kGrowthMax) {
         const std::uint64_t covers = counts_.written;
         co_await begin_file();
         counts_.kept = covers;
@@ -256,6 +263,13 @@ rpc::Task<void> Journal::keep_later() {
   keeping_ = false;
   counts_.wanted = counts_.written;
   if (counts_.kept < counts_.wanted) write_soon();
+}
+
+SessionChoice session_of(std::shared_ptr<Journal> journal, std::uint64_t fresh) {
+  SessionChoice choice(journal->found() ? journal->found()->opened().session : fresh);
+  choice.config_store = journal->config_store();
+  choice.journal = std::move(journal);
+  return choice;
 }
 
 }  // namespace cairn::journal

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/engine_options.h"
 #include "coordinator/journal/journal_event.h"
 #include "coordinator/journal/journal_state.h"
 #include "core/base/clock.h"
@@ -40,21 +41,14 @@ class DiskLock;
 
 namespace journal {
 
-struct JournalOptions {
-  std::string folder;
-  std::string cluster;  // its id
-  // So long a loss of power may take back what was written; zero: nothing. The end of the process
-  // takes back nothing.
-  Duration sync_after = std::chrono::milliseconds(50);
-};
-
 class Journal {
  public:
-  // Takes the folder and reads what is there.
+  // Takes the folder, for the cluster of this id, and reads what is there.
   //   Errors  FailedPrecondition: another coordinator has the folder, named; it is another
   //           cluster's, or a newer release's. DataLoss: the journal is damaged; names the place.
   //           Those of Disk.
-  static std::shared_ptr<Journal> open(Disk& disk, JournalOptions options);
+  static std::shared_ptr<Journal> open(Disk& disk, JournalOptions options,
+                                       const std::string& cluster);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -87,7 +81,7 @@ class Journal {
   struct Files;
 
   Journal(Disk& disk, JournalOptions options);
-  void read();
+  void read(const std::string& cluster);
   std::string made_path(std::uint64_t session) const;
   rpc::Task<void> on_disk_thread(std::function<void()> work);
   rpc::Task<void> wait_for(const std::uint64_t& done, std::uint64_t wanted);
@@ -118,6 +112,9 @@ class Journal {
   rpc::Signal changed_;
   rpc::TaskGroup tasks_;
 };
+
+// The session that the journal tells of, or else `fresh`, for EngineOptions::session.
+SessionChoice session_of(std::shared_ptr<Journal> journal, std::uint64_t fresh);
 
 }  // namespace journal
 }  // namespace cairn

@@ -123,6 +123,7 @@ struct SourcesAre {
     LossLedger::Holdings holdings = {};
   };
   std::optional<Source> restored, newest;
+  bool restoring = false;  // some shards may not have the rows of `restored` yet
 };
 
 using Event = std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced,

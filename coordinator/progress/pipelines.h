@@ -43,6 +43,7 @@ class PerWorkerDataset final : public IteratorSource {
   // another.
   std::uint64_t first_pipeline() const { return first_pipeline_; }
   std::size_t pipelines() const { return descriptions_.size(); }
+  bool shared() const { return shared_; }
   // The serialised Dataset, as it is sent to a lane. std::out_of_range: the pipeline is another
   // dataset's.
   const std::vector<std::byte>& description(std::uint64_t pipeline) const {

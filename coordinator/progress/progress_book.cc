@@ -1,5 +1,8 @@
 #include "coordinator/progress/progress_book.h"
 
+#include <algorithm>
+#include <map>
+
 #include "core/base/log.h"
 #include "data/stage/dataset_wire.h"
 
@@ -97,7 +100,8 @@ std::string ProgressBook::pipeline_name(std::uint64_t pipeline) const {
 
 std::vector<PipelinePosition> ProgressBook::positions() const {
   std::vector<PipelinePosition> all;
-  for (const Pipeline& pipeline : pipelines_) all.push_back(pipeline.position());
+  for (std::size_t i = handed_over_; i < pipelines_.size(); ++i)
+    all.push_back(pipelines_[i].position());
   return all;
 }
 
@@ -107,6 +111,40 @@ void ProgressBook::verify(const std::vector<PipelinePosition>& positions) const 
     if (seen.insert(dataset->name()).second)
       verify_one(dataset->name(), dataset->pipelines(),
                  dataset->description(dataset->first_pipeline()), positions);
+}
+
+void ProgressBook::resume(std::int64_t global_step, std::vector<Pipeline> pipelines,
+                          std::vector<std::shared_ptr<const PerWorkerDataset>> datasets) {
+  global_step_ = next_step_ = saved_at_step_ = global_step;
+  pipelines_ = std::move(pipelines);
+  skipped_.resize(pipelines_.size());
+  datasets_ = std::move(datasets);
+  for (const auto& dataset : datasets_) looked_up_.insert(dataset->name());
+}
+
+void ProgressBook::take_again(const Closure& closure) {
+  if (closure.global_step >= 0)
+    next_step_ = std::max(next_step_, closure.global_step + closure.function->steps);
+  for (const TakeRecord& take : closure.takes)
+    if (take.count > 0 && !pipelines_.at(take.pipeline).take_again(take))
+      throw DataLossError(str("closure ", closure.sequence, " of the journal takes elements of ",
+                              pipelines_[take.pipeline].name(), " that another one has"));
+}
+
+// If several datasets have one name, the last one counts: the earlier coordinator made it again.
+void ProgressBook::hand_over(const std::vector<PipelinePosition>& restored) {
+  std::map<std::string, const PerWorkerDataset*> newest;
+  for (const auto& dataset : datasets_) newest[dataset->name()] = dataset.get();
+  restored_.clear();
+  for (const auto& [name, dataset] : newest)
+    for (std::size_t i = 0; i < dataset->pipelines(); ++i)
+      restored_.push_back(pipelines_[dataset->first_pipeline() + i].position());
+  for (const PipelinePosition& position : restored)
+    if (!newest.contains(position.name.substr(0, position.name.rfind('/'))))
+      restored_.push_back(position);
+  looked_up_.clear();
+  datasets_.clear();
+  handed_over_ = pipelines_.size();
 }
 
 void ProgressBook::restore(std::int64_t global_step, std::vector<PipelinePosition> positions) {

@@ -66,11 +66,24 @@ class ProgressBook {
   // A lane says how many rows of this pipeline it has skipped so far, over all runs of the
   // pipeline's life. How many of them are news.
   std::uint64_t count_skipped(std::uint64_t pipeline, std::uint64_t skipped);
+  // By their numbers.
+  const std::vector<Pipeline>& pipelines() const { return pipelines_; }
   // As the user knows the pipeline; its number, where there is none of that number.
   std::string pipeline_name(std::uint64_t pipeline) const;
 
   // ---- checkpoints ----
   std::vector<PipelinePosition> positions() const;
+  // Goes on where an earlier coordinator stood, whose datasets have their numbers until
+  // hand_over().
+  void resume(std::int64_t global_step, std::vector<Pipeline> pipelines,
+              std::vector<std::shared_ptr<const PerWorkerDataset>> datasets);
+  // An open closure of that coordinator has this step and these elements.
+  //   Errors  DataLoss: elements that another one has.
+  void take_again(const Closure& closure);
+  // The earlier coordinator's closures have ended. The program makes its datasets again, and they
+  // go on where those of the same names stood; those that had not been made, at their places in
+  // `restored`, the checkpoint that the earlier program had restored.
+  void hand_over(const std::vector<PipelinePosition>& restored);
   // Whether each dataset made so far is the one that these are positions in.
   //   Errors  InvalidArgument, naming the dataset: it is not.
   //   Cost  one description of each dataset is read.
@@ -89,6 +102,7 @@ class ProgressBook {
   std::int64_t save_every_ = 0;
   std::int64_t saved_at_step_ = 0;
   std::vector<Pipeline> pipelines_;
+  std::size_t handed_over_ = 0;         // so many of them are an earlier coordinator's
   std::vector<std::uint64_t> skipped_;  // rows, by pipeline
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets_;
   std::vector<PipelinePosition> restored_;

@@ -285,3 +285,55 @@ def test_a_child_of_fork_gets_an_error(strategy, coordinator):
             code = 0 if "forked" in str(error) else 2
         os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+
+
+COUNTS = """
+import sys
+import cairn, numpy as np
+config, cluster_id, token, folder = sys.argv[1:]
+journal = cairn.JournalOptions(folder=folder)
+strategy = cairn.ParameterServerStrategy(config, cluster_id, token, engine=cairn.EngineOptions(journal=journal))
+with strategy.scope():
+    counts = cairn.Variable(np.zeros((2000, 1), "float32"), name="counts")
+coordinator = cairn.ClusterCoordinator(strategy)
+
+@strategy.function
+def count(batches):
+    counts.scatter_add(batches.get_next().features["value"], np.ones((1, 1), "float32"))
+
+batches = coordinator.create_shared_dataset(cairn.Dataset.range(2000).batch(1))
+resumed = coordinator.resumed
+print("begins at", resumed.global_step if resumed else -1, flush=True)
+try:
+    while True:
+        for _ in range(50):
+            coordinator.schedule(count, (batches,))
+        coordinator.join()
+        print("step", coordinator.stats().global_step, flush=True)
+except cairn.OutOfRangeError:
+    pass
+values = counts.numpy()
+print("counted once:", bool((values == 1).all()), coordinator.stats().lost_updates, flush=True)
+"""
+
+
+def test_a_program_that_is_killed_goes_on_with_its_journal(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(COUNTS)
+    with cairn.LocalCluster(ps=2, workers=2) as cluster:
+        run = cluster._run.cluster
+        command = [sys.executable, str(program), run.tf_config, run.cluster_id, run.token, str(tmp_path / "journal")]
+        at_least = -1
+        for life in range(4):
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                begin = process.stdout.readline().split()
+                assert begin[:2] == ["begins", "at"], process.stderr.read()
+                assert int(begin[2]) >= at_least
+                while life < 3:
+                    at_least = int(process.stdout.readline().split()[1])
+                    if at_least >= 400 * (life + 1):
+                        process.kill()
+                        break
+                else:
+                    rest = process.stdout.read().splitlines()
+                    assert rest[-1] == "counted once: True 0", process.stderr.read()

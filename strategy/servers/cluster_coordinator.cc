@@ -175,6 +175,10 @@ RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint,
   return strategy_.restore(checkpoint, options);
 }
 
+std::optional<ResumedRun> ClusterCoordinator::resumed() const {
+  return engine_of(strategy_).resumed();
+}
+
 bool ClusterCoordinator::stop_requested() { return engine_of(strategy_).stop_requested(); }
 
 QueueCounts ClusterCoordinator::counts() const { return engine_of(strategy_).queue().counts(); }

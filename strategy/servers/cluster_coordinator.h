@@ -9,6 +9,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -122,12 +123,19 @@ class ClusterCoordinator {
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // Replaces the metadata of the automatic checkpoints that begin after this call.
   void set_save_metadata(const std::string& metadata);
-  // Saves into that folder go by this lock from now on (EngineOptions::folder_lock).
+  // The program has taken that folder already (storage/folder_lock.h): saves into it go by this
+  // lock from now on. Other folders are locked at the first save.
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
   // From a checkpoint's folder. Variables that are made later get their rows when they are made;
   // the status lists what matches.
   //   Errors  FailedPrecondition: a variable made so far has another dtype or shape there.
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
+
+  // The run that this coordinator goes on with, because its journal told of one
+  // (EngineOptions::journal): rows, step and data stand where an earlier program's stood, and what
+  // that one had sent has ended. The program makes the same variables, in the same order, and
+  // datasets of the same names; it restores no checkpoint, unless it wants to go back.
+  std::optional<ResumedRun> resumed() const;
 
   // Has `cairn stop` asked the program to end? A loop that schedules looks at it now and then,
   // saves, and ends.

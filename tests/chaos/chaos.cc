@@ -46,6 +46,7 @@ struct Options {
   std::string places;
   std::string bound, backups;  // as the exerciser takes them; empty: asynchronous
   bool hybrid = false;
+  bool journal = false;
   std::int64_t closures = 10'000;
   int patience_s = 120;
 };
@@ -188,6 +189,7 @@ class Chaos {
     const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"}),
                       still = pick({"chief", "ps", "worker"});
     Link* link = cluster_.link(anybody);
+    if (options_.journal && between(0, 2) == 0) return replace_chief();
     switch (between(0, link == nullptr ? 1 : 4)) {
       case 0:
         ++done_["kill worker"];
@@ -216,6 +218,13 @@ class Chaos {
         break;
     }
     if (partitioned_.size() > 2) heal();
+  }
+  // It goes on with its journal. One that ends at this moment is left alone.
+  void replace_chief() {
+    if (chief_ended(milliseconds(0))) return;
+    ++done_["kill chief"];
+    cluster_.kill("chief");
+    cluster_.start("chief");
   }
   void go_on() {
     cluster_.process(stopped_.front()).send(SIGCONT);
@@ -320,6 +329,8 @@ int main(int argc, char** argv) {
   app.add_option("--bound", options.bound, "k of bounded(k)");
   app.add_option("--backups", options.backups, "b of synchronous(b)");
   app.add_flag("--hybrid", options.hybrid, "Under HybridStrategy");
+  app.add_flag("--journal", options.journal,
+               "The coordinator has a journal; it is killed too, and goes on");
   app.add_option("--ps", cluster.ps);
   app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
@@ -331,6 +342,8 @@ int main(int argc, char** argv) {
   if (!options.backups.empty())
     cluster.exerciser.insert(cluster.exerciser.end(), {"--backups", options.backups});
   if (options.hybrid) cluster.exerciser.push_back("--hybrid");
+  if (options.journal)
+    cluster.exerciser.insert(cluster.exerciser.end(), {"--journal", cluster.folder + "/journal"});
   if (options.mode == "once")
     cluster.exerciser.insert(cluster.exerciser.end(),
                              {"--closures", std::to_string(options.closures)});

@@ -31,6 +31,9 @@ TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) {
 TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) {
   expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"});
 }
+TEST_F(ChaosTest, ClosuresCountOnceThoughTheCoordinatorIsKilled) {
+  expect_good({"--mode", "once", "--harm", "20", "--journal", "--depth", "4", "--seed", "3"});
+}
 TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) {
   expect_good({"--mode", "saving", "--harm", "12"});
 }

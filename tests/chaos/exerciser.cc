@@ -11,6 +11,8 @@
 //                         that goes on must find
 //   cairn-exerciser --recovery FOLDER
 //     runs, and says when it goes on after a loss
+//   --journal FOLDER
+//     goes on where the exerciser stood that had this folder before
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -77,7 +79,11 @@ void judge(Program& program, const Scenario& scenario, const simulation::Base& b
 }
 
 void run_all(Program& program, const Scenario& scenario) {
-  simulation::schedule(program, scenario, 0);
+  const auto resumed = program.coordinator.resumed();
+  if (resumed)
+    std::printf("going on at step %lld, %zu closures were open\n",
+                static_cast<long long>(resumed->global_step), resumed->open);
+  simulation::schedule(program, scenario, resumed ? resumed->global_step : 0);
   try {
     program.coordinator.join();
   } catch (const OutOfRangeError&) {  // flights end with the data
@@ -154,7 +160,9 @@ void report(const char* event, const std::string& more = "") {
 
 // Keeps closures running, and says when a task that was lost has its first push again.
 void run_and_report(Program& program, const std::string& folder) {
-  if (auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
+  const auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
+  if (program.coordinator.resumed()) {  // all is there
+  } else if (newest) {
     program.coordinator.restore(newest->path);
   } else {
     Function fill = program.coordinator.strategy().function(
@@ -194,7 +202,7 @@ int main(int argc, char** argv) {
   scenario.closures = std::int64_t{1} << 40;
   scenario.spread = simulation::Spread::kEveryShard;
   scenario.ps = 2;
-  std::string recovery, finish_when, expected;
+  std::string recovery, finish_when, expected, journal;
   CheckpointPolicy policy{.keep_last = 3};
   bool flights = false, hybrid = false;
   std::optional<std::uint32_t> bound, backups;
@@ -214,6 +222,7 @@ int main(int argc, char** argv) {
   app.add_option("--full-every", policy.full_every);
   app.add_option("--hashed-dim", scenario.hashed_dim);
   app.add_option("--expected", expected);
+  app.add_option("--journal", journal, "Goes on where the one before stood that had this folder");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
   if (bound) scenario.consistency = Consistency::bounded(*bound);
@@ -232,6 +241,7 @@ int main(int argc, char** argv) {
   ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
                                  .placement = Placement::kRoundRobin};
   options.engine.pipeline_depth = scenario.pipeline_depth;
+  options.engine.journal.folder = journal;
   options.engine.variables.check_replicas = hybrid;
   report("begun");
   const auto strategy = make_strategy(std::move(options), scenario.consistency);

@@ -347,6 +347,9 @@ void bind_coordinator(nb::module_& m) {
             coordinator.get().set_program_status(json);
           },
           "json"_a, "The `program` of that status, a JSON value.")
+      .def_prop_ro(
+          "resumed", [](Coordinator& coordinator) { return coordinator.get().resumed(); },
+          "The run that it goes on with (EngineOptions.journal), or None.")
       .def(
           "stop_requested",
           [](Coordinator& coordinator) { return coordinator.get().stop_requested(); },

@@ -112,6 +112,15 @@ False)")
       .add("on", &PsRecovery::on, "False: it is an error at once.")
       .add("on_demand", &PsRecovery::on_demand, "Training goes on before all rows are there.")
       .options();
+  FieldsOf<JournalOptions>(m, "JournalOptions",
+                           R"(Where a coordinator writes what one that follows it goes on with.
+
+>>> cairn.EngineOptions(journal=cairn.JournalOptions(folder="/runs/7/journal")).journal.folder
+'/runs/7/journal')")
+      .add("folder", &JournalOptions::folder, "On a file system; \"\": nothing is written.")
+      .seconds("sync_after", &JournalOptions::sync_after,
+               "Seconds that a loss of power may take back; 0: none.")
+      .options();
 }
 
 template <typename F>
@@ -149,6 +158,7 @@ void bind_options(nb::module_& m) {
   part("recovery", "PsRecovery", &Options::recovery, "What becomes of a ps that is lost.");
   part("heartbeats", "Heartbeats", &Options::heartbeats, "When a task counts as lost.");
   part("start", "StartWait", &Options::start, "How the start waits for tasks.");
+  part("journal", "JournalOptions", &Options::journal, "What a later coordinator goes on with.");
   part("waits", "WaitReports", &Options::waits, "When the log says what is waited for.");
   fields.options();
 }
@@ -163,6 +173,11 @@ void bind_figures(nb::module_& m) {
       .add("first_push_after_seconds", &Report::first_push_after_seconds,
            "Until a closure pushed through it; -1: not yet.")
       .add("lost_updates", &Report::lost_updates, "Closures whose updates are gone there.")
+      .report();
+  FieldsOf<ResumedRun>(m, "ResumedRun", "The run that a coordinator goes on with.")
+      .add("global_step", &ResumedRun::global_step, "Once what was open had ended.")
+      .add("term", &ResumedRun::term, "The coordinator's number in the session.")
+      .add("open", &ResumedRun::open, "Closures that had been sent and not ended: they have now.")
       .report();
   using Histogram = StalenessHistogram;
   FieldsOf<Histogram::Bucket>(m, "StalenessBucket", "Updates of a range of staleness.")

@@ -14,7 +14,8 @@ using ::testing::SizeIs;
 
 // Two ps of one shard and two workers of one lane.
 struct Cuts : PartTest {
-  CutMaker cuts{{session, members, tables, lock, sources, progress, losses}, scheduler};
+  CutMaker cuts{{session, members, tables, lock, sources, progress, losses, ground.recorder},
+                scheduler};
 
   explicit Cuts(EngineOptions options = {}) : PartTest(std::move(options)) {
     start(2, 2);

@@ -6,6 +6,7 @@
 
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
+#include "coordinator/journal/recorder.h"
 #include "core/disk/memory_disk.h"
 #include "rpc/loop/sim_offload.h"
 #include "rpc/loop/sim_reactor.h"
@@ -33,6 +34,7 @@ struct SimulatedSession {
                   std::move(options_),
                   make_thread_waiting(),
                   [] {}};
+  Recorder recorder{session};
 
   void run_ready() { reactor.run_ready(); }
   void run_for(Duration time) { reactor.advance(time); }

@@ -13,7 +13,7 @@ struct Announcing : ::testing::Test {
   SimulatedSession ground;
   ClusterMembers members;
   int pumped = 0;
-  Announcer announcer{ground.session, members, [this] { ++pumped; }};
+  Announcer announcer{ground.session, members, ground.recorder, [this] { ++pumped; }};
   ~Announcing() override { ground.session.tasks.cancel_all(); }
 
   void tell(Ps& ps) { ground.reactor.wait(announcer.tell(&ps, announcer.next())); }

@@ -24,14 +24,16 @@ struct Dispatching : ::testing::Test {
   TableLock lock{session.changed};
   ProgressBook progress;
   LossLedger losses{1};
-  Announcer announcer{session, members, [this] { scheduler.pump(); }};
-  ShardTables tables{session, members, sources, lock, [this] { scheduler.pump(); }};
+  Recorder& recorder = ground.recorder;
+  Announcer announcer{session, members, recorder, [this] { scheduler.pump(); }};
+  ShardTables tables{session, members, sources, lock, recorder, [this] { scheduler.pump(); }};
   int saves_due = 0;
-  Outcomes outcomes{session, members, progress, losses, [this] { ++saves_due; }};
+  Outcomes outcomes{session, members, progress, losses, recorder, [this] { ++saves_due; }};
   AsynchronousPolicy policy{
       {session, members, lock, progress, outcomes, [this] { scheduler.pump(); }}};
   DispatchGate gate{members, tables, lock, announcer, policy};
-  ClosureScheduler scheduler{session, members, tables, gate, policy, announcer, progress, outcomes};
+  ClosureScheduler scheduler{session,   members,  tables,   gate,    policy,
+                             announcer, progress, outcomes, recorder};
   std::shared_ptr<RegisteredFunction> function = std::make_shared<RegisteredFunction>();
 
   Dispatching() {

@@ -17,7 +17,7 @@ inline constexpr const char* kSecond = "/c/ckpt-00000002";
 // Two ps of one shard, each with a variable, and two workers of one lane.
 struct Checkpoints : PartTest {
   int pumped = 0;
-  CheckpointParts parts{session, members, tables, lock, sources, progress, losses};
+  CheckpointParts parts{session, members, tables, lock, sources, progress, losses, ground.recorder};
   Checkpointer checkpointer{parts, CutMaker(parts, scheduler), [this] {
                               ++pumped;
                               scheduler.pump();

@@ -121,19 +121,22 @@ struct PartTest : ::testing::Test {
   TableLock lock{session.changed};
   ProgressBook progress;
   LossLedger losses;
-  Announcer announcer{session, members, [this] { scheduler.pump(); }};
-  ShardTables tables{session, members, sources, lock, [this] { scheduler.pump(); }};
+  Announcer announcer{session, members, ground.recorder, [this] { scheduler.pump(); }};
+  ShardTables tables{session, members,         sources,
+                     lock,    ground.recorder, [this] { scheduler.pump(); }};
   LaneFence fence{session, members};
-  Outcomes outcomes{session, members, progress, losses, [] {}};
+  Outcomes outcomes{session, members, progress, losses, ground.recorder, [] {}};
   std::unique_ptr<ConsistencyPolicy> policy =
       make_policy({session, members, lock, progress, outcomes, [this] { scheduler.pump(); }});
   DispatchGate gate{members, tables, lock, announcer, *policy};
-  ClosureScheduler scheduler{session, members,   tables,   gate,
-                             *policy, announcer, progress, outcomes};
+  ClosureScheduler scheduler{session,   members,  tables,   gate,           *policy,
+                             announcer, progress, outcomes, ground.recorder};
   Workers workers{session, members, scheduler, *policy, fence, losses};
-  PsGroup ps_group{session,   members, tables,
-                   lock,      sources, fence,
-                   announcer, losses,  [this] { scheduler.pump(); }};
+  PsGroup ps_group{session,         members,
+                   tables,          lock,
+                   sources,         fence,
+                   announcer,       losses,
+                   ground.recorder, [this] { scheduler.pump(); }};
   std::shared_ptr<RegisteredFunction> function = std::make_shared<RegisteredFunction>();
 
  private:

@@ -30,7 +30,7 @@ struct Coordinator {
               Duration sync_after = Duration::zero(), std::uint64_t seed = 1)
       : reactor(loop),
         offload(reactor, seed, std::chrono::microseconds(300)),
-        journal(Journal::open(disk, {"folder", "test", sync_after})) {
+        journal(Journal::open(disk, {"folder", sync_after}, "test")) {
     reactor.wait(journal->begin(reactor, offload, Opened{"test", kSession, term, "host"}, 2));
   }
   void note(Event event) { journal->note(std::move(event)); }
@@ -54,13 +54,13 @@ class JournalTest : public ::testing::Test {
   }
   std::vector<std::uint64_t> open_closures() {
     std::vector<std::uint64_t> open;
-    const auto journal = Journal::open(disk, {"folder", "test"});
+    const auto journal = Journal::open(disk, {"folder"}, "test");
     for (const auto& [sequence, closure] : journal->found()->open()) open.push_back(sequence);
     return open;
   }
   std::string error_of_opening(const std::string& cluster = "test") {
     try {
-      Journal::open(disk, {"folder", cluster});
+      Journal::open(disk, {"folder"}, cluster);
     } catch (const Error& error) {
       return str(code_name(error.code()), ": ", error.what());
     }
@@ -108,7 +108,7 @@ TEST_F(JournalTest, ASuccessorGoesOnWithIt) {
     second.note(sent(2));
     second.write();
   }
-  const auto third = Journal::open(disk, {"folder", "test"});
+  const auto third = Journal::open(disk, {"folder"}, "test");
   EXPECT_EQ(third->found()->functions().size(), 2u);
   EXPECT_EQ(third->found()->global_step(), 1);
   EXPECT_TRUE(third->found()->open().contains(2));
@@ -158,6 +158,19 @@ TEST_F(JournalTest, AFileThatIsBegunAnewHoldsAllThatStillCounts) {
   EXPECT_THAT(open_closures(), ElementsAre(998, 999, 1000, 1001));
 }
 
+TEST_F(JournalTest, AFileThatHasGrownLongIsBegunAnewByItself) {
+  Coordinator first(disk, reactor, 1);
+  first.note(FunctionMade{.id = 0, .name = "step"});
+  const Tensor large = Tensor::of<float>({1 << 18}, std::vector<float>(1 << 18));  // 1 MB
+  for (std::uint64_t i = 1; i <= 70; ++i) {
+    first.note(ClosureSent{.sequence = i, .arguments = {large}});
+    first.note(ended(i));
+    first.keep();
+  }
+  EXPECT_THAT(files("journal-"), ElementsAre("journal-1-2"));
+  EXPECT_LT(disk.bytes_used(), std::uint64_t{16} << 20);
+}
+
 TEST_F(JournalTest, WhatIsNotedTogetherIsWrittenTogether) {
   Coordinator first(disk, reactor, 1);
   first.note(FunctionMade{.id = 0, .name = "step"});
@@ -198,7 +211,7 @@ TEST_F(JournalTest, LosesNothingThatWasKeptWhereverThePowerGoes) {
         }
         if (!crashed) break;
         power.recover();
-        const auto second = Journal::open(power, {"folder", "test"});
+        const auto second = Journal::open(power, {"folder"}, "test");
         if (!second->found()) {
           ASSERT_FALSE(begun && kept > 0) << "step " << step;
           continue;

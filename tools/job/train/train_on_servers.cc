@@ -209,12 +209,12 @@ TrainedJob train_on_local_cluster(const TrainRequest& request, const RunHost& ho
   set_waits(request, strategy.engine);
   strategy.engine.cluster_id = cluster.cluster_id();
   strategy.engine.token = cluster.token();
-  strategy.engine.folder_lock = lock;
   strategy.engine.start.on_wait = watch_the_start(host, raise_if_given_up);
   TrainingOutcome outcome;
   {
     const auto on_servers = strategy_on_servers(
         prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
+    ClusterCoordinator(*on_servers).hold_folder(lock);
     note_threads(*on_servers, *partitioner, prepared.job);
     outcome = train(prepared, features, *on_servers, host, std::move(trainer));
     say_outcome(prepared, outcome, output);
@@ -258,11 +258,11 @@ TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& ho
   set_waits(request, options.engine);
   options.engine.take_over = request.take_over;
   // The coordinator that is to be ended may have the folder until it is.
-  if (!request.take_over) options.engine.folder_lock = claim(request, trainer);
+  auto lock = request.take_over ? nullptr : claim(request, trainer);
   options.engine.start.on_wait = watch_the_start(host, {});
   const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
-  if (request.take_over)
-    ClusterCoordinator(*strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
+  if (request.take_over) lock = claim(request, trainer, kTakeOverPatience);
+  ClusterCoordinator(*strategy).hold_folder(std::move(lock));
   note_threads(*strategy, *partitioner, prepared.job);
   output.say("threads: " + threads_text(prepared.job.cluster));
   const TrainedJob place{.folder = run.dir(), .checkpoints = trainer.checkpoint_folder};

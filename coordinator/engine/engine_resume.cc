@@ -1,0 +1,133 @@
+// The engine goes on where an earlier coordinator of the session stood, as the journal tells: with
+// its books, and with the closures that it had sent, which are run to their end under their old
+// numbers. Shards know which of their pushes they have.
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/engine/engine.h"
+#include "coordinator/journal/journal_state.h"
+#include "core/base/log.h"
+
+namespace cairn {
+namespace {
+
+std::shared_ptr<const PerWorkerDataset> dataset_of(const journal::DatasetMade& made) {
+  return std::make_shared<const PerWorkerDataset>(made.name, made.first_pipeline, made.descriptions,
+                                                  made.spec, made.shared);
+}
+
+}  // namespace
+
+// Before anything is dialled.
+void Engine::verify_found() const {
+  if (!recorder_.on()) return;
+  const Consistency& consistency = session_.options.consistency;
+  if (consistency.in_rounds())
+    throw UnimplementedError(str("a journal does not go with ", consistency.text(),
+                                 " yet: use asynchronous() or bounded(k), or give it none"));
+  const journal::JournalState* found = recorder_.found();
+  if (found == nullptr) return;
+  const std::size_t ps = found->losses().state().ps.size();
+  if (ps != members_.ps.size())
+    throw FailedPreconditionError(str("the run that the journal tells of has ", ps,
+                                      " ps, and this cluster ", members_.ps.size(),
+                                      ": give the cluster as many, or another journal"));
+}
+
+// The processes are those that the earlier coordinator knew: one that is new now is found to be so
+// as it is attached, and is rebuilt.
+Layout Engine::found_layout(const std::vector<ShardLayout>& connected) const {
+  Layout layout = recorder_.found()->layout();
+  if (layout.shards.empty()) layout.shards = connected;  // it ended before any shard was configured
+  if (layout.version == 0) layout.version = 1;
+  if (layout.shards.size() != connected.size())
+    throw FailedPreconditionError(str("the run that the journal tells of has ",
+                                      layout.shards.size(), " shards, and the ps of this cluster ",
+                                      connected.size(), ": start each with as many as it had"));
+  for (std::size_t i = 0; i < connected.size(); ++i) {
+    ShardReplica& primary = layout.shards[i].primary;
+    if (primary.ps != connected[i].primary.ps)
+      throw FailedPreconditionError(str("shard ", i, " is on ps ", connected[i].primary.ps,
+                                        ", and in the run that the journal tells of on ps ",
+                                        primary.ps,
+                                        ": start each ps with as many shards as it had"));
+    primary.address = connected[i].primary.address;
+    primary.endpoint = connected[i].primary.endpoint;
+  }
+  return layout;
+}
+
+rpc::Task<void> Engine::resume_books() {
+  const journal::JournalState* found = recorder_.found();
+  if (found == nullptr) co_return;
+  co_await checkpointer_.resume(found->sources());
+  books_.losses = LossLedger(found->losses().state());
+  std::vector<Pipeline> pipelines;
+  for (const Pipeline& pipeline : found->pipelines())
+    pipelines.emplace_back(pipeline.position(), pipeline.ended());
+  std::vector<std::shared_ptr<const PerWorkerDataset>> datasets;
+  for (const journal::DatasetMade& made : found->datasets()) datasets.push_back(dataset_of(made));
+  books_.progress.resume(found->global_step(), std::move(pipelines), datasets);
+  announcer_.resume(found->closures_below());
+  const auto open = open_closures();
+  recorder_.resume({found->global_step(), session_.term.number, open.size()}, open);
+  queue().resume(open, std::max<std::uint64_t>(found->closures_below(), 1));
+  for (const auto& closure : open) {
+    books_.progress.take_again(*closure);
+    outcomes_.torn(*closure);
+  }
+  session_.stats.publish(books_.losses);
+  session_.stats.edit(
+      [&](EngineStats& stats) { stats.global_step = books_.progress.global_step(); });
+  log_info("going on with the run that ", found->opened().holder, " had, at step ",
+           found->global_step(), ", with ", open.size(), " closures that it had sent");
+}
+
+// Those that update nothing are not run: nobody waits for their results, and their elements are
+// given out again.
+std::vector<std::shared_ptr<Closure>> Engine::open_closures() {
+  const journal::JournalState& found = *recorder_.found();
+  const auto layout = tables_.registry().layout();
+  std::map<std::uint32_t, std::shared_ptr<const RegisteredFunction>> functions;
+  for (const auto& [id, made] : found.functions())
+    functions[id] = functions_.find_again(made, *layout);
+  std::map<std::uint64_t, std::shared_ptr<const PerWorkerDataset>> datasets;
+  for (const journal::DatasetMade& made : found.datasets())
+    datasets[made.first_pipeline] = dataset_of(made);
+  std::vector<std::shared_ptr<Closure>> open;
+  for (const auto& [sequence, sent] : found.open()) {
+    const auto& function = functions.at(sent.function);
+    if (!function->updates) continue;
+    auto closure = std::make_shared<Closure>();
+    closure->sequence = sequence;
+    closure->function = function;
+    closure->arguments = sent.arguments;
+    closure->per_worker = sent.per_worker;
+    for (const std::uint64_t first : sent.datasets) {
+      const auto dataset = datasets.find(first);
+      if (dataset == datasets.end())
+        throw DataLossError(str("closure ", sequence,
+                                " of the journal takes elements of a dataset "
+                                "that the journal does not have"));
+      closure->datasets.push_back(dataset->second);
+    }
+    closure->oldest_layout = sent.oldest_layout;
+    closure->takes = sent.takes;
+    closure->global_step = sent.global_step;
+    closure->attempts = 1;
+    open.push_back(std::move(closure));
+  }
+  return open;
+}
+
+rpc::Task<void> Engine::finish_resumed() {
+  if (recorder_.found() == nullptr) co_return;
+  co_await recorder_.resumed_ended();
+  const auto& restored = sources_.restored;
+  const bool other = restored && restored->session != session_.number;
+  books_.progress.hand_over(other ? restored->positions : std::vector<PipelinePosition>());
+  recorder_.hand_over(books_.progress, books_.losses);
+}
+
+}  // namespace cairn

@@ -1,0 +1,91 @@
+// Recorder: writes into the journal what the engine's parts do, if there is a journal.
+//
+// Closures that update, or take elements, are recorded before they are sent, and when they have
+// ended; functions, variables and datasets before the first closure that needs them. What shards
+// are told of closures and of each other's processes is recorded, and kept, before they hear of it.
+//   Thread  the engine's.
+//   Errors  of the waits: those of the journal. After one nothing is recorded any more.
+//   Cost    without a journal a comparison a call.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "coordinator/cluster/closure.h"
+#include "coordinator/cluster/lane_client.h"
+#include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/session.h"
+#include "coordinator/journal/journal_event.h"
+#include "coordinator/progress/progress_book.h"
+#include "core/rows/layout.h"
+#include "rpc/loop/task.h"
+
+namespace cairn {
+
+namespace journal {
+class Journal;
+class JournalState;
+}  // namespace journal
+
+class Recorder {
+ public:
+  explicit Recorder(Session& session);
+
+  bool on() const { return journal_ != nullptr; }
+  // How the run stood that this coordinator goes on with; null: it begins one.
+  const journal::JournalState* found() const;
+  // Begins this coordinator's file; its term is known.
+  rpc::Task<void> begin(std::size_t ps);
+
+  // These closures, which an earlier coordinator had sent, are run to their end.
+  void resume(ResumedRun run, const std::vector<std::shared_ptr<Closure>>& open);
+  // Ends when they have ended.
+  rpc::Task<void> resumed_ended();
+  // The program takes over. Nothing that the earlier coordinator had sent is open any more.
+  void hand_over(const ProgressBook& progress, const LossLedger& losses);
+  const std::optional<ResumedRun>& resumed() const { return run_; }
+
+  // ---- what is made ----
+  void dataset(const PerWorkerDataset& dataset, const ProgressBook& progress);
+  // Ends once the layout is kept: then shards may hear of it.
+  rpc::Task<void> keep_layout(std::shared_ptr<const Layout> layout);
+
+  // ---- closures ----
+  // The closure has its step and its elements, and is sent once written() has ended.
+  void sent(const Closure& closure);
+  // With so many steps, if its update is committed; `states` are the iterators', if they are known.
+  void ended(const Closure& closure, bool updated, std::int64_t steps,
+             const std::vector<LaneReply::State>& states);
+  rpc::Task<void> written();
+  // Nor does a loss of power take it back.
+  rpc::Task<void> kept();
+  // Ends once a successor will know that shards may have heard of closures below this number, and
+  // of all that have ended so far.
+  rpc::Task<void> keep_announced(std::uint64_t closures_below);
+
+  // ---- what was lost, and where rows come from ----
+  void rebuilt(std::size_t ps, const LossLedger::Rebuilt& how);
+  void sources(journal::SourcesAre sources);
+  // The program has gone back to a state of its own choice.
+  void standing(std::int64_t global_step, const LossLedger& losses, const ProgressBook& progress);
+  // All that is not needed any more may go.
+  void cut();
+
+ private:
+  Session& session_;
+  const std::shared_ptr<journal::Journal> journal_;
+  std::optional<ResumedRun> run_;  // that is gone on with
+  std::unordered_set<std::uint64_t>
+      open_;                              // closures that the journal has, and that have not ended
+  std::set<std::uint64_t> resumed_;       // those of them that an earlier coordinator had sent
+  std::set<std::uint32_t> functions_;     // that the journal has
+  std::shared_ptr<const Layout> layout_;  // the newest that it has
+  std::uint64_t closures_below_ = 0;      // that was recorded
+  std::uint64_t kept_below_ = 0;          // that was kept
+};
+
+}  // namespace cairn
