@@ -44,8 +44,8 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint, CutBase base) {
     const TimePoint held = session_.parts.clock.now();
     Cut cut;
     cut.id = checkpoint;
-    cut.mark = session_.below_this_term() +
-               ++marks_;  // a shard that marked for an attempt that came to nothing marks anew
+    // A shard that marked for an attempt that came to nothing marks anew.
+    cut.mark = session_.below_this_term() + ++marks_;
     std::exception_ptr error;
     bool made = false;
     try {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "coordinator/journal/journal.h"
 #include "tests/coordinator/cluster/simulated_session.h"
 
 namespace cairn {
@@ -85,6 +86,27 @@ TEST_F(Announcing, APsThatIsAwayHoldsUpNewNumbers) {
   ground.session.tasks.spawn("announce", announcer.run());
   ground.run_ready();
   EXPECT_FALSE(announcer.announced(1));
+}
+
+// A successor numbers its closures above all that shards may have heard of.
+TEST(AnnouncingWithAJournal, ShardsHearOnlyOfNumbersThatAreRecorded) {
+  MemoryDisk disk;
+  const auto journal = journal::Journal::open(disk, {.folder = "/journal"}, "cairn");
+  EngineOptions options;
+  options.session = journal::session_of(journal, 7);
+  SimulatedSession ground(std::move(options));
+  ClusterMembers members;
+  add_ps(members);
+  ground.reactor.wait(ground.recorder.begin(1));
+  std::vector<std::uint64_t> recorded;
+  Announcer announcer{ground.session, members, ground.recorder,
+                      [&] { recorded.push_back(journal->state().closures_below()); }};
+  ground.session.tasks.spawn("announce", announcer.run());
+  ground.run_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(announcer.announced(kBlock - 1));
+  ASSERT_FALSE(recorded.empty());
+  EXPECT_GE(recorded.front(), kBlock);
+  ground.session.tasks.cancel_all();
 }
 
 }  // namespace

@@ -30,6 +30,18 @@ TEST_F(Fencing, NumbersIncarnationsUpwards) {
   EXPECT_EQ(fence.next_incarnation(), first + 2);
 }
 
+TEST_F(Fencing, OfALaterTermShutsOutAllThatEarlierOnesHaveNumbered) {
+  begin(1, 1);
+  const std::uint64_t earlier = fence.next_incarnation().number;
+  lose(0);
+  session.term = 2;
+  LaneFence later{session, members};
+  ground.reactor.wait(later.raise());
+  ASSERT_THAT(fake_ps(0).fences, SizeIs(1));
+  EXPECT_GE(fake_ps(0).fences[0].newest, earlier);
+  EXPECT_GT(later.next_incarnation().number, fake_ps(0).fences[0].newest);
+}
+
 TEST_F(Fencing, NamesTheNewestIncarnationAndThoseThatLive) {
   begin(1, 3);
   ASSERT_EQ(incarnation_of(lane(2)), 3u);
