@@ -22,6 +22,9 @@ Initializer for_each_worker(Initializer one, std::int64_t workers) {
 }
 
 Variable rows_of_workers(VariableSpec spec) {
+  if (spec.dtype == DType::kString)
+    throw InvalidArgumentError(
+        str("the per-worker variable \"", spec.name, "\": variables do not hold strings"));
   const Strategy& strategy = get_strategy();
   const std::int64_t workers = strategy.num_workers();
   if (workers > 1 && strategy.workers_in_step())

@@ -117,6 +117,17 @@ TEST(PerWorkerVariable, IsOneValueWhereThereIsOneWorker) {
   EXPECT_THROW(seen.assign(Tensor::zeros(DType::kInt64, {2})), InvalidArgumentError);
 }
 
+TEST(PerWorkerVariable, HoldsNoStrings) {
+  OneDeviceStrategy strategy;
+  auto scope = strategy.scope();
+  const Tensor names = Tensor::strings({2}, {"a", "b"});
+  EXPECT_THROW(PerWorkerVariable({.name = "seen",
+                                  .dtype = DType::kString,
+                                  .shape = {2},
+                                  .initializer = Initializer::from(names)}),
+               InvalidArgumentError);
+}
+
 TEST(PerWorkerVariable, IsRefusedWhereWorkersAreInStep) {
   const auto errors = testing::on_workers(2, [](MultiWorkerMirroredStrategy& strategy) {
     auto scope = strategy.scope();
