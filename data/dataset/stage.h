@@ -82,7 +82,12 @@ StagePtr make_sample_stage(std::vector<StagePtr> inputs, const SampleSpec& spec)
 StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt,
                             std::size_t bytes_max);
 StagePtr make_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
-StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec);
+// Whether all passes over the dataset have as many elements. False if an order that is drawn anew
+// for each decides which ones there are, as below a filter(), or when a sample ends; or if they are
+// a program's own.
+bool passes_are_equal(const StageSpec& spec);
+// `equal_passes`: those over the input are.
+StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec, bool equal_passes);
 StagePtr make_take_stage(StagePtr input, const TakeSpec& spec);
 StagePtr make_skip_stage(StagePtr input, const SkipSpec& spec);
 StagePtr make_shard_stage(StagePtr input, const ShardSpec& spec);

@@ -2,6 +2,7 @@
 // lines or records must be read: how many rows one has is known to its line ends alone, and where
 // bad lines are skipped, to what is in them.
 #include <algorithm>
+#include <functional>
 
 #include "data/dataset/dataset.h"
 #include "data/dataset/file_source.h"
@@ -134,6 +135,7 @@ struct Count {
   // How many examples the batches below have together is known to their reader alone.
   std::int64_t operator()(const RebatchSpec&) { return read(); }
   std::int64_t operator()(const RepeatSpec& repeat) {
+    if (repeat.count > 1 && !passes_are_equal(*spec->input)) return read();
     std::int64_t n = repeat.count == 0 ? 0 : below();
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;
     return n > INT64_MAX / repeat.count ? INT64_MAX : n * repeat.count;
@@ -178,7 +180,35 @@ std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines) {
   return std::visit(Count{spec, lines}, spec->kind);
 }
 
+// ---- passes that differ ----
+
+bool any_below(const StageSpec& spec, const std::function<bool(const StageSpec&)>& is) {
+  return is(spec) || (spec.input && any_below(*spec.input, is)) ||
+         std::ranges::any_of(spec.others, [&](const auto& other) { return any_below(*other, is); });
+}
+
+bool draws_an_order(const StageSpec& spec) {
+  return std::holds_alternative<ShuffleSpec>(spec.kind) ||
+         std::holds_alternative<SampleSpec>(spec.kind);
+}
+
+// How many elements it gives depends on which ones it is given, and in which order.
+bool counts_by_content(const StageSpec& spec) {
+  const StageKind& kind = spec.kind;
+  return std::holds_alternative<FilterSpec>(kind) || std::holds_alternative<TakeWhileSpec>(kind) ||
+         std::holds_alternative<HashSplitSpec>(kind) || std::holds_alternative<UnbatchSpec>(kind) ||
+         std::holds_alternative<RebatchSpec>(kind);
+}
+
+bool may_differ(const StageSpec& spec) {
+  if (std::holds_alternative<GeneratorSpec>(spec.kind)) return true;
+  if (const auto* sample = std::get_if<SampleSpec>(&spec.kind)) return sample->stop_on_empty;
+  return counts_by_content(spec) && any_below(spec, draws_an_order);
+}
+
 }  // namespace
+
+bool passes_are_equal(const StageSpec& spec) { return !any_below(spec, may_differ); }
 
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines) {
   dataset.element_spec();  // refuses an empty one

@@ -79,7 +79,7 @@ struct OpenOver {
     return make_batch_stage(std::move(input), *spec, options.buffer_bytes_max);
   }
   StagePtr operator()(const RepeatSpec& repeat) {
-    return make_repeat_stage(std::move(input), repeat);
+    return make_repeat_stage(std::move(input), repeat, passes_are_equal(*spec->input));
   }
   StagePtr operator()(const TakeSpec& take) { return make_take_stage(std::move(input), take); }
   StagePtr operator()(const SkipSpec& skip) { return make_skip_stage(std::move(input), skip); }

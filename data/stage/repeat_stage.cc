@@ -11,7 +11,8 @@ namespace {
 
 class RepeatStage final : public StageOver {
  public:
-  RepeatStage(StagePtr input, std::int64_t count) : StageOver(std::move(input)), count_(count) {}
+  RepeatStage(StagePtr input, std::int64_t count, bool equal_passes)
+      : StageOver(std::move(input)), count_(count), equal_passes_(equal_passes) {}
 
   Block next(std::int64_t most) override {
     while (!over()) {
@@ -35,7 +36,7 @@ class RepeatStage final : public StageOver {
       if (gone == count) break;
       std::int64_t pass = in_pass_;
       if (!next_pass()) break;
-      if (whole_pass) gone += jump(pass, count - gone);
+      if (whole_pass && equal_passes_) gone += jump(pass, count - gone);
       whole_pass = true;
     }
     return gone;
@@ -87,14 +88,15 @@ class RepeatStage final : public StageOver {
   }
 
   std::int64_t count_;  // -1: without end
+  bool equal_passes_;
   std::int64_t pass_ = 0, in_pass_ = 0;
   std::uint64_t outer_epoch_ = 0;
 };
 
 }  // namespace
 
-StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec) {
-  return std::make_unique<RepeatStage>(std::move(input), spec.count);
+StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec, bool equal_passes) {
+  return std::make_unique<RepeatStage>(std::move(input), spec.count, equal_passes);
 }
 
 }  // namespace cairn

@@ -260,6 +260,26 @@ TEST(Resume, SkipToStandsWhereReadingWould) {
                 skips_to_where_reading_would_stand);
 }
 
+// A sample that ends with one of its inputs has another length in each pass, as its order has.
+TEST(Resume, PassesOfDifferentLengthsAreSkippedByReading) {
+  const Dataset few = Dataset::range(5), more = Dataset::range(9);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Dataset sample = Dataset::sample_from_datasets({few, more}, {1.0, 1.0}, seed, true);
+    const Dataset shuffled = more.shuffle(9, seed).take_while([](const cairn::Features& features) {
+      return features["value"] != Array(std::int64_t{4});
+    });
+    for (const Dataset& dataset : {sample.repeat(6), shuffled.repeat(6)}) {
+      const std::vector<std::string> whole = read_all(dataset);
+      EXPECT_EQ(cardinality(dataset), static_cast<std::int64_t>(whole.size()));
+      for (std::size_t to = 0; to < whole.size(); to += 3) {
+        auto iterator = open(dataset);
+        iterator->skip_to(static_cast<std::int64_t>(to));
+        EXPECT_EQ(to_text(iterator->next().value()), whole[to]) << "seed " << seed;
+      }
+    }
+  }
+}
+
 TEST(Resume, EndlessRepeatIsSkippedByWholePasses) {
   auto iterator = open(Dataset::range(10).shuffle(10, 1).repeat());
   iterator->skip_to(5'000'000'000'003);
