@@ -118,15 +118,15 @@ struct PsRecovery {
   bool on_demand = false;
 };
 
-// Where a coordinator writes down what one that is started after its death has to know, to go on
+// A journal: if the coordinator dies, the next one that is started with the same journal goes on
 // with rows, step and data as they stand. Under asynchronous updates, with or without a bound.
 struct JournalOptions {
-  // On a file system; one coordinator at a time has it. Empty: nothing is written, and a
+  // On a file system; one coordinator at a time has it. Empty: there is no journal, and a
   // coordinator that is started later begins a session of its own.
   std::string folder = {};
-  // A loss of power may take back what was written for so long. Updates of that time, which the ps
-  // may have, are then not known, and their elements are given out again: they may count twice. The
-  // end of the process takes back nothing.
+  // Synced at most so long after it was written; zero: before anything is sent. If the machine's
+  // power goes earlier, updates that the ps may have are unknown, and their elements are given out
+  // again: these may count twice. The death of the process alone loses nothing.
   Duration sync_after = Duration::zero();
 };
 
@@ -141,9 +141,9 @@ struct SessionChoice {
   // has seen to it that no other coordinator is at work with it: one that starts later gets a later
   // term, and is the coordinator from then on. Null: nowhere; then nobody can go on with a session.
   std::shared_ptr<ConfigStore> config_store = nullptr;
-  // This coordinator's doings are written there, and it goes on with what is told there of an
-  // earlier one. Then `config_store` is the journal's, and `number` that of the session that it
-  // tells of, if any. Null: nothing is written, and nobody can go on.
+  // The coordinator writes into this journal, and goes on with the run that the journal tells of,
+  // if any. Then `config_store` is the journal's, and `number` that of the run's session.
+  // Null: nothing is written, and no later coordinator can go on.
   std::shared_ptr<journal::Journal> journal = nullptr;
 };
 

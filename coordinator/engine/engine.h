@@ -7,8 +7,8 @@
 //   ShardTables      the layout's way to the shards; TableLock: one at a time
 //   Workers, PsGroup connect, watch, give up, bring back; LaneFence shuts out what was lost
 //   Checkpointer     cut, save, restore; AutoSaver: when
-//   ProgressBook, LossLedger
-//                    how far the run has come; what was lost
+//   ProgressBook     how far the run has come; LossLedger: what was lost
+//   Recorder         writes into the journal, if there is one, what all of these do
 //   StatusReporter   reports for people
 //
 // Each part is given those before it in the list of members, and knows none after it. Where one has

@@ -202,7 +202,7 @@ rpc::Task<void> Journal::kept() {
   return wait_for(counts_.kept, counts_.noted);
 }
 
-// The journal owns the task that writes, because a coroutine that waits may be dropped.
+// The journal itself owns the task that writes: a caller that waits for it may be cancelled.
 void Journal::write_soon() {
   if (writing_ || error_) return;
   writing_ = true;

@@ -58,13 +58,13 @@ class Journal {
   const std::shared_ptr<ConfigStore>& config_store() const { return config_store_; }
   const std::string& folder() const { return options_.folder; }
 
-  // Begins the file of this coordinator, in the session that was found, or in a new one of so many
-  // ps. To be called once, before anything is noted.
+  // Begins this coordinator's file. Where no run was found, `ps` says how many the new one has. To
+  // be called once, before anything is noted.
   //   Errors  those of the disk.
   rpc::Task<void> begin(rpc::Reactor& reactor, Offload& offload, Opened opened, std::size_t ps);
 
-  // Errors of a write are those of the waits below, and nothing is written any more: what a
-  // successor would read ends there.
+  // If a write fails, the waits below throw its error from then on, and nothing more is written:
+  // for a successor the journal ends there.
   void note(Event event);
   // All that has been noted is in the files, so that the end of this process does not take it back.
   //   Errors  those of the disk.

@@ -23,6 +23,11 @@ struct Program {
     add = cluster.strategy().function(
         [this](const Iterator& input) { counters.add_one(input.get_next().features["value"]); });
   }
+  // Closures, and waits for them.
+  void run(int closures) {
+    for (int i = 0; i < closures; ++i) coordinator.schedule(add, {batches});
+    coordinator.join(kPatience);
+  }
   std::int64_t step() { return coordinator.stats().global_step; }
   float sum_of_rows() const {
     const std::vector<float> rows = counters.value_of_rows();
@@ -49,16 +54,14 @@ class JournaledRun : public ::testing::Test {
 TEST_F(JournaledRun, BeginsARunIfThereIsNone) {
   EXPECT_FALSE(cluster_.strategy().host().engine().resumed());
   Program program(cluster_);
-  for (int i = 0; i < 10; ++i) program.coordinator.schedule(program.add, {program.batches});
-  program.coordinator.join(kPatience);
+  program.run(10);
   EXPECT_EQ(program.counters.value_of_v(), 10.0f);
 }
 
 TEST_F(JournaledRun, GoesOnWithItsRowsAndItsStep) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 10; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(10);
   }
   replace_chief();
   EXPECT_EQ(resumed().global_step, 10);
@@ -68,8 +71,7 @@ TEST_F(JournaledRun, GoesOnWithItsRowsAndItsStep) {
   EXPECT_EQ(program.step(), 10);
   EXPECT_EQ(program.counters.value_of_v(), 10.0f);
   EXPECT_EQ(program.coordinator.stats().lost_updates, 0u);
-  for (int i = 0; i < 5; ++i) program.coordinator.schedule(program.add, {program.batches});
-  program.coordinator.join(kPatience);
+  program.run(5);
   EXPECT_EQ(program.step(), 15);
   EXPECT_EQ(program.counters.value_of_v(), 15.0f);
   std::vector<float> rows = program.counters.value_of_rows();
@@ -122,11 +124,9 @@ TEST(JournaledRuns, EachElementCountsOnceHoweverOftenTheCoordinatorDies) {
 TEST_F(JournaledRun, APsThatDiedMeanwhileIsRebuiltAndItsLossCounted) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 10; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(10);
     program.coordinator.save({.folder = "/c"});
-    for (int i = 0; i < 7; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(7);
   }
   cluster_.kill_chief();
   cluster_.kill_ps(0);
@@ -143,14 +143,12 @@ TEST_F(JournaledRun, APsThatDiedMeanwhileIsRebuiltAndItsLossCounted) {
 TEST_F(JournaledRun, APsThatDiesLaterIsRebuiltFromTheCheckpointOfTheEarlierCoordinator) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 10; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(10);
     program.coordinator.save({.folder = "/c"});
   }
   replace_chief();
   Program program(cluster_);
-  for (int i = 0; i < 3; ++i) program.coordinator.schedule(program.add, {program.batches});
-  program.coordinator.join(kPatience);
+  program.run(3);
   cluster_.kill_ps(0);
   cluster_.start_ps(0);
   cluster_.run_for(seconds(2));
@@ -163,8 +161,7 @@ TEST_F(JournaledRun, APsThatDiesLaterIsRebuiltFromTheCheckpointOfTheEarlierCoord
 TEST_F(JournaledRun, AProgramThatMakesOtherVariablesIsToldWhichDiffersAndRowsStay) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(4);
   }
   replace_chief();
   auto& strategy = cluster_.strategy();
@@ -201,14 +198,11 @@ TEST_F(JournaledRun, AVariableThatIsMadeLaterIsANewOne) {
 TEST_F(JournaledRun, ARestoreIsPartOfTheRun) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(4);
     program.coordinator.save({.folder = "/c"});
-    for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(4);
     program.coordinator.restore("/c/ckpt-00000001");
-    for (int i = 0; i < 2; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(2);
   }
   replace_chief();
   Program program(cluster_);
@@ -219,13 +213,11 @@ TEST_F(JournaledRun, ARestoreIsPartOfTheRun) {
 TEST_F(JournaledRun, AJournalThatCannotBeWrittenIsAnErrorOfTheProgramThatNamesIt) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(4);
     cluster_.run_for(seconds(1));
     cluster_.disk().set_capacity(cluster_.disk().bytes_used());
     try {
-      for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-      program.coordinator.join(kPatience);
+      program.run(4);
       ADD_FAILURE() << "it went on";
     } catch (const ResourceExhaustedError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("the journal in /journal cannot be written"),
@@ -246,11 +238,9 @@ TEST(JournaledRuns, ACoordinatorThatDiesAsItRestoresLeavesNoMixture) {
         {.ps = 2, .workers = 2, .seed = seed, .disk_delay_max = milliseconds(2), .journal = true}};
     {
       Program program(cluster);
-      for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-      program.coordinator.join(kPatience);
+      program.run(4);
       program.coordinator.save({.folder = "/c"});
-      for (int i = 0; i < 3; ++i) program.coordinator.schedule(program.add, {program.batches});
-      program.coordinator.join(kPatience);
+      program.run(3);
       // The call ends with its coordinator.
       rpc::TaskGroup calls([](const std::string&, const ErrorParts&) {});
       calls.spawn("restore", cluster.strategy().host().engine().restore("/c/ckpt-00000001"));
@@ -272,8 +262,7 @@ TEST(JournaledRuns, ACoordinatorThatDiesAsItRestoresLeavesNoMixture) {
 TEST_F(JournaledRun, ItsCheckpointsAreNoneOfTheEarlierOnes) {
   for (int life = 1; life <= 3; ++life) {
     Program program(cluster_);
-    program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(1);
     program.coordinator.save({.folder = "/c", .local_folder = "/local"});
     program.coordinator.restore(str("/c/ckpt-0000000", life));
     EXPECT_EQ(program.counters.value_of_v(), static_cast<float>(life));
@@ -287,8 +276,7 @@ TEST_F(JournaledRun, ItsCheckpointsAreNoneOfTheEarlierOnes) {
 TEST_F(JournaledRun, DataThatTheEarlierProgramHadNotMadeYetGoesOnWhereItsCheckpointStood) {
   {
     Program program(cluster_);
-    for (int i = 0; i < 4; ++i) program.coordinator.schedule(program.add, {program.batches});
-    program.coordinator.join(kPatience);
+    program.run(4);
     program.coordinator.save({.folder = "/c"});
   }
   cluster_.kill_chief();
@@ -301,8 +289,7 @@ TEST_F(JournaledRun, DataThatTheEarlierProgramHadNotMadeYetGoesOnWhereItsCheckpo
   replace_chief();
   Program program(cluster_);
   EXPECT_EQ(program.counters.value_of_v(), 4.0f);
-  program.coordinator.schedule(program.add, {program.batches});
-  program.coordinator.join(kPatience);
+  program.run(1);
   EXPECT_EQ(program.counters.value_of_rows()[4], 1.0f);
 }
 
