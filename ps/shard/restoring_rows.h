@@ -22,7 +22,7 @@
 
 #include "core/rows/id_index.h"
 #include "ps/shard/row_source.h"
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {

@@ -37,10 +37,10 @@
 #include "ps/shard/row_waits.h"
 #include "ps/shard/shard_options.h"
 #include "ps/shard/staging.h"
-#include "ps/shard/table.h"
 #include "ps/shard/tiered_rows.h"
 #include "ps/shard/verified_pull.h"
 #include "ps/shard/verified_state.h"
+#include "ps/table/table.h"
 
 namespace cairn::ps {
 

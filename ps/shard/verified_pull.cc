@@ -5,7 +5,7 @@
 
 #include "core/tensor/bfloat16.h"
 #include "ps/shard/encoding.h"
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 
 namespace cairn::ps {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 
 namespace cairn::ps {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 
 namespace cairn::ps {
 

@@ -16,10 +16,10 @@
 
 #include "core/rows/row_memory.h"
 #include "core/rows/row_turnover.h"
-#include "ps/shard/lending.h"
-#include "ps/shard/table_changes.h"
 #include "ps/snapshot/departures.h"
 #include "ps/snapshot/snapshot.h"
+#include "ps/table/lending.h"
+#include "ps/table/table_changes.h"
 #include "ps/tier/table_tier.h"
 
 namespace cairn::ps {

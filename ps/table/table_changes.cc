@@ -1,11 +1,11 @@
-#include "ps/shard/table_changes.h"
+#include "ps/table/table_changes.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "core/base/error.h"
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 
 namespace cairn::ps {
 namespace {

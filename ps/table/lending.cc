@@ -1,4 +1,4 @@
-#include "ps/shard/lending.h"
+#include "ps/table/lending.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "ps/shard/table.h"
+#include "ps/table/table.h"
 
 #include <algorithm>
 #include <vector>
