@@ -17,11 +17,6 @@ namespace cairn::ps {
 
 struct ShardHost;
 
-struct SavedDatabase {
-  std::vector<storage::FileInfo> files;  // named relative to `folder`: "<database>/<file>"
-  std::uint64_t rows = 0;
-  std::uint64_t bytes = 0;
-};
 // Writes the state that was marked in `attempt` to the database folder/<host->database>, and rows
 // of tables that have some on a disk to others beside it (SortedRuns), while pulls and pushes go on
 // between the batches. Drops the mark, whatever happens. At most three batches of about 1 MB are in

@@ -5,7 +5,7 @@
 
 #include "core/graph/wire/wire.h"
 #include "ps/server/await_rows.h"
-#include "ps/server/wire_requests.h"
+#include "ps/wire/wire_requests.h"
 
 namespace cairn::ps {
 namespace {

@@ -8,7 +8,7 @@
 #include "ps/server/await_rows.h"
 #include "ps/server/checkpoint_tasks.h"
 #include "ps/server/follow_service.h"
-#include "ps/server/wire_requests.h"
+#include "ps/wire/wire_requests.h"
 
 namespace cairn::ps {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "core/rows/shard_version.h"
 #include "ps/shard/applied.h"
+#include "storage/row_store.h"
 
 namespace cairn::ps {
 
@@ -32,6 +33,13 @@ struct MarkResult {
   ShardVersion version;
   AppliedSet applied;
   bool delta = false;  // of the base; otherwise all rows that were ever touched
+};
+
+// A database of a checkpoint that the shard has written.
+struct SavedDatabase {
+  std::vector<storage::FileInfo> files;  // named relative to the folder: "<database>/<file>"
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
 };
 
 // The outcome of a restore of this shard, gathered by restore(), returned by end_restore().

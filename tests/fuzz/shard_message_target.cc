@@ -1,6 +1,6 @@
 #include "core/base/clock.h"
-#include "ps/server/wire_requests.h"
 #include "ps/shard/shard.h"
+#include "ps/wire/wire_requests.h"
 #include "rpc/net/shared_memory.h"
 #include "tests/fuzz/refusal.h"
 

@@ -3,7 +3,7 @@
 #include "core/disk/memory_disk.h"
 #include "core/graph/wire/wire.h"
 #include "ps/server/ps_server.h"
-#include "ps/server/wire_requests.h"
+#include "ps/wire/wire_requests.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/loop/sim_reactor.h"
 #include "rpc/net/connection.h"

@@ -1,4 +1,4 @@
-#include "ps/server/wire_requests.h"
+#include "ps/wire/wire_requests.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,6 @@
 #include "core/base/error.h"
 #include "core/graph/wire/wire.h"
 #include "core/memory/bulk_copy.h"
-#include "ps/server/checkpoint_tasks.h"
 #include "rpc/net/shared_memory.h"
 #include "storage/database_place.h"
 

@@ -11,6 +11,7 @@
 #include "core/rows/row_move.h"
 #include "ps/follow/subscriptions.h"
 #include "ps/shard/applied.h"
+#include "ps/shard/checkpoint_requests.h"
 #include "ps/shard/requests.h"
 #include "rpc/cairn.capnp.h"
 #include "storage/row_encoding.h"
@@ -20,8 +21,6 @@ class SharedMemory;
 }
 
 namespace cairn::ps {
-
-struct SavedDatabase;
 
 // Where bulk may lie besides the message. Ids are copied before they are used: what is shared may
 // change after it was verified.
