@@ -32,7 +32,7 @@ foreach(room data rpc nn collective service)  # all folders of a room
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn)
 endforeach()
-foreach(part core_schema data_schema rpc_schema collective_schema service_schema journal_schema sanitize)  # what the rooms are made of; nobody needs to name them
+foreach(part core_schema data_schema rpc_rows_schema rpc_schema collective_schema service_schema journal_schema sanitize)  # what the rooms are made of; nobody needs to name them
   set_target_properties(cairn_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)
 endforeach()

@@ -8,28 +8,18 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Core = import "/core/graph/graph.capnp";
+using Rows = import "/rpc/rows.capnp";
+using Rows.Step;
+using Rows.Version;
+using Rows.Table;
+using Rows.Encoding;
+using Rows.ReadHeader;
+using Rows.UpdateHeader;
+using Rows.AppliedSet;
+using Rows.RoundMember;
+using Rows.Record;
+using Rows.BackupState;
 $Cxx.namespace("cairn::wire");
-
-# Travels with every pull and push; cairn::StepContext in memory.
-struct Step {
-  session @0 :UInt64;
-  sentLayout @1 :UInt64;       # the version of the layout by which it was sent
-  closure @2 :UInt64;
-  incarnation @3 :UInt64;      # the lane's
-  retired @4 :UInt64;
-  globalStep @5 :Int64;
-  replica @6 :Int32;
-  replicas @7 :Int32 = 1;
-  pushNumber @8 :UInt32;
-  round @9 :UInt64;            # of which a push is a share, kept until `applyRound`; 0: it is applied when it comes
-  epoch @10 :UInt64;           # of the shard's primary, by the layout that the sender goes by: an older one is refused with Aborted
-}
-
-# A shard's state: another lineage always reads as changed.
-struct Version {
-  lineage @0 :UInt64;
-  counter @1 :UInt64;          # pushes applied
-}
 
 # ---- the control service of a ps and of a worker ----
 
@@ -65,65 +55,11 @@ interface TaskControl @0xff88cc8fdcc1e185 {
 
 # ---- ps ----
 
-# One part of one variable on this shard.
-struct Part {
-  variable @0 :UInt32;
-  index @1 :UInt32;            # which part of the variable
-  begin @2 :Int64;             # its rows, half-open, of the whole variable
-  end @3 :Int64;
-}
-
-struct Table {
-  variable @0 :UInt32;
-  spec @1 :Core.VariableSpec;
-  rule @2 :Core.UpdateRule;    # the rule that has slots; an assignment if none
-  parts @3 :List(Part);        # those of this shard only
-}
-
 enum Arithmetic {                # of matrix products
   float32 @0;
   tf32 @1;
   bfloat16 @2;
   mixedBfloat16 @3;
-}
-
-enum Encoding {
-  raw @0;                      # the variable's dtype, little-endian
-  bfloat16 @1;                 # float32 rounded to bfloat16
-}
-
-struct ReadHeader {
-  variable @0 :UInt32;
-  part @1 :UInt32;             # index of the part
-  rows @2 :UInt32;             # how many of `ids` belong to it; 0 with whole
-  whole @3 :Bool;
-  written @4 :UInt64;          # with whole: the last write in the copy that the caller has, as a pull of it said; 0: there is no copy
-}
-
-struct UpdateHeader {
-  variable @0 :UInt32;
-  part @1 :UInt32;
-  rows @2 :UInt32;
-  whole @3 :Bool;
-  rule @4 :Core.UpdateRule;
-  learningRate @5 :Float32;
-}
-
-struct Range {                 # of closure sequence numbers, half-open
-  begin @0 :UInt64;
-  end @1 :UInt64;
-}
-
-# The closures whose pushes a shard has applied: all below the watermark, and these.
-struct AppliedSet {
-  lowWatermark @0 :UInt64;
-  closures @1 :List(Range);
-}
-
-# A closure whose share is part of a round's sum, and the layout's version by which its last run was sent.
-struct RoundMember {
-  closure @0 :UInt64;
-  sentLayout @1 :UInt64;
 }
 
 struct FileInfo {
@@ -253,6 +189,17 @@ interface Shard {
   # The newest values of rows by local number, as `pull` has them; rows of a hashed table that are not there read as their initial
   # values, and are not made. Another `description` than the caller's: no values, and it is answered.
   readRows @17 (description :UInt64, headers :List(ReadHeader), ids :Data) -> (description :UInt64, values :Data, step :Int64);
+
+  # ---- replicas ----
+  # From a primary, a ps, to a shard that is configured alike and not opened, its backup: the record of this number, of this stream.
+  # A stream begins with `books`, number 0. `epoch` is the primary's. A large payload comes in several calls of one number; all but the
+  # last say `more`. What is not the next one, or of another epoch or stream, changes nothing: FailedPrecondition.
+  record @18 (epoch :UInt64, stream :UInt64, number :UInt64, record :Record, payload :Data, more :Bool) -> ();
+  # From the coordinator to a primary: these, and no others, are its backups. To one that is new here, by its process and place, rows
+  # are copied while training goes on. One that is not among them is not waited for any more.
+  setBackups @19 (session :UInt64, backups :List(ShardReplica)) -> ();
+  # How the backups stand, as soon as that is not version `seen` any more; after 10 seconds at the latest.
+  awaitBackups @20 (session :UInt64, seen :UInt64) -> (version :UInt64, backups :List(BackupState));
 }
 
 # ---- worker ----

@@ -5,6 +5,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using Core = import "/core/graph/graph.capnp";
 using Rpc = import "/rpc/cairn.capnp";
+using Rows = import "/rpc/rows.capnp";
 $Cxx.namespace("cairn::journal::wire");
 
 # Events in their order, written by one write.
@@ -105,7 +106,7 @@ struct Rebuilt {
   ps @0 :UInt32;
   layout @1 :UInt64;
   from @2 :Holdings;
-  applied @3 :Rpc.AppliedSet;      # of this session, by the checkpoint; absent: none
+  applied @3 :Rows.AppliedSet;      # of this session, by the checkpoint; absent: none
 }
 
 # A checkpoint that rows come from, and which of them.

@@ -11,6 +11,7 @@
 #include "core/graph/wire/wire.h"
 #include "core/memory/bulk_copy.h"
 #include "rpc/net/shared_memory.h"
+#include "rpc/wire/step_wire.h"
 #include "storage/database_place.h"
 
 namespace cairn::ps {
@@ -68,6 +69,8 @@ PushValues read_values(wire::Shard::PushParams::Reader in,
   return std::span(reinterpret_cast<const std::byte*>(values.begin()), values.size());
 }
 
+}  // namespace
+
 RowEncoding read_encoding(wire::Encoding encoding) {
   switch (encoding) {
     case wire::Encoding::RAW: return RowEncoding::kRaw;
@@ -77,21 +80,22 @@ RowEncoding read_encoding(wire::Encoding encoding) {
                                  " is unknown: a newer version of Cairn sent it"));
 }
 
-}  // namespace
+std::vector<UpdateHeader> read_headers(capnp::List<wire::UpdateHeader>::Reader in) {
+  const auto headers = wire::bounded(in, kHeadersMax, "headers");
+  std::vector<UpdateHeader> out;
+  out.reserve(headers.size());
+  for (const auto header : headers)
+    out.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(),
+                   wire::read(header.getRule()), header.getLearningRate()});
+  return out;
+}
 
-StepContext read_step(wire::Step::Reader in) {
-  StepContext step;
-  step.session = in.getSession();
-  step.sent_layout = in.getSentLayout();
-  step.closure = in.getClosure();
-  step.incarnation = in.getIncarnation();
-  step.global_step = in.getGlobalStep();
-  step.replica = in.getReplica();
-  step.replicas = in.getReplicas();
-  step.push_number = in.getPushNumber();
-  step.round = in.getRound();
-  step.epoch = in.getEpoch();
-  return step;
+std::vector<RoundMember> read_members(capnp::List<wire::RoundMember>::Reader in) {
+  const auto members = wire::bounded(in, kHeadersMax, "members of a round");
+  std::vector<RoundMember> out;
+  out.reserve(members.size());
+  for (const auto member : members) out.push_back({member.getClosure(), member.getSentLayout()});
+  return out;
 }
 
 DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
@@ -101,7 +105,7 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   for (const auto header : headers)
     out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
                            header.getWhole(), header.getWritten()});
-  out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared),
+  out.request = {wire::read(in.getStep()), out.headers, read_ids(in, shared),
                  read_encoding(in.getEncoding())};
   out.request.copies_of = in.getCopiesOf();
   if (in.hasValuesAt()) {
@@ -127,13 +131,8 @@ DecodedPull read_rows(wire::Shard::ReadRowsParams::Reader in) {
 
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   DecodedPush out;
-  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
-  out.headers.reserve(headers.size());
-  for (const auto header : headers)
-    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
-                           header.getWhole(), wire::read(header.getRule()),
-                           header.getLearningRate()});
-  out.request.step = read_step(in.getStep());
+  out.headers = read_headers(in.getHeaders());
+  out.request.step = wire::read(in.getStep());
   out.request.pulled = {in.getPulled().getLineage(), in.getPulled().getCounter()};
   out.request.headers = out.headers;
   out.request.ids = read_ids(in, shared);
@@ -176,10 +175,7 @@ std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in) {
 
 DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in) {
   DecodedRound out;
-  const auto members = wire::bounded(in.getMembers(), kHeadersMax, "members of a round");
-  out.members.reserve(members.size());
-  for (const auto member : members)
-    out.members.push_back({member.getClosure(), member.getSentLayout()});
+  out.members = read_members(in.getMembers());
   out.request = {in.getSession(), in.getRound(), out.members};
   return out;
 }

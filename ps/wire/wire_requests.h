@@ -48,7 +48,9 @@ struct DecodedRound {
 
 // Errors InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the
 // shared memory. Thread: any.
-StepContext read_step(wire::Step::Reader in);
+RowEncoding read_encoding(wire::Encoding encoding);
+std::vector<UpdateHeader> read_headers(capnp::List<wire::UpdateHeader>::Reader in);
+std::vector<RoundMember> read_members(capnp::List<wire::RoundMember>::Reader in);
 DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
 DecodedPull read_rows(wire::Shard::ReadRowsParams::Reader in);  // of no step: the caller has none
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);

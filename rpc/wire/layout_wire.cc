@@ -6,17 +6,6 @@
 namespace cairn::wire {
 namespace {
 
-void write_replica(ShardReplica::Builder out, const cairn::ShardReplica& replica) {
-  out.setPs(replica.ps);
-  out.setAddress(replica.address.c_str());
-  out.setEndpoint(replica.endpoint);
-  out.setProcess(replica.process.number);
-}
-
-cairn::ShardReplica read_replica(ShardReplica::Reader in) {
-  return {in.getPs(), read_name(in.getAddress()), in.getEndpoint(), in.getProcess()};
-}
-
 void write_placed(VariableLayout::Builder out, const cairn::VariableLayout& variable) {
   write(out.initRule(), variable.rule);
   auto parts = out.initParts(static_cast<unsigned>(variable.parts.size()));
@@ -45,17 +34,28 @@ void verify_parts(const cairn::VariableLayout& variable) {
 
 }  // namespace
 
+void write(ShardReplica::Builder out, const cairn::ShardReplica& replica) {
+  out.setPs(replica.ps);
+  out.setAddress(replica.address.c_str());
+  out.setEndpoint(replica.endpoint);
+  out.setProcess(replica.process.number);
+}
+
+cairn::ShardReplica read(ShardReplica::Reader in) {
+  return {in.getPs(), read_name(in.getAddress()), in.getEndpoint(), in.getProcess()};
+}
+
 void write(ShardLayout::Builder out, const cairn::ShardLayout& shard) {
-  write_replica(out.initPrimary(), shard.primary);
+  write(out.initPrimary(), shard.primary);
   auto backups = out.initBackups(static_cast<unsigned>(shard.backups.size()));
-  for (unsigned i = 0; i < backups.size(); ++i) write_replica(backups[i], shard.backups[i]);
+  for (unsigned i = 0; i < backups.size(); ++i) write(backups[i], shard.backups[i]);
   out.setEpoch(shard.epoch.number);
 }
 
 cairn::ShardLayout read(ShardLayout::Reader in) {
-  cairn::ShardLayout out{read_replica(in.getPrimary()), {}, in.getEpoch()};
+  cairn::ShardLayout out{read(in.getPrimary()), {}, in.getEpoch()};
   for (auto backup : bounded(in.getBackups(), kBackupsMax, "backups of a shard"))
-    out.backups.push_back(read_replica(backup));
+    out.backups.push_back(read(backup));
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "rpc/loop/reactor.h"
 #include "rpc/net/connection.h"
 #include "rpc/net/shared_memory.h"
+#include "rpc/wire/step_wire.h"
 
 namespace cairn::worker {
 namespace {
@@ -43,19 +44,6 @@ capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage or
 }
 
 std::size_t inline_words(std::size_t bytes) { return bytes <= kCopiedBytesMax ? bytes / 8 + 1 : 0; }
-
-void write(wire::Step::Builder out, const StepContext& step) {
-  out.setSession(step.session);
-  out.setSentLayout(step.sent_layout);
-  out.setClosure(step.closure);
-  out.setIncarnation(step.incarnation.number);
-  out.setGlobalStep(step.global_step);
-  out.setReplica(step.replica);
-  out.setReplicas(step.replicas);
-  out.setPushNumber(step.push_number);
-  out.setRound(step.round);
-  out.setEpoch(step.epoch.number);
-}
 
 template <typename Builder>
 void write_rows(Builder out, const PartRows& rows) {
