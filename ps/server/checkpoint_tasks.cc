@@ -162,21 +162,20 @@ rpc::Task<void> save_ordered(ShardHost& host, std::uint64_t attempt, std::shared
 // The rows of the others that were in memory.
 rpc::Task<void> save_unordered(ShardHost& host, std::uint64_t attempt,
                                std::shared_ptr<SortedRuns> runs, Writes& writes) {
-  using Rows = std::vector<Shard::UnorderedRows>;
+  using Rows = std::vector<UnorderedRows>;
   PagesAhead pages(host, attempt);
   for (;;) {
     co_await writes.have_room();
     const auto batch = std::make_shared<Rows>();
     for (std::size_t bytes = 0; bytes < host.save_batch_bytes;) {
-      std::optional<Shard::UnorderedRows> rows = host.shard.next_unordered(attempt);
+      std::optional<UnorderedRows> rows = host.shard.next_unordered(attempt);
       if (!rows.has_value()) break;
       bytes += rows->rows.data.size() + rows->gone.size() * sizeof(std::int64_t);
       batch->push_back(std::move(*rows));
     }
     if (batch->empty()) co_return;
     writes.begin([runs, batch] {
-      for (Shard::UnorderedRows& rows : *batch)
-        runs->add(rows.table, std::move(rows.rows), rows.gone);
+      for (UnorderedRows& rows : *batch) runs->add(rows.table, std::move(rows.rows), rows.gone);
     });
     pages.look();
     co_await host.reactor.yield();
@@ -186,13 +185,13 @@ rpc::Task<void> save_unordered(ShardHost& host, std::uint64_t attempt,
 // And those that were on the disk.
 rpc::Task<void> save_elsewhere(ShardHost& host, std::uint64_t attempt,
                                std::shared_ptr<SortedRuns> runs, Writes& writes) {
-  using Rows = std::shared_ptr<Shard::RowsElsewhere>;
+  using Rows = std::shared_ptr<RowsElsewhere>;
   for (;;) {
     co_await writes.have_room();
     auto pair = kj::newPromiseAndFulfiller<Rows>();
     const auto read = std::make_shared<kj::Own<kj::PromiseFulfiller<Rows>>>(kj::mv(pair.fulfiller));
-    auto done = [read](Shard::RowsElsewhere rows) {
-      (*read)->fulfill(std::make_shared<Shard::RowsElsewhere>(std::move(rows)));
+    auto done = [read](RowsElsewhere rows) {
+      (*read)->fulfill(std::make_shared<RowsElsewhere>(std::move(rows)));
     };
     if (!host.shard.next_elsewhere(attempt, kRowsARead, std::move(done))) co_return;
     const Rows rows = co_await kj::mv(pair.promise);

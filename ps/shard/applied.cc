@@ -15,9 +15,9 @@ bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number,
   const auto found = above_.find(closure);
   if (found == above_.end()) return false;
   return std::any_of(found->second.begin(), found->second.end(),
-                     [push_number, slice](const Applied& one) {
-                       return (one.push_number == push_number && one.slice == slice) ||
-                              one.push_number == kEveryPush;
+                     [push_number, slice](const PushLedger::Push& one) {
+                       return (one.number == push_number && one.slice == slice) ||
+                              one.number == kEveryPush;
                      });
 }
 
@@ -25,8 +25,9 @@ bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number,
 bool AppliedPushes::begun(std::uint64_t closure, std::uint32_t push_number) const {
   const auto found = above_.find(closure);
   if (found == above_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(),
-                     [push_number](const Applied& one) { return one.push_number == push_number; });
+  return std::any_of(
+      found->second.begin(), found->second.end(),
+      [push_number](const PushLedger::Push& one) { return one.number == push_number; });
 }
 
 // A closure with several waves of updates finds its own earlier pushes in the shard's counter. They
@@ -36,7 +37,7 @@ std::uint64_t AppliedPushes::own_since(std::uint64_t closure, std::uint64_t coun
   if (found == above_.end()) return 0;
   return static_cast<std::uint64_t>(
       std::count_if(found->second.begin(), found->second.end(),
-                    [counter](const Applied& one) { return one.counter > counter; }));
+                    [counter](const PushLedger::Push& one) { return one.counter > counter; }));
 }
 
 // The bound guards the shard's memory against a coordinator that never settles anything. It is
@@ -118,6 +119,26 @@ void AppliedPushes::merge(const AppliedSet& set) {
     // the restore.
     for (std::uint64_t closure = std::max(begin, low_); closure < end; ++closure)
       if (!contains(closure, kEveryPush, 0)) add(closure, kEveryPush, 0, 0);
+}
+
+PushLedger AppliedPushes::ledger() const {
+  return {low_, announced_, {above_.begin(), above_.end()}};
+}
+
+void AppliedPushes::take(const PushLedger& ledger) {
+  if (ledger.closures.size() > closures_max_)
+    throw InvalidArgumentError(str("a ledger of ", ledger.closures.size(),
+                                   " closures: a shard remembers at most ", closures_max_));
+  std::uint64_t next = ledger.low_watermark;
+  for (const auto& [closure, pushes] : ledger.closures) {
+    if (closure < next || pushes.empty())
+      throw InvalidArgumentError(str("a ledger in which closure ", closure,
+                                     " is not above the one before it, or has no ", "push"));
+    next = closure + 1;
+  }
+  low_ = ledger.low_watermark;
+  announced_ = ledger.announced;
+  above_ = {ledger.closures.begin(), ledger.closures.end()};
 }
 
 void AppliedPushes::clear() {

@@ -14,6 +14,19 @@ struct AppliedSet {
   bool operator==(const AppliedSet&) const = default;
 };
 
+// Everything that AppliedPushes knows, for a copy of the rows.
+struct PushLedger {
+  struct Push {
+    std::uint32_t number = 0, slice = 0;
+    std::uint64_t counter = 0;
+    bool operator==(const Push&) const = default;
+  };
+  std::uint64_t low_watermark = 0, announced = 0;
+  // Ascending; the pushes of each in the order in which they were applied.
+  std::vector<std::pair<std::uint64_t, std::vector<Push>>> closures;
+  bool operator==(const PushLedger&) const = default;
+};
+
 // The pushes of one session that a shard has applied. Thread: the shard's own. Memory: what lies
 // above the watermark, at most `closures_max` closures.
 //
@@ -53,19 +66,18 @@ class AppliedPushes {
   void restore(const AppliedSet& set);
   void merge(const AppliedSet& set);
   void clear();
+  PushLedger ledger() const;
+  // All that this knew is forgotten.   Errors  InvalidArgument: as of restore().
+  void take(const PushLedger& ledger);
 
  private:
   void verify(const AppliedSet& set) const;
   void raise_watermark(std::uint64_t low);
   static constexpr std::uint32_t kEveryPush = UINT32_MAX;
-  struct Applied {
-    std::uint32_t push_number, slice;
-    std::uint64_t counter;
-  };
   std::size_t closures_max_;
   std::uint64_t low_ = 0;
   std::uint64_t announced_ = 0;
-  std::map<std::uint64_t, std::vector<Applied>> above_;
+  std::map<std::uint64_t, std::vector<PushLedger::Push>> above_;
 };
 
 }  // namespace cairn::ps

@@ -7,6 +7,8 @@
 
 #include "core/rows/shard_version.h"
 #include "ps/shard/applied.h"
+#include "storage/row_block.h"
+#include "storage/row_log/row_reads.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {
@@ -33,6 +35,19 @@ struct MarkResult {
   ShardVersion version;
   AppliedSet applied;
   bool delta = false;  // of the base; otherwise all rows that were ever touched
+};
+
+// Rows of a marked table that are saved in any order (Shard::next_unordered()), or that were
+// elsewhere (Shard::next_elsewhere()).
+struct UnorderedRows {
+  storage::TableRecord table;
+  storage::StoredRows rows;
+  std::vector<std::int64_t> gone;  // of the whole variable, ascending
+};
+struct RowsElsewhere {
+  storage::TableRecord table;
+  storage::StoredRows layout;  // of each of them
+  storage::ReadRows read;      // by local row number, or what went wrong
 };
 
 // A database of a checkpoint that the shard has written.

@@ -160,12 +160,16 @@ void Shard::start_session(const Configuration& configuration) {
   applied_.clear();
   fence_.clear();
   tables_.clear();
+  layout_.copied = false;
+  if (is_logged()) options_.log->begins_anew();
   ShardCounters::set(counters_.open, 0);
 }
 
 // Requests that wait were made in an earlier epoch: they are refused, as they would be from now on.
 void Shard::begin_epoch(Epoch epoch) {
   layout_.epoch = epoch;
+  // Shares of rounds were not copied: rounds of earlier runs cannot be summed here.
+  if (layout_.copied) layout_.first = layout_.now;
   ShardCounters::set(counters_.epoch, epoch.number);
   refuse_waiting();
 }
@@ -310,6 +314,7 @@ void Shard::announce(std::uint64_t session, std::uint64_t closures_below,
     throw FailedPreconditionError(str("this shard belongs to session ", session_,
                                       ", the closures announced to session ", session));
   applied_.announce(closures_below, settled_below);
+  if (is_logged()) options_.log->announced(closures_below, settled_below);
 }
 
 void Shard::fence(std::uint64_t session, LaneIncarnation newest,

@@ -28,6 +28,7 @@
 #include "core/base/clock.h"
 #include "core/base/incarnation.h"
 #include "ps/shard/applied.h"
+#include "ps/shard/change_log.h"
 #include "ps/shard/checkpoint_requests.h"
 #include "ps/shard/counters.h"
 #include "ps/shard/fence.h"
@@ -141,17 +142,7 @@ class Shard {
   // come in any order: first those that were in memory, a block at a time and nothing at the end,
   // or a list of those that went, and then those that were elsewhere, up to `most` at a time, which
   // are read meanwhile: `done` is called once, later. False: that was all.
-  struct UnorderedRows {
-    storage::TableRecord table;
-    storage::StoredRows rows;
-    std::vector<std::int64_t> gone;  // of the whole variable, ascending
-  };
   std::optional<UnorderedRows> next_unordered(std::uint64_t attempt);
-  struct RowsElsewhere {
-    storage::TableRecord table;
-    storage::StoredRows layout;  // of each of them
-    storage::ReadRows read;      // by local row number, or what went wrong
-  };
   using ElsewhereDone = std::function<void(RowsElsewhere)>;
   bool next_elsewhere(std::uint64_t attempt, std::size_t most, ElsewhereDone done);
   // The names of the variables of which a delta holds all rows, since a rule changes them all, or
@@ -238,12 +229,17 @@ class Shard {
   bool restores(const Table& table) const { return restoring_.has(table); }
   void count_followers(std::size_t subscribers, std::size_t bytes);
 
+  // ---- copies of the rows on other ps: change_log.h, shard_copy.h ----
+  std::string copy_obstacle() const;  // why the rows cannot be copied; empty: they can
+  ShardBooks books() const;
+
   ShardVersion version() const { return {lineage_, counter_}; }
   std::uint64_t session() const { return session_; }
   Epoch epoch() const { return layout_.epoch; }
   const ShardCounters& counters() const { return counters_; }
 
  private:
+  friend class ShardCopy;
   struct PlannedUpdate {
     Table* table;
     const UpdateHeader* header;
@@ -294,7 +290,9 @@ class Shard {
   bool applied_before(const PushRequest& request);
   PushResult apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces);
   std::uint64_t count_push(const PushRequest& request);  // its staleness
-  PushResult finish_push(const PushRequest& request, const Plan& plan);
+  PushResult finish_push(const PushRequest& request, Plan plan);
+  bool is_logged() const { return options_.log != nullptr && options_.log->wanted(); }
+  void tell(RowChange change, Plan& plan);
   PushResult duplicate(const PushRequest& request);
   PushResult keep_share(const PushRequest& request, std::span<const PushPiece> pieces);
   bool verify_round(const RoundRequest& request);  // true: it was applied before
@@ -302,7 +300,7 @@ class Shard {
   void add_share(RoundSum& sum, const Share& share);
   Plan sum_up(const RoundRequest& request, RoundSum& sum);
   PushResult repeated(const RoundRequest& request);
-  PushResult finish_round(const RoundRequest& request, const Plan& plan);
+  PushResult finish_round(const RoundRequest& request, Plan plan);
   void apply_sum(const Plan& plan);
   void start_session(const Configuration& configuration);
   void begin_epoch(Epoch epoch);
@@ -339,6 +337,7 @@ class Shard {
     std::uint64_t now = 0, first = 0;  // by which this session began here
     std::uint64_t seed = 0, described = 0;
     Epoch epoch;
+    bool copied = false;  // the rows are another process's, whose lineage goes on here
   };
   LayoutVersions layout_;
   struct Opened {

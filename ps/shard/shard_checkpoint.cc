@@ -208,6 +208,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.
   if (!restore_.some) layout_.first = layout_.now;
+  if (is_logged()) options_.log->begins_anew();
   for (auto& [key, table] : tables_)
     if (only.empty() ||
         std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {

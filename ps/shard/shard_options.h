@@ -15,6 +15,8 @@
 
 namespace cairn::ps {
 
+class ChangeLog;
+
 // Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
 class PushObserver {
  public:
@@ -43,6 +45,8 @@ struct ShardOptions {
   RowWaitsOptions waits;
   SaveMemory save_memory;
   PushObserver* observer = nullptr;
+  // Outlives the shard. Null: nobody follows its changes.
+  ChangeLog* log = nullptr;
 };
 
 }  // namespace cairn::ps

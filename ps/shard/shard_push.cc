@@ -45,7 +45,8 @@ bool Shard::applied_before(const PushRequest& request) {
                            request.step.sent_layout, ", this shard was rebuilt in version ",
                            layout_.first, ": run the closure again"));
   }
-  if (request.pulled.counter > counter_ && request.pulled.lineage != 0)
+  // A copy that has become the primary may lack updates that were read, and answered to nobody.
+  if (request.pulled.counter > counter_ && request.pulled.lineage != 0 && !layout_.copied)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ",
                                    request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
@@ -54,10 +55,10 @@ bool Shard::applied_before(const PushRequest& request) {
 
 PushResult Shard::apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces) {
   if (request.step.round != 0) return keep_share(request, pieces);
-  const Plan plan = this->plan(pieces, request.encoding);
+  Plan plan = this->plan(pieces, request.encoding);
   if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan))
     return wait(request, pieces);
-  return finish_push(request, plan);
+  return finish_push(request, std::move(plan));
 }
 
 void Shard::verify_slice(const PushRequest& request) const {
@@ -81,7 +82,8 @@ PushResult Shard::duplicate(const PushRequest& request) {
   return {version(), 0, true};
 }
 
-PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
+PushResult Shard::finish_push(const PushRequest& request, Plan plan) {
+  if (is_logged()) tell({request.step, request.slice, nullptr, request.encoding, {}}, plan);
   // From here on nothing is refused: plan() has verified every update, and the room for new rows.
   // The push is noted as applied in the same call, so that no cut and no repetition comes between
   // the two.
@@ -105,10 +107,11 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
 // earlier waves is taken off.
 std::uint64_t Shard::count_push(const PushRequest& request) {
   const bool pulled = request.pulled.lineage != 0;
+  const bool ahead = request.pulled.counter > counter_;
   const std::uint64_t staleness =
-      pulled ? counter_ - request.pulled.counter -
-                   applied_.own_since(request.step.closure, request.pulled.counter)
-             : 0;
+      pulled && !ahead ? counter_ - request.pulled.counter -
+                             applied_.own_since(request.step.closure, request.pulled.counter)
+                       : 0;
   ++counter_;
   ShardCounters::add(counters_.pushes.calls, 1);
   ShardCounters::add(counters_.staleness.sum, staleness);

@@ -127,9 +127,9 @@ void Shard::add_share(RoundSum& sum, const Share& share) {
 PushResult Shard::apply_round(const RoundRequest& request) {
   if (verify_round(request)) return repeated(request);
   RoundSum sum;
-  const Plan plan = sum_up(request, sum);
+  Plan plan = sum_up(request, sum);
   if ((cuts_.mark.has_value() || !waits_.idle()) && rows_must_wait(plan)) return wait(request);
-  return finish_round(request, plan);
+  return finish_round(request, std::move(plan));
 }
 
 // Summed anew: what was kept meanwhile are the shares, which are as they came, not their sum.
@@ -165,8 +165,9 @@ Shard::Plan Shard::sum_up(const RoundRequest& request, RoundSum& sum) {
   return plan;
 }
 
-// From here on nothing is refused, and what was applied is noted in the same call.
-PushResult Shard::finish_round(const RoundRequest& request, const Plan& plan) {
+PushResult Shard::finish_round(const RoundRequest& request, Plan plan) {
+  if (is_logged()) tell({{}, 0, &request, RowEncoding::kRaw, {}}, plan);
+  // From here on nothing is refused, and what was applied is noted in the same call.
   apply_sum(plan);
   for (const RoundMember& member : request.members) applied_.add_whole(member.closure);
   rounds_.end(request.round);

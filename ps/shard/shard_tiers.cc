@@ -54,7 +54,7 @@ void Shard::verify_being_saved(std::uint64_t attempt) const {
 }
 
 // First what was in memory, as it has to be copied aside until it is taken.
-std::optional<Shard::UnorderedRows> Shard::next_unordered(std::uint64_t attempt) {
+std::optional<UnorderedRows> Shard::next_unordered(std::uint64_t attempt) {
   verify_being_saved(attempt);
   Mark& mark = *cuts_.mark;
   for (; mark.unordered < mark.tables.size(); ++mark.unordered) {

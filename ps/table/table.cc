@@ -270,6 +270,24 @@ void Table::put(const storage::SeenRows& seen) {
   turnover_->restore(here ? seen.dropped : 0, seen.sketch);
 }
 
+storage::StoredRows Table::rows_at(RowRange places) const {
+  storage::StoredRows out = saved_layout();
+  std::vector<std::int64_t> at;
+  for (std::int64_t place = places.begin; place < places.end; ++place)
+    if (memory_.row_at(place) != IdIndex::kFree) at.push_back(place);
+  if (at.empty()) return out;
+  if (hashed())
+    std::ranges::sort(at, {}, [this](std::int64_t place) { return memory_.row_at(place); });
+  const std::int64_t first = memory_.row_at(at.front());
+  out.first_row = range().begin + first;
+  out.offsets.reserve(at.size());
+  for (const std::int64_t place : at)
+    out.offsets.push_back(static_cast<std::uint64_t>(memory_.row_at(place) - first));
+  out.data.resize(at.size() * saved_row_bytes());
+  memory_.save(at, out.data.data());
+  return out;
+}
+
 void Table::freeze(Snapshot::Rows rows, Snapshot::Tracking tracking) {
   seen_.reset();
   if (turnover_ != nullptr) seen_ = {range(), turnover_->dropped(), turnover_->saved()};

@@ -54,6 +54,7 @@ class Table {
   // at first 1, and one more after each push, or slice of one, that reached it
   std::uint64_t written() const { return written_; }
   void count_write() { ++written_; }
+  void set_written(std::uint64_t written) { written_ = written; }
   std::size_t memory_bytes() const { return memory_.bytes() + bytes_beside(); }
   std::size_t place_bytes() const { return memory_.place_bytes(); }
 
@@ -100,6 +101,10 @@ class Table {
   void save(RowRange rows, std::byte* out) const { memory_.save(rows, out); }
   // See Lending::lend().
   std::shared_ptr<Loan> lend(RowRange rows) { return lending_.lend(memory_, rows); }
+
+  // The rows at these places, with their slots, in the order of their numbers; places without a row
+  // are left out.
+  storage::StoredRows rows_at(RowRange places) const;
 
   // One update: `rows` ascending and distinct, with `values` packed beside them; or every row, of a
   // table that is not hashed, as a table rule also wants. `continues`: further rows of the update

@@ -66,7 +66,7 @@ class Departing {
         saved.rows.insert(rows->rows.first_row + static_cast<std::int64_t>(offset));
       saved.gone.insert(saved.gone.end(), rows->gone.begin(), rows->gone.end());
     }
-    const auto take = [&saved](const Shard::RowsElsewhere& rows) {
+    const auto take = [&saved](const RowsElsewhere& rows) {
       for (const std::uint64_t key : rows.read.keys)
         EXPECT_TRUE(saved.rows.insert(static_cast<std::int64_t>(key)).second) << key << " twice";
     };

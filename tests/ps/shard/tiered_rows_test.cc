@@ -154,7 +154,7 @@ class Compared {
       elsewhere_ = true;
     }
     if (reading_) return;
-    reading_ = shard.next_elsewhere(attempt_, 10, [this](const Shard::RowsElsewhere& rows) {
+    reading_ = shard.next_elsewhere(attempt_, 10, [this](const RowsElsewhere& rows) {
       reading_ = false;
       add_elsewhere(rows);
     });
@@ -164,7 +164,7 @@ class Compared {
     shard.drop_mark(attempt_);
     saving_ = false;
   }
-  void add_elsewhere(const Shard::RowsElsewhere& rows) {
+  void add_elsewhere(const RowsElsewhere& rows) {
     for (std::size_t i = 0; i < rows.read.keys.size(); ++i) {
       storage::StoredRows one = rows.layout;
       one.first_row = static_cast<std::int64_t>(rows.read.keys[i]);

@@ -1,0 +1,35 @@
+// ShardCopy: a shard that is configured like another one, and closed, takes the other one's rows
+// and follows their changes (change_log.h). Once it is opened, in another epoch, it goes on with
+// the other one's lineage.
+//   Thread  the shard's own.
+//   Errors  of all: FailedPrecondition: the shard is open, or of another session.
+#pragma once
+#include "ps/shard/change_log.h"
+#include "ps/shard/shard.h"
+
+namespace cairn::ps {
+
+class ShardCopy {
+ public:
+  explicit ShardCopy(Shard& shard) : shard_(shard) {}
+
+  // The shard takes the books, and all of its rows go to their initial values: those of the other
+  // one that differ are to be put.
+  //   Errors  also FailedPrecondition: the shard cannot hold copies; NotFound: a table that is not
+  //           here; InvalidArgument: of the ledger. Nothing has changed then.
+  void begin(const ShardBooks& books);
+  //   Errors  also NotFound; those of Table::put().
+  void put(TableId table, const storage::StoredRows& rows);
+  // This is what the other one has told its log: a push, or a slice, in one piece; or the sum of a
+  // round.
+  //   Errors  also those of the push; nothing has changed then.
+  void replay(const PushRequest& push);
+  void replay(const RoundRequest& round, const PushPiece& sum);
+
+ private:
+  void verify(std::uint64_t session) const;
+
+  Shard& shard_;
+};
+
+}  // namespace cairn::ps
