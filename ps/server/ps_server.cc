@@ -23,9 +23,9 @@ ProcessIncarnation draw_incarnation() {
 }  // namespace
 
 struct PsServer::Impl {
-  Impl(rpc::Reactor& control_reactor, rpc::Network& network, Offload& offload,
+  Impl(rpc::Reactor& control_reactor, rpc::Network& network_of_all, Offload& offload,
        storage::RowStore& store, PsServerOptions wanted)
-      : reactor(control_reactor), options(std::move(wanted)) {
+      : reactor(control_reactor), network(network_of_all), options(std::move(wanted)) {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.memory_limit > 0) verify_memory_limit(options);
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
@@ -39,7 +39,18 @@ struct PsServer::Impl {
     status->shards_why = options.shards_why;
     status->incarnation = options.incarnation;
     for (const auto& host : hosts) status->shards.push_back(&host->shard.counters());
-    listen(network, std::move(endpoints));
+    listen(std::move(endpoints));
+  }
+
+  // As whom a primary greets its backups.
+  rpc::Hello hello() const {
+    rpc::Hello hello;
+    hello.cluster = options.cluster;
+    hello.role = rpc::Role::kPs;
+    hello.task = options.index;
+    hello.incarnation = options.incarnation;
+    hello.token = options.token;
+    return hello;
   }
 
   rpc::TaskHooks task_hooks() {
@@ -73,7 +84,8 @@ struct PsServer::Impl {
       if (options.memory_limit > 0) shard.tiering.memory_bytes = memory_for_rows(options);
       shard.tiering.make_store = disk->make_store();
     }
-    auto host = std::make_shared<ShardHost>(*own, shard, offload, i, options.shards + i, store,
+    auto host = std::make_shared<ShardHost>(LinkParts(*own, network, hello(), options.replication),
+                                            shard, offload, i, options.shards + i, store,
                                             str("ps-", options.index, "-shard-", i));
     if (disk != nullptr) {
       host->run_bytes = run_bytes(shard.tiering.memory_bytes);
@@ -98,7 +110,7 @@ struct PsServer::Impl {
             }};
   }
 
-  void listen(rpc::Network& network, std::vector<rpc::Endpoint> endpoints) {
+  void listen(std::vector<rpc::Endpoint> endpoints) {
     rpc::AcceptorOptions accept;
     accept.cluster = options.cluster;
     accept.role = rpc::Role::kPs;
@@ -124,10 +136,13 @@ struct PsServer::Impl {
     told.reset();
     status->connections = nullptr;
     acceptor->stop();
+    if (reactor.simulated())
+      for (const auto& host : hosts) host->log.stop();
     for (const auto& thread : threads) thread->stop();
   }
 
   rpc::Reactor& reactor;
+  rpc::Network& network;
   PsServerOptions options;
   std::shared_ptr<PsStatus> status = std::make_shared<PsStatus>();
   std::shared_ptr<rpc::NewestTerm> terms = std::make_shared<rpc::NewestTerm>();

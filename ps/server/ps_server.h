@@ -9,6 +9,7 @@
 
 #include "core/base/incarnation.h"
 #include "core/base/offload.h"
+#include "ps/replica/backup_link.h"
 #include "ps/shard/shard.h"
 #include "rpc/loop/waits.h"
 #include "rpc/net/network.h"
@@ -40,6 +41,7 @@ struct PsServerOptions {
   std::size_t memory_limit = 0;
   std::string row_log_folder;
   rpc::ConnectionOptions connection;
+  ReplicationOptions replication;
   std::size_t save_batch_bytes = kSaveBatchBytes;
   std::size_t restore_batch_bytes = kRestoreBatchBytes;
 };

@@ -7,7 +7,7 @@
 #include "core/graph/wire/wire.h"
 #include "ps/server/await_rows.h"
 #include "ps/server/checkpoint_tasks.h"
-#include "ps/server/follow_service.h"
+#include "ps/server/replica_service.h"
 #include "ps/wire/wire_requests.h"
 
 namespace cairn::ps {
@@ -20,10 +20,10 @@ constexpr std::size_t kCopiedBytes = 2 << 10;
 constexpr std::size_t kLentBytesMin = std::size_t{2} << 20;
 constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
-class ShardService final : public FollowService {
+class ShardService final : public ReplicaService {
  public:
   ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection)
-      : FollowService(std::move(host), connection),
+      : ReplicaService(std::move(host), connection),
         number_(++host_->connections),
         shared_{connection.peer().shared.get(), {}} {}
 
@@ -57,6 +57,8 @@ class ShardService final : public FollowService {
         later = connection_.guard(answer_push_later(host_, context, result.waits));
       else
         answer_push(context, result);
+      if (!later.has_value() && host_->log.must_wait())
+        later = connection_.guard(everywhere(host_));
     });
     if (later.has_value()) answered = kj::mv(*later);
     if (!unused.has_value()) return answered;
@@ -137,6 +139,8 @@ class ShardService final : public FollowService {
         later = connection_.guard(answer_round_later(host_, context, result.waits));
       else
         write(context.initResults(kSmallAnswer).initVersion(), result.version);
+      if (!later.has_value() && host_->log.must_wait())
+        later = connection_.guard(everywhere(host_));
     });
     return later.has_value() ? kj::mv(*later) : kj::mv(answered);
   }
@@ -176,7 +180,7 @@ class ShardService final : public FollowService {
   }
   // Refuses any caller but the coordinator of the session that this shard was configured for.
   // Before that there is no session to protect, and the shard says so itself.
-  void from_coordinator(std::string_view call) const {
+  void from_coordinator(std::string_view call) const override {
     const std::uint64_t session = host_->shard.session();
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
     host_->terms->verify(call, connection_.peer());
@@ -262,16 +266,18 @@ class ShardService final : public FollowService {
 
   static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
                                            std::uint64_t wait) {
-    kj::Promise<PushResult> applied = await_rows(std::move(host), wait);
+    kj::Promise<PushResult> applied = await_rows(host, wait);
     const PushResult result = co_await kj::mv(applied);
     answer_push(context, result);
+    co_await everywhere(std::move(host));
   }
 
   static rpc::Task<void> answer_round_later(std::shared_ptr<ShardHost> host,
                                             ApplyRoundContext context, std::uint64_t wait) {
-    kj::Promise<PushResult> applied = await_rows(std::move(host), wait, kRoundPatience);
+    kj::Promise<PushResult> applied = await_rows(host, wait, kRoundPatience);
     const PushResult result = co_await kj::mv(applied);
     write(context.initResults(kSmallAnswer).initVersion(), result.version);
+    co_await everywhere(std::move(host));
   }
 
   static void answer_push(PushContext context, const PushResult& result) {

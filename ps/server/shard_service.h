@@ -10,6 +10,8 @@
 
 #include "core/base/offload.h"
 #include "ps/follow/subscriptions.h"
+#include "ps/replica/backup.h"
+#include "ps/replica/replica_log.h"
 #include "ps/shard/shard.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
@@ -22,11 +24,13 @@ namespace cairn::ps {
 
 // One shard and what its services share, over all connections.  Thread: the reactor's.
 struct ShardHost {
-  ShardHost(rpc::Reactor& own, const ShardOptions& options, Offload& blocking, std::size_t own_lane,
+  ShardHost(LinkParts links, ShardOptions options, Offload& blocking, std::size_t own_lane,
             std::size_t own_pages_lane, storage::RowStore& rows, std::string name)
-      : reactor(own),
-        shard(own.clock(), options),
-        subscriptions(shard, own.clock()),
+      : reactor(links.reactor),
+        log(std::move(links)),
+        shard(reactor.clock(), logged(std::move(options))),
+        backup(shard),
+        subscriptions(shard, reactor.clock()),
         offload(blocking),
         lane(own_lane),
         pages_lane(own_pages_lane),
@@ -34,7 +38,9 @@ struct ShardHost {
         database(std::move(name)) {}
 
   rpc::Reactor& reactor;
+  ReplicaLog log;  // before the shard, which tells it
   Shard shard;
+  Backup backup;
   Subscriptions subscriptions;
   Offload& offload;
   // of the offload, for files and for memory: two a shard
@@ -56,6 +62,12 @@ struct ShardHost {
   std::uint64_t in_charge = 0;
   std::function<void(std::uint64_t session)> on_session;  // called for each new session
   std::shared_ptr<const rpc::NewestTerm> terms = std::make_shared<rpc::NewestTerm>();
+
+ private:
+  ShardOptions logged(ShardOptions options) {
+    options.log = &log;
+    return options;
+  }
 };
 
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.

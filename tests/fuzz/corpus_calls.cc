@@ -1,4 +1,6 @@
 // Seeds that are calls and replies of services, and whole streams of them.
+#include <cstring>
+
 #include "core/graph/ops.h"
 #include "core/graph/wire/wire.h"
 #include "data/dataset/dataset.h"
@@ -6,6 +8,7 @@
 #include "data/stage/dataset_wire.h"
 #include "rpc/loop/error_wire.h"
 #include "rpc/net/hello.h"
+#include "storage/row_block.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/some_rules.h"
 #include "tests/fuzz/corpus_seeds.h"
@@ -108,6 +111,45 @@ void shard_messages() {
          out.setPart(1);
          out.setBegin(1);
          out.setRows(1);
+       }));
+  seed("shard_message", "record-books", message<S::RecordParams>(10, [](auto out) {
+         out.setStream(1);
+         auto books = out.initRecord().initBooks();
+         books.setSession(7);
+         books.initVersion().setLineage(100);
+         books.setAnnounced(100);
+         books.initApplied(1)[0].setClosure(3);
+         books.initTables(1)[0].setWritten(2);
+       }));
+  seed("shard_message", "record-push", message<S::RecordParams>(10, [](auto out) {
+         auto push = out.initRecord().initPush();
+         step(push.initStep(), 9);
+         auto header = push.initHeaders(1)[0];
+         header.setRows(3);
+         wire::write(header.initRule(), UpdateRule{RuleKind::kAdagrad, {0.1f, 1e-7f}});
+         std::vector<std::byte> payload(48);
+         std::memcpy(payload.data(), kIds.data(), 24);
+         out.setPayload(data_of(payload.data(), payload.size()));
+       }));
+  seed("shard_message", "record-round", message<S::RecordParams>(10, [](auto out) {
+         auto round = out.initRecord().initRound();
+         round.setRound(2);
+         round.initMembers(1)[0].setClosure(4);
+         auto header = round.initSums(1)[0];
+         header.setVariable(2);
+         header.setWhole(true);
+         wire::write(header.initRule(), UpdateRule{RuleKind::kSgd, {}});
+         const std::vector<float> values(5, 1.0f);
+         out.setPayload(data_of(values.data(), 20));
+       }));
+  seed("shard_message", "record-rows", message<S::RecordParams>(10, [](auto out) {
+         storage::StoredRows rows{.rule = RuleKind::kAdagrad, .slots = 1, .dim = 2};
+         rows.offsets = {0, 1};
+         rows.data.resize(32);
+         const std::string key = storage::encode({"w", storage::RecordKind::kRows, 0});
+         const std::string all = key + storage::encode(key, rows);
+         out.initRecord().initRows().setKeyBytes(static_cast<std::uint32_t>(key.size()));
+         out.setPayload(data_of(all.data(), all.size()));
        }));
   seed("shard_message", "changes", message<S::ChangesParams>(8, [](auto out) {
          out.setSubscriber(3);

@@ -1,4 +1,6 @@
 #include "core/base/clock.h"
+#include "ps/replica/backup.h"
+#include "ps/replica/log_record.h"
 #include "ps/shard/shard.h"
 #include "ps/wire/wire_requests.h"
 #include "rpc/net/shared_memory.h"
@@ -27,18 +29,24 @@ struct World {
                .staging = {.bytes_max = 1 << 16}}};
   ps::Subscriptions subscriptions{shard, clock};
 
+  Shard copy{clock, {.lineage = 200, .tables_bytes_max = 1 << 20}};
+  ps::Backup backup{copy};
+
   const std::shared_ptr<rpc::SharedMemory> memory = rpc::SharedMemory::create(1 << 16);
   ps::SharedBulk shared{memory.get(), {}};
 
   World() {
     const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}},
         adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
-    shard.configure({kSession,
-                     1,
-                     42,
-                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}},
-                      {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}},
-                      {2, variable("b", {5}), {}, {{0, {0, 5}}}}}});
+    const ps::Configuration configuration{
+        kSession,
+        1,
+        42,
+        {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}},
+         {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}},
+         {2, variable("b", {5}), {}, {{0, {0, 5}}}}}};
+    copy.configure(configuration);
+    shard.configure(configuration);
     shard.announce(kSession, 1 << 20, 0);
     shard.open();
   }
@@ -76,6 +84,14 @@ struct World {
     decoded.request.step.incarnation = 5;
     pull(decoded.request);
   }
+  // Said to a shard that is configured alike and closed: as a call, and as if all that a call has
+  // to say of its place in the stream were right.
+  void record(wire::Shard::RecordParams::Reader in) {
+    may_refuse([&] { backup.take(in); });
+    const auto payload = in.getPayload();
+    ps::replay(copy, in.getRecord(),
+               {reinterpret_cast<const std::byte*>(payload.begin()), payload.size()});
+  }
   void restore(wire::Shard::RestoreParams::Reader in) {
     std::vector<VariableId> only;
     for (const auto id : in.getVariables()) only.push_back(id);
@@ -94,7 +110,7 @@ struct World {
 };
 
 void serve(World& world, unsigned choice, Message& message) {
-  switch (choice % 10) {
+  switch (choice % 11) {
     case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
     case 1:
       world.shard.push(
@@ -116,6 +132,7 @@ void serve(World& world, unsigned choice, Message& message) {
     case 7: return world.read_state(ps::read_state(message.root<wire::Shard::ReadStateParams>()));
     case 8: return world.changes(ps::read_changes(message.root<wire::Shard::ChangesParams>()));
     case 9: return world.read_rows(ps::read_rows(message.root<wire::Shard::ReadRowsParams>()));
+    case 10: return world.record(message.root<wire::Shard::RecordParams>());
   }
 }
 

@@ -1,0 +1,256 @@
+// Primaries and backups over a simulated network.
+#include <gmock/gmock.h>
+
+#include "rpc/wire/layout_wire.h"
+#include "tests/ps/replica/copied_shard.h"
+#include "tests/ps/server/server_fixture.h"
+
+namespace cairn::ps {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<TableConfig> tables(std::int64_t rows = 400) {
+  return {whole_table(0, variable("v", {rows, 4}, Initializer::uniform(-1, 1)), adagrad())};
+}
+
+// Three ps of one shard each, with the same tables; the first one's is open.
+struct ThreePs {
+  explicit ThreePs(std::int64_t rows = 400)
+      : offload(make_inline_offload()), store(storage::make_memory_row_store(disk)) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      PsServerOptions options = server_options("sim://" + name(i), 1);
+      options.index = i;
+      options.incarnation = 100 + i;
+      servers.push_back(std::make_unique<PsServer>(reactor, network.host(name(i)), *offload, *store,
+                                                   std::move(options)));
+      clients.push_back(std::make_unique<ShardClient>(reactor, network.host("worker"),
+                                                      servers.back()->address(), 0));
+      clients.back()->configure(tables(rows));
+    }
+    primary().open();
+  }
+  static std::string name(std::uint32_t i) { return str("ps-", i); }
+  ShardClient& primary() { return *clients[0]; }
+  ShardReplica replica(std::uint32_t i) {
+    return {i, servers[i]->address().str(), 1, servers[i]->incarnation()};
+  }
+  void set_backups(const std::vector<std::uint32_t>& ps, ShardClient* of = nullptr) {
+    auto request = (of != nullptr ? *of : primary()).ruled.setBackupsRequest();
+    request.setSession(ShardHarness::kSession);
+    auto out = request.initBackups(static_cast<unsigned>(ps.size()));
+    for (unsigned i = 0; i < out.size(); ++i) wire::write(out[i], replica(ps[i]));
+    primary().wait(request.send().ignoreResult());
+  }
+  struct News {
+    std::uint64_t version = 0;
+    std::vector<bool> caught_up;
+    std::vector<std::string> troubles;
+  };
+  News news(std::uint64_t seen) {
+    auto request = primary().ruled.awaitBackupsRequest();
+    request.setSession(ShardHarness::kSession);
+    request.setSeen(seen);
+    kj::Promise<capnp::Response<wire::Shard::AwaitBackupsResults>> sent = request.send();
+    const auto answer = primary().wait(kj::mv(sent));
+    News news{answer.getVersion(), {}, {}};
+    for (const auto backup : answer.getBackups()) {
+      news.caught_up.push_back(backup.getCaughtUp());
+      news.troubles.push_back(backup.getTrouble());
+    }
+    return news;
+  }
+  void until_caught_up() {
+    for (News now = news(0);; now = news(now.version))
+      if (std::ranges::all_of(now.caught_up, [](bool one) { return one; })) return;
+  }
+  // The backup on ps `i` answers for the rows from now on. Nothing of theirs is pulled before.
+  Floats promoted_rows(std::uint32_t i) {
+    ShardClient& backup = *clients[i];
+    auto request = backup.ruled.configureRequest();
+    request.setSession(ShardHarness::kSession);
+    request.setLayoutVersion(2);
+    request.setSeed(42);
+    request.setEpoch(2);
+    backup.wait(request.send().ignoreResult());
+    backup.open();
+    auto pull = backup.shard.pullRequest();
+    pull.initStep().setSession(ShardHarness::kSession);
+    pull.getStep().setIncarnation(1);
+    pull.getStep().setEpoch(2);
+    pull.initHeaders(1)[0].setWhole(true);
+    kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = pull.send();
+    const auto answer = backup.wait(kj::mv(sent));
+    Floats rows(answer.getValues().size() / sizeof(float));
+    std::copy_n(answer.getValues().begin(), answer.getValues().size(),
+                reinterpret_cast<kj::byte*>(rows.data()));
+    return rows;
+  }
+  void push(std::uint64_t closure, float value) {
+    primary().push(closure, 0, Floats(rows() * 4, value), 0, adagrad());
+  }
+  std::size_t rows() { return primary().pull(0).size() / 4; }
+
+  rpc::SimReactor reactor;
+  rpc::SimNetwork network{reactor};
+  MemoryDisk disk;
+  std::unique_ptr<Offload> offload;
+  std::unique_ptr<storage::RowStore> store;
+  std::vector<std::unique_ptr<PsServer>> servers;
+  std::vector<std::unique_ptr<ShardClient>> clients;
+};
+
+TEST(Replication, EveryAnsweredPushIsOnEveryBackup) {
+  ThreePs ps;
+  ps.push(1, 0.5f);
+  ps.set_backups({1, 2});
+  ps.push(2, 0.25f);
+  ps.until_caught_up();
+  ps.push(3, -1.0f);
+  const Floats rows = ps.primary().pull(0);
+  ps.network.crash("ps-0");
+
+  EXPECT_EQ(ps.promoted_rows(1), rows);
+  EXPECT_EQ(ps.promoted_rows(2), rows);
+}
+
+TEST(Replication, NoPushIsAnsweredBeforeABackupThatHasCaughtUpHasIt) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.network.partition("ps-0", "ps-1");
+  auto pushed = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  ps.reactor.wait(ps.reactor.sleep(std::chrono::milliseconds(300)));
+  ASSERT_FALSE(pushed.poll(ps.reactor.scope()));
+
+  ps.network.heal("ps-0", "ps-1");
+  ps.primary().wait(kj::mv(pushed));
+  const Floats rows = ps.primary().pull(0);
+  EXPECT_EQ(ps.promoted_rows(1), rows);
+}
+
+TEST(Replication, APushThatComesAgainIsNotAnsweredEarlierThanTheFirst) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.network.partition("ps-0", "ps-1");
+  auto first = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  auto again = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  ps.reactor.wait(ps.reactor.sleep(std::chrono::milliseconds(300)));
+  EXPECT_FALSE(again.poll(ps.reactor.scope()));
+  EXPECT_FALSE(first.poll(ps.reactor.scope()));
+}
+
+TEST(Replication, ABackupThatFallsSilentIsReportedAndWaitedForUntilItIsTakenOut) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  const auto before = ps.news(0);
+  ps.network.partition_both("ps-0", "ps-1");
+  auto pushed = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+
+  const auto after = ps.news(before.version);
+  ASSERT_EQ(after.troubles.size(), 1u);
+  EXPECT_THAT(after.troubles[0], HasSubstr("has not acknowledged"));
+  EXPECT_FALSE(pushed.poll(ps.reactor.scope()));
+
+  ps.set_backups({});
+  ps.primary().wait(kj::mv(pushed));
+}
+
+TEST(Replication, ABackupThatIsAwayWhileItIsCopiedKeepsNobodyWaiting) {
+  ThreePs ps;
+  ps.network.crash("ps-1");
+  ps.set_backups({1});
+  ps.push(1, 1);  // answered
+  auto now = ps.news(0);
+  while (now.troubles[0].empty()) now = ps.news(now.version);
+  ps.push(2, 1);
+}
+
+TEST(Replication, AnotherProcessAtTheBackupsAddressGetsNoRows) {
+  ThreePs ps;
+  auto request = ps.primary().ruled.setBackupsRequest();
+  request.setSession(ShardHarness::kSession);
+  ShardReplica other = ps.replica(1);
+  other.process = 999;
+  wire::write(request.initBackups(1)[0], other);
+  ps.primary().wait(request.send().ignoreResult());
+  auto now = ps.news(0);
+  while (now.troubles[0].empty()) now = ps.news(now.version);
+  EXPECT_THAT(now.troubles[0], HasSubstr("another process"));
+}
+
+TEST(Replication, APrimaryOfAnOlderEpochIsNotListenedTo) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  const Floats rows = ps.promoted_rows(1);
+  auto pushed = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  auto now = ps.news(0);
+  while (now.troubles[0].empty()) now = ps.news(now.version);
+
+  EXPECT_THAT(now.troubles[0], HasSubstr("epoch"));
+  EXPECT_FALSE(pushed.poll(ps.reactor.scope()));
+  EXPECT_EQ(ps.promoted_rows(1), rows);
+}
+
+TEST(Replication, ABackupThatCameBackIsCopiedAnewWhileRowsChange) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.network.partition_both("ps-0", "ps-1");
+  auto pushed = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  auto now = ps.news(0);
+  while (now.troubles[0].empty()) now = ps.news(now.version);
+  ps.set_backups({});
+  ps.primary().wait(kj::mv(pushed));
+  ps.push(2, 2);
+
+  ps.network.heal_all();
+  ps.set_backups({1});
+  for (std::uint64_t closure = 3; closure < 9; ++closure) ps.push(closure, 0.125f);
+  ps.until_caught_up();
+  const Floats rows = ps.primary().pull(0);
+  EXPECT_EQ(ps.promoted_rows(1), rows);
+}
+
+TEST(Replication, OneThatIsNamedAgainGoesOn) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.set_backups({1, 2});
+  EXPECT_TRUE(ps.news(0).caught_up[0]);
+  ps.until_caught_up();
+}
+
+TEST(Replication, OnlyAPsSendsRecordsAndOnlyTheCoordinatorNamesBackups) {
+  ThreePs ps;
+  const auto refused = [&](auto promise) -> std::string {
+    try {
+      ps.primary().wait(kj::mv(promise));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was refused";
+  };
+  EXPECT_THAT(refused(ps.primary().shard.recordRequest().send().ignoreResult()),
+              HasSubstr("Shard.record is for the ps"));
+  EXPECT_THAT(refused(ps.primary().shard.setBackupsRequest().send().ignoreResult()),
+              HasSubstr("Shard.setBackups is for the chief"));
+  EXPECT_THAT(refused(ps.primary().shard.awaitBackupsRequest().send().ignoreResult()),
+              HasSubstr("Shard.awaitBackups is for the chief"));
+}
+
+TEST(Replication, ACopyOfManyBlocksAndALargePushArrive) {
+  ThreePs ps(300000);  // 4.8 MB of rows and as much of slots, 4.8 MB a push
+  ps.push(1, 1);
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.push(2, 0.5f);
+  const Floats rows = ps.primary().pull(0);
+  EXPECT_EQ(ps.promoted_rows(1), rows);
+}
+
+}  // namespace
+}  // namespace cairn::ps
