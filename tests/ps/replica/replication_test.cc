@@ -16,8 +16,10 @@ std::vector<TableConfig> tables(std::int64_t rows = 400) {
 
 // Three ps of one shard each, with the same tables; the first one's is open.
 struct ThreePs {
-  explicit ThreePs(std::int64_t rows = 400)
-      : offload(make_inline_offload()), store(storage::make_memory_row_store(disk)) {
+  explicit ThreePs(std::int64_t rows = 400, std::uint64_t seed = 1)
+      : network(reactor, {.seed = seed}),
+        offload(make_inline_offload()),
+        store(storage::make_memory_row_store(disk)) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       PsServerOptions options = server_options("sim://" + name(i), 1);
       options.index = i;
@@ -46,6 +48,7 @@ struct ThreePs {
     std::uint64_t version = 0;
     std::vector<bool> caught_up;
     std::vector<std::string> troubles;
+    std::vector<std::uint64_t> behind;  // records
   };
   News news(std::uint64_t seen) {
     auto request = primary().ruled.awaitBackupsRequest();
@@ -53,10 +56,11 @@ struct ThreePs {
     request.setSeen(seen);
     kj::Promise<capnp::Response<wire::Shard::AwaitBackupsResults>> sent = request.send();
     const auto answer = primary().wait(kj::mv(sent));
-    News news{answer.getVersion(), {}, {}};
+    News news{answer.getVersion(), {}, {}, {}};
     for (const auto backup : answer.getBackups()) {
       news.caught_up.push_back(backup.getCaughtUp());
       news.troubles.push_back(backup.getTrouble());
+      news.behind.push_back(backup.getBehind());
     }
     return news;
   }
@@ -92,7 +96,7 @@ struct ThreePs {
   std::size_t rows() { return primary().pull(0).size() / 4; }
 
   rpc::SimReactor reactor;
-  rpc::SimNetwork network{reactor};
+  rpc::SimNetwork network;
   MemoryDisk disk;
   std::unique_ptr<Offload> offload;
   std::unique_ptr<storage::RowStore> store;
@@ -112,6 +116,21 @@ TEST(Replication, EveryAnsweredPushIsOnEveryBackup) {
 
   EXPECT_EQ(ps.promoted_rows(1), rows);
   EXPECT_EQ(ps.promoted_rows(2), rows);
+}
+
+TEST(Replication, ABackupHasCaughtUpOnlyOnceItHasAllThatWasAnswered) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ThreePs ps(20, seed);
+    ps.network.slow("ps-1", 5);
+    ps.set_backups({1});
+    ThreePs::News now;
+    for (std::uint64_t closure = 1; now.caught_up.empty() || !now.caught_up[0]; ++closure) {
+      ps.push(closure, 1);
+      now = ps.news(0);
+    }
+    EXPECT_EQ(now.behind[0], 0u);
+  }
 }
 
 TEST(Replication, NoPushIsAnsweredBeforeABackupThatHasCaughtUpHasIt) {
