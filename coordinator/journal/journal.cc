@@ -183,9 +183,9 @@ rpc::Task<void> Journal::begin_file() {
 }
 
 void Journal::note(Event event) {
+  ++counts_.noted;  // after an error too: whoever waits for this one must be told
   if (error_) return;
   pending_.push_back(std::move(event));
-  ++counts_.noted;
   write_soon();
 }
 

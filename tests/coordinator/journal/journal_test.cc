@@ -257,6 +257,25 @@ TEST_F(JournalTest, SaysThatItCannotBeWrittenToWhoeverWaits) {
   }
 }
 
+// The record itself was written. Whatever is noted afterwards is not, and whoever waits for that
+// must not go on.
+TEST_F(JournalTest, SaysThatItCannotBeWrittenAlsoIfItIsTheNextFileThatFails) {
+  Coordinator first(disk, reactor, 1);
+  first.note(FunctionMade{.id = 0, .name = "step"});
+  ClosureSent large = sent(1);
+  large.arguments = {Tensor::of<float>({4096}, std::vector<float>(4096))};
+  first.note(std::move(large));
+  first.keep();
+  disk.set_capacity(disk.bytes_used() + 4096);
+  first.journal->begin_anew();
+  first.note(sent(2));
+  reactor.advance(std::chrono::seconds(1));
+  first.note(sent(3));
+  EXPECT_THROW(first.write(), ResourceExhaustedError);
+  first.note(sent(4));
+  EXPECT_THROW(first.keep(), ResourceExhaustedError);
+}
+
 TEST_F(JournalTest, NamesWhoHasItAndWhoseItIs) {
   {
     Coordinator first(disk, reactor, 1);
