@@ -87,7 +87,7 @@ Opened read(wire::Opened::Reader in, const std::string& where) {
     throw FailedPreconditionError(str(where, " is of format ", in.getFormat(),
                                       ", this release knows ", kEventFormat,
                                       ": run the release that wrote it"));
-  return {in.getCluster(), in.getSession(), in.getTerm(), in.getHolder()};
+  return {in.getCluster(), in.getSession(), in.getTerm(), in.getHolder(), in.getConsistency()};
 }
 
 DatasetMade read(wire::Dataset::Reader in) {
@@ -128,6 +128,13 @@ ClosureEnded read(wire::Ended::Reader in) {
   return event;
 }
 
+RoundNamed read(wire::Round::Reader in) {
+  RoundNamed event{in.getNumber(), in.getStep(), {}};
+  for (auto member : in.getMembers())
+    event.members.push_back({member.getNumber(), member.getSequence(), member.getSentLayout()});
+  return event;
+}
+
 Standing read(wire::Standing::Reader in) {
   Standing event{.global_step = in.getStep(), .closures_below = in.getClosuresBelow()};
   event.losses = {in.getCommitted(), in.getLost(), in.getLostBefore(), in.getLostUndone(), {}};
@@ -162,6 +169,7 @@ Event read(wire::Event::Reader in, const std::string& where) {
     case wire::Event::ANNOUNCED: return Announced{in.getAnnounced()};
     case wire::Event::REBUILT: return read(in.getRebuilt());
     case wire::Event::STANDING: return read(in.getStanding());
+    case wire::Event::ROUND: return read(in.getRound());
     case wire::Event::SOURCES: {
       SourcesAre event;
       if (in.getSources().hasRestored()) event.restored = read(in.getSources().getRestored());

@@ -110,6 +110,7 @@ struct Write {
     to.setSession(event.session);
     to.setTerm(event.term.number);
     to.setHolder(event.holder);
+    to.setConsistency(event.consistency);
   }
   void operator()(const FunctionMade& event) {
     auto to = out.initFunction();
@@ -174,6 +175,17 @@ struct Write {
     for (unsigned i = 0; i < states.size(); ++i) {
       states[i].setOrdinal(event.states[i].ordinal);
       states[i].setState(bytes_of(event.states[i].bytes));
+    }
+  }
+  void operator()(const RoundNamed& event) {
+    auto to = out.initRound();
+    to.setNumber(event.round);
+    to.setStep(event.step);
+    auto members = to.initMembers(count(event.members.size()));
+    for (unsigned i = 0; i < members.size(); ++i) {
+      members[i].setNumber(event.members[i].number);
+      members[i].setSequence(event.members[i].sequence);
+      members[i].setSentLayout(event.members[i].sent_layout);
     }
   }
   void operator()(const Announced& event) { out.setAnnounced(event.closures_below); }

@@ -26,6 +26,7 @@ struct Event {
     rebuilt @8 :Rebuilt;
     standing @9 :Standing;
     sources @10 :Sources;
+    round @11 :Round;
   }
 }
 
@@ -35,6 +36,7 @@ struct Opened {
   session @2 :UInt64;
   term @3 :UInt64;
   holder @4 :Text;
+  consistency @5 :Text;
 }
 
 struct Function {
@@ -95,6 +97,18 @@ struct Ended {
 struct State {
   ordinal @0 :UInt64;
   state @1 :Data;
+}
+
+# The sum of its members' shares is applied on every shard.
+struct Round {
+  number @0 :UInt64;
+  step @1 :Int64;
+  members @2 :List(Member);        # by their numbers
+}
+struct Member {
+  number @0 :Int32;
+  sequence @1 :UInt64;             # of its closure
+  sentLayout @2 :UInt64;
 }
 
 struct Holdings {

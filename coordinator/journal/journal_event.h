@@ -30,7 +30,8 @@ struct Opened {
   std::string cluster;
   std::uint64_t session = 0;
   Term term;
-  std::string holder;  // for people
+  std::string holder;            // for people
+  std::string consistency = {};  // as Consistency::text()
 };
 
 // A function has its number.
@@ -89,6 +90,21 @@ struct ClosureEnded {
   std::vector<State> states;
 };
 
+// Shards may be asked to apply this round as the sum of these members' shares, in their order. It
+// counts until its members have ended, or another round is named: if no shard could apply it, the
+// members run again in other rounds, and shards refuse it however often they are asked.
+struct RoundNamed {
+  std::uint64_t round = 0;
+  std::int64_t step = -1;  // all members'
+  struct Member {
+    std::int32_t number = 0;
+    std::uint64_t sequence = 0;  // the closure's
+    std::uint64_t sent_layout = 0;
+    friend bool operator==(const Member&, const Member&) = default;
+  };
+  std::vector<Member> members;  // by their numbers; at least one
+};
+
 // Shards may be told that there are closures below this number.
 struct Announced {
   std::uint64_t closures_below = 0;
@@ -126,8 +142,9 @@ struct SourcesAre {
   bool restoring = false;  // some shards may not have the rows of `restored` yet
 };
 
-using Event = std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced,
-                           ClosureSent, ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre>;
+using Event =
+    std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced, ClosureSent,
+                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed>;
 
 // The format of records: an older release refuses what a newer one has written.
 inline constexpr std::uint32_t kEventFormat = 1;

@@ -90,6 +90,20 @@ void JournalState::on(ClosureEnded&& event) {
   global_step_ += event.steps;
   if (event.updated) losses_.commit(event.sequence, event.sent_layout);
   open_.erase(ended);
+  if (!round_) return;
+  std::erase_if(round_->members, [&](const RoundNamed::Member& member) {
+    return member.sequence == event.sequence;
+  });
+  if (round_->members.empty()) round_.reset();
+}
+
+void JournalState::on(RoundNamed&& event) {
+  if (event.members.empty()) refuse(str("round ", event.round, " has no members"));
+  for (const RoundNamed::Member& member : event.members)
+    if (!open_.contains(member.sequence))
+      refuse(str("closure ", member.sequence, " is a member of round ", event.round,
+                 ", and was not sent"));
+  round_ = std::move(event);
 }
 
 void JournalState::on(Announced&& event) {
@@ -115,6 +129,7 @@ void JournalState::on(Standing&& event) {
   for (std::size_t i = 0; i < event.pipelines.size(); ++i)
     pipelines_[i] = Pipeline(std::move(event.pipelines[i].position), event.pipelines[i].ended);
   open_.clear();
+  round_.reset();
 }
 
 Layout JournalState::layout() const {
@@ -137,6 +152,7 @@ std::vector<Event> JournalState::standing() const {
     standing.pipelines.push_back({pipeline.position(), pipeline.ended()});
   std::vector<Event> events{opened_, shards_, sources_, std::move(standing)};
   for (const auto& [sequence, closure] : open_) events.emplace_back(closure);
+  if (round_) events.emplace_back(*round_);
   return events;
 }
 

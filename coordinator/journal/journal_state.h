@@ -36,6 +36,9 @@ class JournalState {
   const SourcesAre& sources() const { return sources_; }
   // By their numbers.
   const std::map<std::uint64_t, ClosureSent>& open() const { return open_; }
+  // The round that some shards may have applied and others not, with those of its members that are
+  // open; none: there is no such round.
+  const std::optional<RoundNamed>& round() const { return round_; }
 
   // The events that make the same state again: first what is written once, then the rest.
   std::vector<Event> made() const;
@@ -53,6 +56,7 @@ class JournalState {
   void on(PsRebuilt&& event);
   void on(Standing&& event);
   void on(SourcesAre&& event) { sources_ = std::move(event); }
+  void on(RoundNamed&& event);
   Pipeline& pipeline(std::uint64_t number);
   // The elements that a closure had are not read again.
   void spend(const ClosureSent& closure, const ClosureEnded* how);
@@ -68,6 +72,7 @@ class JournalState {
   LossLedger losses_;
   std::vector<Pipeline> pipelines_;
   std::map<std::uint64_t, ClosureSent> open_;
+  std::optional<RoundNamed> round_;
 };
 
 }  // namespace cairn::journal

@@ -45,7 +45,8 @@ rpc::Task<void> Recorder::begin(std::size_t ps) {
     layout_ = std::make_shared<const Layout>(state->layout());
     closures_below_ = state->closures_below();
   }
-  Opened opened{session_.options.cluster_id, session_.number, session_.term, process_text()};
+  Opened opened{session_.options.cluster_id, session_.number, session_.term, process_text(),
+                session_.options.consistency.text()};
   co_await journal_->begin(session_.parts.reactor, session_.parts.offload, std::move(opened), ps);
 }
 
@@ -109,6 +110,10 @@ void Recorder::ended(const Closure& closure, bool updated, std::int64_t steps,
   for (const LaneReply::State& state : states) event.states.push_back({state.ordinal, state.bytes});
   journal_->note(std::move(event));
   if (resumed_.erase(closure.sequence) > 0 && resumed_.empty()) session_.changed.notify_all();
+}
+
+void Recorder::round(RoundNamed event) {
+  if (on()) journal_->note(std::move(event));
 }
 
 rpc::Task<void> Recorder::written() {

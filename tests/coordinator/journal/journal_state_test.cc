@@ -67,9 +67,21 @@ struct WrittenRun {
     note(closure);
     open[closure.sequence] = closure;
   }
+  // Shards are asked to apply some of the open closures as a round.
+  void name_a_round() {
+    RoundNamed named{.round = rounds + 1, .step = given};
+    for (const auto& [sequence, closure] : open)
+      if (draw(2) == 0)
+        named.members.push_back({static_cast<std::int32_t>(draw(9)), sequence, layout});
+    if (named.members.empty()) return;
+    ++rounds;
+    round = named.members;
+    note(named);
+  }
   void end() {
     if (open.empty()) return;
     const auto at = std::next(open.begin(), static_cast<std::ptrdiff_t>(draw(open.size())));
+    std::erase_if(round, [&](const auto& member) { return member.sequence == at->first; });
     ClosureEnded ended{.sequence = at->first, .updated = draw(5) != 0, .sent_layout = layout};
     if (ended.updated) ended.steps = 2;
     for (const TakeRecord& take : at->second.takes) {
@@ -104,12 +116,13 @@ struct WrittenRun {
     note(rebuilt);
   }
   void act() {
-    switch (draw(12)) {
+    switch (draw(13)) {
       case 0: return lose_a_ps();
       case 1: return end_data();
       case 2: return add_pipeline();
       case 3: checkpoint = losses.holdings(); return;
       case 4: return note(Announced{announced += draw(100)});
+      case 12: return name_a_round();
       case 5:
       case 6:
       case 7: return end();
@@ -118,13 +131,14 @@ struct WrittenRun {
   }
 
   const std::uint64_t seed;
-  std::uint64_t drawn = 0, next = 1, layout = 1, announced = 0;
+  std::uint64_t drawn = 0, next = 1, layout = 1, announced = 0, rounds = 0;
   std::int64_t given = 0, step = 0;
   std::vector<Pipeline> pipelines;
   LossLedger losses{2};
   LossLedger::Holdings checkpoint;
   std::map<std::uint64_t, ClosureSent> open;
-  std::vector<Event> journal;  // not yet applied
+  std::vector<RoundNamed::Member> round;  // those that are open of what is being applied
+  std::vector<Event> journal;             // not yet applied
 };
 
 void expect_equal(const JournalState& state, const WrittenRun& run) {
@@ -138,6 +152,11 @@ void expect_equal(const JournalState& state, const WrittenRun& run) {
   EXPECT_EQ(state.losses().lost_updates(), run.losses.lost_updates());
   EXPECT_EQ(state.losses().holdings().covers, run.losses.holdings().covers);
   EXPECT_EQ(state.losses().holdings().missing, run.losses.holdings().missing);
+  EXPECT_EQ(state.round().has_value(), !run.round.empty());
+  if (state.round()) {
+    EXPECT_EQ(state.round()->round, run.rounds);
+    EXPECT_EQ(state.round()->members, run.round);
+  }
   ASSERT_EQ(state.open().size(), run.open.size());
   for (const auto& [sequence, closure] : run.open) {
     const ClosureSent& same = state.open().at(sequence);
@@ -203,6 +222,9 @@ TEST(JournalState, RefusesWhatCannotHaveHappened) {
   EXPECT_THROW(state.apply(ClosureSent{.sequence = 3, .takes = {{9, 11, 2}}}), DataLossError);
   EXPECT_THROW(state.apply(DatasetMade{.name = "far", .first_pipeline = 9}), DataLossError);
   EXPECT_THROW(state.apply(PsRebuilt{.ps = 2}), DataLossError);
+  EXPECT_THROW(state.apply(RoundNamed{.round = 1, .members = {{0, 1, 1}, {1, 4, 1}}}),
+               DataLossError);
+  EXPECT_THROW(state.apply(RoundNamed{.round = 1}), DataLossError);
   VariableLayout second;
   second.id = 1;
   EXPECT_THROW(state.apply(VariableMade{second}), DataLossError);
@@ -220,18 +242,20 @@ TEST(JournalEvent, IsReadAsItWasWritten) {
   sent.per_worker = {nullptr, std::make_shared<const std::vector<Tensor>>(
                                   std::vector<Tensor>{Tensor::scalar(3.5f)})};
   const std::vector<Event> events = {
-      Opened{"cluster", 11, 3, "host, process 4"},
+      Opened{"cluster", 11, 3, "host, process 4", "synchronous(1)"},
       FunctionMade{2, "step", some_bytes(300), true, 4},
       VariableMade{variable},
       DatasetMade{"data", 5, {some_bytes(1)}, spec, true, {{"data/0", 2, {{0, 1}}, {}}}},
       ShardsPlaced{6, 99, {shard}},
-      sent};
+      sent,
+      RoundNamed{7, 12, {{1, 9, 4}, {2, 11, 5}}}};
   const std::vector<Event> read = read_record(to_record(events), "the test");
   ASSERT_EQ(read.size(), events.size());
   EXPECT_EQ(std::get<Opened>(read[0]).cluster, "cluster");
   EXPECT_EQ(std::get<Opened>(read[0]).session, 11u);
   EXPECT_EQ(std::get<Opened>(read[0]).term, 3u);
   EXPECT_EQ(std::get<Opened>(read[0]).holder, "host, process 4");
+  EXPECT_EQ(std::get<Opened>(read[0]).consistency, "synchronous(1)");
   const auto& function = std::get<FunctionMade>(read[1]);
   EXPECT_EQ(function.name, "step");
   EXPECT_EQ(function.graph, some_bytes(300));
@@ -253,6 +277,10 @@ TEST(JournalEvent, IsReadAsItWasWritten) {
   ASSERT_EQ(closure.per_worker.size(), 2u);
   EXPECT_EQ(closure.per_worker[0], nullptr);
   EXPECT_EQ(closure.per_worker[1]->at(0).values<float>()[0], 3.5f);
+  const auto& round = std::get<RoundNamed>(read[6]);
+  EXPECT_EQ(round.round, 7u);
+  EXPECT_EQ(round.step, 12);
+  EXPECT_EQ(round.members, std::get<RoundNamed>(events[6]).members);
 }
 
 TEST(JournalEvent, BytesThatAreNoneAreDamage) {
