@@ -122,6 +122,10 @@ class SimulatedCluster {
     strategy_.reset();
     chief_offload_.reset();
   }
+  // That of the chiefs that are started from now on.
+  void set_consistency(Consistency consistency) {
+    options_.strategy.consistency = std::move(consistency);
+  }
   // Connects anew.
   // Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
   void start_chief() {

@@ -54,16 +54,19 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
 }
 
 void ClosureQueue::resume(const std::vector<std::shared_ptr<Closure>>& open,
-                          std::uint64_t next_sequence) {
+                          std::uint64_t next_sequence, const std::set<std::uint64_t>& running) {
   std::lock_guard hold(board_->mutex);
-  next_sequence_ = next_sequence;
+  next_sequence_ = resumed_below_ = next_sequence;
   watermark_ = open.empty() ? next_sequence : open.front()->sequence;
   settled_.assign(next_sequence - watermark_, true);
   for (const auto& closure : open) {
     settled_[closure->sequence - watermark_] = false;
     closure->generation = generation_;
     closure->returned = closure->must_finish = true;
-    queue_.push_back(closure);
+    if (running.contains(closure->sequence))
+      ++inflight_;
+    else
+      queue_.push_back(closure);
   }
   counts_.scheduled += open.size();
 }
@@ -103,7 +106,7 @@ bool ClosureQueue::done() {
 bool ClosureQueue::program_waits(const std::vector<const Closure*>& closures) const {
   std::lock_guard hold(board_->mutex);
   if (!queue_.empty()) return false;
-  return error_ || joins_ > 0 || done_asked_ ||
+  return error_ || joins_ > 0 || done_asked_ || watermark_ < resumed_below_ ||
          std::any_of(closures.begin(), closures.end(),
                      [](const Closure* closure) { return closure->awaited; });
 }

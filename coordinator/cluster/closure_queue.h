@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "coordinator/cluster/closure.h"
@@ -55,12 +56,16 @@ class ClosureQueue {
   // The first of those that came back and are `wanted` goes to the front. False: there is none.
   bool bring_forward(const std::function<bool(const Closure&)>& wanted);
   // An earlier coordinator's closures, by their numbers, which are run to their end whatever fails.
-  // New ones are numbered from `next_sequence` on. Before the first closure is put.
-  void resume(const std::vector<std::shared_ptr<Closure>>& open, std::uint64_t next_sequence);
+  // They are queued, but for those of the numbers `running`, which count as having left the queue.
+  // The program counts as waiting until all have ended. New ones are numbered from `next_sequence`
+  // on. Before the first closure is put.
+  void resume(const std::vector<std::shared_ptr<Closure>>& open, std::uint64_t next_sequence,
+              const std::set<std::uint64_t>& running = {});
   // The engine is woken whenever the program begins to wait. Before the first closure is put.
   void watch_waits() { board_->waiting_begins = wake_; }
   // Whether the program waits for one of these closures (get, ready), or for all (join, done), with
-  // nothing scheduled since; or an error is to be raised to it.
+  // nothing scheduled since; or for those that an earlier coordinator had sent, before which it is
+  // given no strategy; or an error is to be raised to it.
   bool program_waits(const std::vector<const Closure*>& closures) const;
   // To the front, keeping the order of sequence numbers; cancelled if its generation has failed,
   // unless it is half pushed.
@@ -95,6 +100,7 @@ class ClosureQueue {
   std::deque<bool> settled_;  // of sequence numbers watermark_, watermark_ + 1, ...
   std::uint64_t watermark_ = 1;
   std::uint64_t next_sequence_ = 1;
+  std::uint64_t resumed_below_ = 0;  // numbers below this are an earlier coordinator's
   std::size_t inflight_ = 0;
   std::size_t joins_ = 0;    // under way
   bool done_asked_ = false;  // since the last closure was put

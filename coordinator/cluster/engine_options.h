@@ -119,7 +119,8 @@ struct PsRecovery {
 };
 
 // A journal: if the coordinator dies, the next one that is started with the same journal goes on
-// with rows, step and data as they stand. Under asynchronous updates, with or without a bound.
+// with rows, step and data as they stand. Closures that had not ended are gone on with under the
+// consistency that they were sent under; a bound, or a number of backup workers, may differ.
 struct JournalOptions {
   // On a file system; one coordinator at a time has it. Empty: there is no journal, and a
   // coordinator that is started later begins a session of its own.

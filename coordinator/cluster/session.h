@@ -49,7 +49,8 @@ struct Session {
   double seconds_since(TimePoint then) const;
   double uptime() const { return seconds_since(born); }
   // Numbers that tasks and folders know for as long as the session lasts (of lanes' connections, of
-  // marks) begin above this one, and so above all that earlier terms have given.
+  // marks, of rounds and groups) begin above this one, and so above all that earlier terms have
+  // given.
   std::uint64_t below_this_term() const;
   // Another coordinator has taken the cluster. Fails the queue with an error that says `why`, so
   // that the program does not wait for tasks that it has lost, and throws the same error.

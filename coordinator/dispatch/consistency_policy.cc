@@ -55,6 +55,9 @@ std::string ConsistencyPolicy::held_back(const Closure&) const { return ""; }
 
 std::optional<ConsistencyPolicy::Held> ConsistencyPolicy::held() const { return std::nullopt; }
 
+void ConsistencyPolicy::resume(const std::vector<std::shared_ptr<Closure>>&,
+                               const std::optional<journal::RoundNamed>&) {}
+
 void ConsistencyPolicy::verify_members() const {}
 
 std::uint32_t ConsistencyPolicy::lanes_used(const Worker&, std::uint32_t lanes) const {

@@ -24,12 +24,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coordinator/cluster/closure.h"
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/session.h"
 #include "coordinator/dispatch/outcomes.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/journal/journal_event.h"
+#include "coordinator/journal/recorder.h"
 #include "coordinator/progress/progress_book.h"
 
 namespace cairn {
@@ -42,6 +45,7 @@ struct PolicyParts {
   const TableLock& lock;
   ProgressBook& progress;
   Outcomes& outcomes;
+  Recorder& recorder;
   std::function<void()> pump;  // has the scheduler send what can be sent
 };
 
@@ -101,6 +105,11 @@ class ConsistencyPolicy {
   virtual std::optional<Held> held() const;
 
   // ---- as an engine starts, and functions are made ----
+  // An earlier coordinator of the session had sent these closures, by their numbers, and they have
+  // not ended. It may have had some shards apply `round`, if there is one: the closures that are
+  // its members do not come from the queue.
+  virtual void resume(const std::vector<std::shared_ptr<Closure>>& open,
+                      const std::optional<journal::RoundNamed>& round);
   // InvalidArgument: what is promised cannot be kept with the members that are listed now.
   virtual void verify_members() const;
   // How many of the worker's lanes to use.

@@ -59,7 +59,7 @@ void HybridPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneStat
 // Steps that were given before a restore are those of another history.
 void HybridPolicy::open(Round& round, std::int64_t steps) {
   if (std::exchange(restores_, members().restores) != members().restores) unused_steps_.clear();
-  round.number = ++newest_;
+  round.number = next_number();
   if (unused_steps_.empty()) {
     round.step = parts_.progress.give_step(steps);
   } else {
@@ -239,7 +239,8 @@ void HybridPolicy::form_group(std::vector<LaneState*> lanes) {
   std::vector<LaneState*> others;
   for (LaneState* lane : group_.broke())
     if (std::find(lanes.begin(), lanes.end(), lane) == lanes.end()) others.push_back(lane);
-  const std::uint64_t number = group_.begin_to_form(parts_.session.number);
+  const std::uint64_t number =
+      group_.begin_to_form(parts_.session.number + parts_.session.below_this_term());
   parts_.session.tasks.spawn("form a group",
                              join_group(number, std::move(lanes), std::move(others)));
 }

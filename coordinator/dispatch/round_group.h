@@ -49,12 +49,12 @@ class RoundGroup {
   void round_begins() { fresh_ = false; }
 
   bool forming() const { return forming_; }
-  // The number of the group that is being formed from now on. The first is that of the session,
-  // which is drawn at random, since workers remember the groups of earlier sessions.
-  std::uint64_t begin_to_form(std::uint64_t session) {
+  // The number of the group that is being formed from now on. The first is `first`: workers
+  // remember the groups of earlier sessions, and of earlier terms of this one.
+  std::uint64_t begin_to_form(std::uint64_t first) {
     number_ = 0;
     forming_ = true;
-    return newest_ = newest_ == 0 ? session : newest_ + 1;
+    return newest_ = newest_ == 0 ? first : newest_ + 1;
   }
   // Each of `lanes` has its number. Empty: nothing came of it.
   void formed(std::vector<LaneState*> lanes) {

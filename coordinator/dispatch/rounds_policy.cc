@@ -61,6 +61,32 @@ LaneState* RoundsPolicy::lane_for(const Closure& next, LaneState*) const {
   return best;
 }
 
+// Closures of no recorded round are as if they had never been sent: the round that they join gives
+// them its step. None of them is left out of it, since each may have been left out of its last one.
+// Which lanes ran the members of the recorded round is of no interest any more.
+void RoundsPolicy::resume(const std::vector<std::shared_ptr<Closure>>& open,
+                          const std::optional<journal::RoundNamed>& round) {
+  newest_ = parts_.session.below_this_term();
+  std::map<std::uint64_t, std::shared_ptr<Closure>> closures;
+  for (const auto& closure : open) {
+    closures[closure->sequence] = closure;
+    if (!takes(*closure)) continue;
+    closure->share.round = newest_;
+    closure->global_step = -1;
+  }
+  if (!round) return;
+  open_.number = round->round;
+  open_.step = round->step;
+  open_.closed = true;
+  for (const auto& [number, sequence, sent_layout] : round->members) {
+    const auto& closure = closures.at(sequence);
+    closure->share = {.round = round->round, .member = number};
+    closure->global_step = round->step;
+    closure->sent_layout = sent_layout;
+    open_.members[number] = {{closure, members().lanes.front(), {}}, false};
+  }
+}
+
 void RoundsPolicy::begun(const std::shared_ptr<Closure>& closure, const LaneState& lane) {
   if (!closure->function->updates || has(*closure)) return;
   if (closure->function->assigns) {
@@ -155,14 +181,30 @@ rpc::Task<void> RoundsPolicy::apply_round() {
   std::vector<AppliedMember> named;
   for (const auto& [number, member] : open_.members)
     named.push_back({member.closure->sequence, member.closure->sent_layout});
+  Attempt attempt;
+  if (parts_.recorder.on()) {
+    record_round();
+    try {
+      co_await parts_.recorder.written();
+    } catch (const CancelledError&) {
+      throw;
+    } catch (...) {
+      attempt.error = std::current_exception();
+    }
+    if (attempt.error) {  // no shard is asked for what a successor would not know of
+      fail_round(attempt.error);
+      co_return parts_.pump();
+    }
+  }
   std::vector<kj::Promise<void>> calls;
-  Attempt attempt{.all_answered = members().all_ps_ready()};
   // Without one of the shards the round would count as applied where it is not.
-  if (!members().all_ps_ready())
+  attempt.all_answered = members().all_ps_ready();
+  if (!attempt.all_answered)
     attempt.error =
         std::make_exception_ptr(UnavailableError("a ps was lost before it was applied"));
   for (const auto& ps : members().ps)
     for (const auto& shard : ps->shards) {
+      if (!attempt.all_answered) break;  // one that is being attached may not have its tables yet
       std::string what = str("applying round ", open_.number, " on ", ps->name);
       calls.push_back(session.parts.reactor.with_deadline(
           shard->apply_round(session.number, open_.number, named), kApplyDeadline,
@@ -184,6 +226,13 @@ rpc::Task<void> RoundsPolicy::apply_round() {
   else
     not_applied(attempt);
   parts_.pump();
+}
+
+void RoundsPolicy::record_round() const {
+  journal::RoundNamed event{open_.number, open_.step, {}};
+  for (const auto& [number, member] : open_.members)
+    event.members.push_back({number, member.closure->sequence, member.closure->sent_layout});
+  parts_.recorder.round(std::move(event));
 }
 
 bool RoundsPolicy::may_run_again(const std::exception_ptr& error) {

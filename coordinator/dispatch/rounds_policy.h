@@ -12,6 +12,13 @@
 // are torn, as any closure is that some shards have and others not: no cut is made, and no error
 // elsewhere cancels them.
 //
+// A coordinator that goes on with the session of an earlier one must bring a round to the end that
+// some shards have applied and others not, with the same members in the same order. So with a
+// journal the members are recorded before the first shard is asked. All of them had answered, and
+// the shards have kept their shares: the successor asks all shards to apply the round once more,
+// before it sends anything else. A shard that has lost its shares says so, as it would have before.
+// Members of a round that was not recorded run again as any closures do, in whichever rounds.
+//
 // Why nothing waits for ever. Members that run again go before all else in the queue; each round
 // ends when its members have answered, and can wait for the program only while nothing is queued
 // and the program itself waits for nothing.
@@ -64,6 +71,9 @@ class RoundsPolicy : public ConsistencyPolicy {
   // A function pushes once, unless it runs alone.
   void verify(const RegisteredFunction& function) const override;
 
+  void resume(const std::vector<std::shared_ptr<Closure>>& open,
+              const std::optional<journal::RoundNamed>& round) override;
+
   // ---- the open round, for tests ----
   const Members& open_members() const { return open_.members; }
 
@@ -114,6 +124,8 @@ class RoundsPolicy : public ConsistencyPolicy {
   bool any_may_join(const Round& round) const;
   static bool all_answered(const Round& round);
   std::size_t lanes_ready() const;
+  // Shards know every number for as long as the session lasts, and take no lower one.
+  std::uint64_t next_number() { return ++newest_; }
   // No closure joins the open round any more, as far as can be known.
   bool none_to_come() const;
   void commit_round();
@@ -125,15 +137,17 @@ class RoundsPolicy : public ConsistencyPolicy {
   std::vector<std::shared_ptr<Closure>> forget_answers();
 
   Round open_;
-  Round ahead_;               // begins as soon as the open one is whole; under HybridStrategy only
-  std::uint64_t newest_ = 0;  // number of a round
-  std::uint64_t alone_ = 0;   // the closure that runs between two rounds; 0: none
-  bool applying_ = false;     // the open round is being applied
+  Round ahead_;              // begins as soon as the open one is whole; under HybridStrategy only
+  std::uint64_t alone_ = 0;  // the closure that runs between two rounds; 0: none
+  bool applying_ = false;    // the open round is being applied
 
  private:
   const Member* find(const Closure& closure) const;
   rpc::Task<void> apply_round();
+  void record_round() const;
   std::string waits_for() const;
+
+  std::uint64_t newest_ = 0;  // number of a round
 };
 
 }  // namespace cairn

@@ -28,7 +28,7 @@ bool SynchronousPolicy::fits(const Closure& next) const {
 }
 
 void SynchronousPolicy::open(Round& round, std::int64_t steps) {
-  round.number = ++newest_;
+  round.number = next_number();
   round.step = parts_.progress.give_step(steps);
 }
 
@@ -90,7 +90,7 @@ void SynchronousPolicy::not_applied(const Attempt& attempt) {
   log_info("round ", open_.number, " is run again: ", error.message);
   applying_ = false;
   open_.closed = true;
-  open_.number = ++newest_;
+  open_.number = next_number();
   for (auto& [number, member] : open_.members) member.closure->share.round = open_.number;
   for (auto& closure : forget_answers()) {
     if (Outcomes::tried_too_often(*closure))

@@ -19,7 +19,7 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
       fence_(session_, members_),
       outcomes_(session_, members_, books_.progress, books_.losses, recorder_,
                 [this] { auto_saver_.save_if_due(); }),
-      policy_(make_policy({session_, members_, table_lock_, books_.progress, outcomes_,
+      policy_(make_policy({session_, members_, table_lock_, books_.progress, outcomes_, recorder_,
                            [this] { scheduler_.pump(); }})),
       gate_(members_, tables_, table_lock_, announcer_, *policy_),
       scheduler_(session_, members_, tables_, gate_, *policy_, announcer_, books_.progress,

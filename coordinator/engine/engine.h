@@ -51,7 +51,7 @@ class Engine {
 
   // Connects to every task, and runs to its end what an earlier coordinator had sent.
   //   Errors  Unavailable after options.start.timeout, naming who is missing. FailedPrecondition:
-  //           the journal's run had other ps or shards. Unimplemented: a journal with rounds.
+  //           the journal's run had other ps or shards, or open closures of another consistency.
   rpc::Task<void> start();
   // Disconnects from all tasks. Running closures finish on their workers; results are dropped.
   void stop();

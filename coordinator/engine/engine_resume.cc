@@ -3,8 +3,10 @@
 // numbers. Shards know which of their pushes they have.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/journal/journal_state.h"
 #include "core/base/log.h"
@@ -17,15 +19,19 @@ std::shared_ptr<const PerWorkerDataset> dataset_of(const journal::DatasetMade& m
                                                   made.spec, made.shared);
 }
 
+// Consistencies under which shards get the same pushes of a closure: by another one they would take
+// what they have for something else, and apply it again.
+enum class Pushes : std::uint8_t { kAlone, kShares, kSharesAndRows };
+Pushes pushes_of(const std::string& consistency) {
+  if (consistency == HybridConsistency::make().text()) return Pushes::kSharesAndRows;
+  return consistency.starts_with("synchronous") ? Pushes::kShares : Pushes::kAlone;
+}
+
 }  // namespace
 
 // Before anything is dialled.
 void Engine::verify_found() const {
   if (!recorder_.on()) return;
-  const Consistency& consistency = session_.options.consistency;
-  if (consistency.in_rounds())
-    throw UnimplementedError(str("a journal does not go with ", consistency.text(),
-                                 " yet: use asynchronous() or bounded(k), or give it none"));
   const journal::JournalState* found = recorder_.found();
   if (found == nullptr) return;
   const std::size_t ps = found->losses().state().ps.size();
@@ -33,6 +39,13 @@ void Engine::verify_found() const {
     throw FailedPreconditionError(str("the run that the journal tells of has ", ps,
                                       " ps, and this cluster ", members_.ps.size(),
                                       ": give the cluster as many, or another journal"));
+  const std::string before = found->opened().consistency, now = session_.options.consistency.text();
+  if (!found->open().empty() && pushes_of(before) != pushes_of(now))
+    throw FailedPreconditionError(str("the run that the journal tells of is under ", before,
+                                      ", this program under ", now, ", and ", found->open().size(),
+                                      " of its closures had been sent and not ended, which ",
+                                      "may be half applied: start the program under ", before,
+                                      " until it has gone on, or give it another journal"));
 }
 
 // The processes are those that the earlier coordinator knew: one that is new now is found to be so
@@ -72,7 +85,11 @@ rpc::Task<void> Engine::resume_books() {
   announcer_.resume(found->closures_below());
   const auto open = open_closures();
   recorder_.resume({found->global_step(), session_.term.number, open.size()}, open);
-  queue().resume(open, std::max<std::uint64_t>(found->closures_below(), 1));
+  std::set<std::uint64_t> being_applied;
+  if (found->round())
+    for (const auto& member : found->round()->members) being_applied.insert(member.sequence);
+  queue().resume(open, std::max<std::uint64_t>(found->closures_below(), 1), being_applied);
+  policy_->resume(open, found->round());
   for (const auto& closure : open) {
     books_.progress.take_again(*closure);
     outcomes_.torn(*closure);

@@ -1,8 +1,9 @@
 // Recorder: writes into the journal what the engine's parts do, if there is a journal.
 //
 // Closures that update, or take elements, are recorded before they are sent, and when they have
-// ended; functions, variables and datasets before the first closure that needs them. What shards
-// are told of closures and of each other's processes is recorded, and kept, before they hear of it.
+// ended; functions, variables and datasets before the first closure that needs them; the members of
+// a round before a shard is asked to apply it. What shards are told of closures and of each other's
+// processes is recorded, and kept, before they hear of it.
 //   Thread  the engine's.
 //   Errors  of the waits: those of the journal. After one nothing is recorded any more.
 //   Cost    without a journal a comparison a call.

@@ -34,6 +34,12 @@ TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) {
 TEST_F(ChaosTest, ClosuresCountOnceThoughTheCoordinatorIsKilled) {
   expect_good({"--mode", "once", "--harm", "20", "--journal", "--depth", "4", "--seed", "3"});
 }
+TEST_F(ChaosTest, ClosuresCountOnceInRoundsThoughTheCoordinatorIsKilled) {
+  expect_good({"--mode", "once", "--harm", "20", "--journal", "--backups", "1", "--seed", "2"});
+}
+TEST_F(ChaosTest, ClosuresCountOnceUnderHybridStrategyThoughTheCoordinatorIsKilled) {
+  expect_good({"--mode", "once", "--harm", "20", "--journal", "--hybrid", "--seed", "2"});
+}
 TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) {
   expect_good({"--mode", "saving", "--harm", "12"});
 }

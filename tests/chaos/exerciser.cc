@@ -78,12 +78,21 @@ void judge(Program& program, const Scenario& scenario, const simulation::Base& b
     check(false, complaint);
 }
 
+// How many closures of earlier lives have counted. In rounds a step is several of them.
+std::int64_t counted_before(const Program& program, const Scenario& scenario,
+                            const ResumedRun& resumed) {
+  if (!scenario.consistency.in_rounds()) return resumed.global_step;
+  const Values values = simulation::values_of(program, simulation::due(scenario, {}));
+  return std::max(values.v, values.w);
+}
+
 void run_all(Program& program, const Scenario& scenario) {
   const auto resumed = program.coordinator.resumed();
   if (resumed)
     std::printf("going on at step %lld, %zu closures were open\n",
                 static_cast<long long>(resumed->global_step), resumed->open);
-  simulation::schedule(program, scenario, resumed ? resumed->global_step : 0);
+  simulation::schedule(program, scenario,
+                       resumed ? counted_before(program, scenario, *resumed) : 0);
   try {
     program.coordinator.join();
   } catch (const OutOfRangeError&) {  // flights end with the data

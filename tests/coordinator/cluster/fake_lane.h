@@ -72,6 +72,7 @@ class FakeLane {
 
   std::vector<Received> received;
   std::vector<Share> shares;                // beside `received`
+  std::vector<std::uint64_t> groups;        // that it was told to join
   std::vector<std::size_t> messages;        // closures in each call that brought some
   std::vector<std::string> prepared;        // "layout", "function 3", ...
   std::vector<std::uint64_t> incarnations;  // that it was configured with, one per connection
@@ -128,6 +129,10 @@ class FakeLane {
           if (!ended[i].error.empty()) results[i].setError(ended[i].error.c_str());
         }
       });
+    }
+    kj::Promise<void> joinGroup(JoinGroupContext context) override {
+      lane.groups.push_back(context.getParams().getGroup());
+      return kj::READY_NOW;
     }
     kj::Promise<void> holdPushes(HoldPushesContext context) override {
       lane.holds_pushes = true;

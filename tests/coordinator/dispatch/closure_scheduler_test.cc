@@ -30,7 +30,7 @@ struct Dispatching : ::testing::Test {
   int saves_due = 0;
   Outcomes outcomes{session, members, progress, losses, recorder, [this] { ++saves_due; }};
   AsynchronousPolicy policy{
-      {session, members, lock, progress, outcomes, [this] { scheduler.pump(); }}};
+      {session, members, lock, progress, outcomes, recorder, [this] { scheduler.pump(); }}};
   DispatchGate gate{members, tables, lock, announcer, policy};
   ClosureScheduler scheduler{session,   members,  tables,   gate,    policy,
                              announcer, progress, outcomes, recorder};

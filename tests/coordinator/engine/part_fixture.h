@@ -126,8 +126,8 @@ struct PartTest : ::testing::Test {
                      lock,    ground.recorder, [this] { scheduler.pump(); }};
   LaneFence fence{session, members};
   Outcomes outcomes{session, members, progress, losses, ground.recorder, [] {}};
-  std::unique_ptr<ConsistencyPolicy> policy =
-      make_policy({session, members, lock, progress, outcomes, [this] { scheduler.pump(); }});
+  std::unique_ptr<ConsistencyPolicy> policy = make_policy(
+      {session, members, lock, progress, outcomes, ground.recorder, [this] { scheduler.pump(); }});
   DispatchGate gate{members, tables, lock, announcer, *policy};
   ClosureScheduler scheduler{session,   members,  tables,   gate,           *policy,
                              announcer, progress, outcomes, ground.recorder};

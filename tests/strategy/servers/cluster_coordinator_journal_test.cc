@@ -293,16 +293,5 @@ TEST_F(JournaledRun, DataThatTheEarlierProgramHadNotMadeYetGoesOnWhereItsCheckpo
   EXPECT_EQ(program.counters.value_of_rows()[4], 1.0f);
 }
 
-TEST(JournaledRuns, RoundsAreRefusedBeforeAnythingStarts) {
-  SimulatedClusterOptions options{.journal = true};
-  options.strategy.consistency = Consistency::synchronous(0);
-  try {
-    SimulatedCluster cluster(options);
-    ADD_FAILURE() << "it began";
-  } catch (const UnimplementedError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("journal"), HasSubstr("synchronous(0)")));
-  }
-}
-
 }  // namespace
 }  // namespace cairn
