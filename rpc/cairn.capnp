@@ -200,6 +200,10 @@ interface Shard {
   setBackups @19 (session :UInt64, backups :List(ShardReplica)) -> ();
   # How the backups stand, as soon as that is not version `seen` any more; after 10 seconds at the latest.
   awaitBackups @20 (session :UInt64, seen :UInt64) -> (version :UInt64, backups :List(BackupState));
+
+  # ---- for a coordinator that goes on with a run ----
+  # The closures of the session that have pushed here, each from its first push on, besides those below the watermark, which have ended.
+  applied @21 () -> (closures :AppliedSet);
 }
 
 # ---- worker ----

@@ -126,6 +126,11 @@ class SimulatedCluster {
   void set_consistency(Consistency consistency) {
     options_.strategy.consistency = std::move(consistency);
   }
+  // With its machine, whose power goes: what was written to the disk and not synced is gone too.
+  void kill_chief_by_power() {
+    kill_chief();
+    disk_.interrupt_power();
+  }
   // Connects anew.
   // Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
   void start_chief() {

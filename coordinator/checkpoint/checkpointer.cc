@@ -24,6 +24,15 @@ std::vector<const VariableSpec*> specs_of(const Layout& layout) {
   for (const VariableLayout& variable : layout.variables) specs.push_back(variable.spec.get());
   return specs;
 }
+// Those that stay because of an error go after the next save.
+void remove_older_or_warn(Disk& disk, const CheckpointPolicy& policy,
+                          const CheckpointView& newest) {
+  try {
+    remove_older(disk, policy, newest);
+  } catch (const Error& error) {
+    log_warning("checkpoints older than ", newest.folder, " stay for now: ", error.what());
+  }
+}
 }  // namespace
 
 Checkpointer::Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump)
@@ -208,8 +217,9 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   auto wall = session_.parts.clock.wall_microseconds();
   Disk* disk = &session_.parts.disk;
   // Older checkpoints go only once the new one is whole, so that a save that fails costs none of
-  // them.
+  // them, and once a journal names the new one, since a successor looks for the one that it names.
   const Base base = cut->delta ? base_ : Base{};
+  const bool journal_knows = recorder_.on() && policy.lasting;
   std::function<void()> write = [=] {
     if (cut->local_rows.empty()) verify_shared(*disk, cut->rows, cut->saved);
     if (!base.path.empty()) restored->databases = link_databases(*disk, base.path, name);
@@ -217,7 +227,7 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
       restored->databases.push_back(std::move(database));
     write_manifest(*disk, name, *restored, *cut, policy, metadata, wall,
                    base.path.substr(base.path.rfind('/') + 1));
-    remove_older(*disk, policy, *restored);
+    if (!journal_knows) remove_older(*disk, policy, *restored);
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
@@ -232,7 +242,11 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
     base_ = {cut->mark, name, cut->delta ? base.deltas + 1 : 0, policy.encoding};
   record_sources(false);
   recorder_.cut();
-  if (recorder_.on()) co_await recorder_.written();
+  if (journal_knows) {
+    co_await recorder_.kept();
+    std::function<void()> remove = [=] { remove_older_or_warn(*disk, policy, *restored); };
+    co_await on_disk_thread(remove);
+  }
   log_info("checkpoint ", name, " at step ", cut->global_step,
            cut->delta ? str(", a delta of ", base.path.substr(base.path.rfind('/') + 1)) : "",
            encoding_text(policy.encoding, cut->encoding));

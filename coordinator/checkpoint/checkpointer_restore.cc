@@ -90,8 +90,9 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
                                        [](const auto& ps) { return ps->needs_rows; });
   };
   while (!all_restored()) co_await change();
+  // Kept before a closure is sent: a successor that restored once more would take its update away.
   record_sources(false);
-  if (recorder_.on()) co_await recorder_.written();
+  if (recorder_.on()) co_await recorder_.kept();
 }
 
 // One that is lost meanwhile is asked again as it comes back.

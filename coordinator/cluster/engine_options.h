@@ -125,10 +125,14 @@ struct JournalOptions {
   // On a file system; one coordinator at a time has it. Empty: there is no journal, and a
   // coordinator that is started later begins a session of its own.
   std::string folder = {};
-  // Synced at most so long after it was written; zero: before anything is sent. If the machine's
-  // power goes earlier, updates that the ps may have are unknown, and their elements are given out
-  // again: these may count twice. The death of the process alone loses nothing.
-  Duration sync_after = Duration::zero();
+  // Synced at most so long after it was written; zero: before anything is sent. The death of the
+  // process loses nothing either way. If the machine's power goes, the journal may lack what the
+  // coordinator did within that time. The next one asks the shards for closures of which the
+  // journal does not know: they count as updates, those that some ps lack also as lost there
+  // (ResumedRun::unrecorded). Their elements are given out again, and so count twice. The members
+  // of a round are synced before it is applied, and under HybridStrategy every closure is synced
+  // before it is sent, whatever this says.
+  Duration sync_after = std::chrono::milliseconds(50);
 };
 
 // The session that a coordinator begins, or goes on with.
@@ -191,11 +195,15 @@ struct ResumedRun {
   std::int64_t global_step = 0;  // once the open closures had ended
   std::uint64_t term = 0;        // of this coordinator
   std::size_t open = 0;          // closures that had been sent and not ended: they have, by now
+  // Closures that shards had and the journal did not, since it lost its newest part with the
+  // power of its machine. They count as updates.
+  std::size_t unrecorded = 0;
 };
 
 // A task that was lost, and what it cost.
 struct LossReport {
   std::string task;  // "/job:ps/task:1"
+  // Also that the journal had lost closures which this ps lacks: then it was not away.
   std::string reason;
   double at_seconds = 0;           // since the engine started
   double back_after_seconds = -1;  // until it was connected and served again; -1: not yet

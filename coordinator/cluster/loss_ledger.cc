@@ -56,6 +56,21 @@ std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
   return lost;
 }
 
+void LossLedger::adopt(std::uint64_t updates, const std::vector<std::uint64_t>& lacking) {
+  state_.committed += updates;
+  for (std::size_t i = 0; i < lacking.size(); ++i) {
+    state_.ps.at(i).missing += lacking[i];
+    state_.lost += lacking[i];
+  }
+}
+
+void LossLedger::told(const std::string& task, std::string reason, double at,
+                      std::uint64_t lost_updates) {
+  LossReport& report = reports_.emplace_back(LossReport{task, std::move(reason), at});
+  report.back_after_seconds = report.first_push_after_seconds = 0;
+  report.lost_updates = lost_updates;
+}
+
 // The program has gone back to a state of its own choice, and what was lost since is not part of
 // it. The reports stay, for they tell what happened.
 void LossLedger::restored(std::uint64_t lost_updates) {

@@ -63,6 +63,8 @@ class LossLedger {
   // ---- tasks; times in seconds since the engine started ----
   Absence lost(std::string task, std::string reason, double at);
   void back(Absence absence, double after);
+  // It was not away; what is lost there is known by other means.
+  void told(const std::string& task, std::string reason, double at, std::uint64_t lost_updates);
   // The first update since then went through the task, which ends the absence. False: there is
   // none.
   bool first_push(Absence& absence, double at);
@@ -72,6 +74,8 @@ class LossLedger {
   bool commit(std::uint64_t sequence, std::uint64_t sent_layout);
   // How many updates that loses which were not lost before.
   std::uint64_t rebuilt(std::size_t ps, Rebuilt how);
+  // So many updates were committed of which only this is known: how many of them each ps lacks.
+  void adopt(std::uint64_t updates, const std::vector<std::uint64_t>& lacking);
   // The program restored a checkpoint on whose way `lost_updates` were lost; all ps are made of it.
   void restored(std::uint64_t lost_updates);
 

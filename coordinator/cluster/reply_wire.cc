@@ -6,22 +6,6 @@
 namespace cairn {
 namespace {
 
-// The set is searched by bisection and merged with those of other shards, both of which rely on the
-// order. It is verified here, where it is known which task sent it.
-AppliedClosures read_applied(wire::AppliedSet::Reader in) {
-  AppliedClosures applied;
-  applied.low_watermark = in.getLowWatermark();
-  for (auto range : wire::bounded(in.getClosures(), kReplyListMax, "ranges of closures")) {
-    const std::uint64_t last = applied.ranges.empty() ? 0 : applied.ranges.back().second;
-    if (range.getBegin() >= range.getEnd() || range.getBegin() < last)
-      throw InvalidArgumentError(str("a shard answers that it applied closures ", range.getBegin(),
-                                     " to ", range.getEnd(), " after ", last,
-                                     ": such ranges ascend"));
-    applied.ranges.emplace_back(range.getBegin(), range.getEnd());
-  }
-  return applied;
-}
-
 std::exception_ptr read_error(capnp::Text::Reader text, const std::string& worker) {
   ErrorParts parts = rpc::from_error_text(std::string(text));
   // An error that passed through names the task where it arose, a ps say. Only an error of the
@@ -76,6 +60,22 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
 }
 
 ShardVersion read_version(wire::Version::Reader in) { return {in.getLineage(), in.getCounter()}; }
+
+// The set is searched by bisection and merged with those of other shards, both of which rely on the
+// order. It is verified here, where it is known which task sent it.
+AppliedClosures read_applied(wire::AppliedSet::Reader in) {
+  AppliedClosures applied;
+  applied.low_watermark = in.getLowWatermark();
+  for (auto range : wire::bounded(in.getClosures(), kReplyListMax, "ranges of closures")) {
+    const std::uint64_t last = applied.ranges.empty() ? 0 : applied.ranges.back().second;
+    if (range.getBegin() >= range.getEnd() || range.getBegin() < last)
+      throw InvalidArgumentError(str("a shard answers that it applied closures ", range.getBegin(),
+                                     " to ", range.getEnd(), " after ", last,
+                                     ": such ranges ascend"));
+    applied.ranges.emplace_back(range.getBegin(), range.getEnd());
+  }
+  return applied;
+}
 
 ShardMark read_mark(wire::Shard::MarkResults::Reader in) {
   return {read_version(in.getVersion()), read_applied(in.getApplied()), in.getDelta()};

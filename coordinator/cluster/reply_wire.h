@@ -17,6 +17,7 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker);
 // Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes);
 ShardVersion read_version(wire::Version::Reader in);
+AppliedClosures read_applied(wire::AppliedSet::Reader in);
 ShardMark read_mark(wire::Shard::MarkResults::Reader in);
 ShardSaved read_saved(wire::Shard::SaveResults::Reader in);
 

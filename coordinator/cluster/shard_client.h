@@ -24,6 +24,9 @@ struct AppliedClosures {
   std::uint64_t low_watermark = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   bool contains(std::uint64_t closure) const;
+  void add(std::uint64_t closure);
+  // All below are in.
+  void raise(std::uint64_t watermark);
   void merge(const AppliedClosures& other);
 };
 
@@ -70,6 +73,8 @@ class ShardClient {
   rpc::Task<void> open();
   rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below,
                            std::uint64_t settled_below);
+  // The closures that have pushed there, each from its first push on.
+  rpc::Task<AppliedClosures> applied();
   rpc::Task<void> fence(std::uint64_t session, LaneIncarnation newest,
                         std::vector<LaneIncarnation> alive);
   // Has the shard apply what the members have pushed for the round, as one sum in their order; safe

@@ -67,6 +67,31 @@ bool AppliedClosures::contains(std::uint64_t closure) const {
   return after != ranges.begin() && closure < std::prev(after)->second;
 }
 
+// Most that are added are higher than all before them, or nearly so.
+void AppliedClosures::add(std::uint64_t closure) {
+  if (contains(closure)) return;
+  auto at = ranges.end();
+  while (at != ranges.begin() && std::prev(at)->first > closure) --at;
+  const bool behind = at != ranges.begin() && std::prev(at)->second == closure;
+  const bool before = at != ranges.end() && at->first == closure + 1;
+  if (behind) ++std::prev(at)->second;
+  if (before) --at->first;
+  if (behind && before) {
+    std::prev(at)->second = at->second;
+    ranges.erase(at);
+  }
+  if (!behind && !before) ranges.insert(at, {closure, closure + 1});
+}
+
+void AppliedClosures::raise(std::uint64_t watermark) {
+  if (watermark <= low_watermark) return;
+  low_watermark = watermark;
+  auto at = ranges.begin();
+  while (at != ranges.end() && at->second <= watermark) ++at;
+  if (at != ranges.end()) at->first = std::max(at->first, watermark);
+  ranges.erase(ranges.begin(), at);
+}
+
 void AppliedClosures::merge(const AppliedClosures& other) {
   // The watermark comes from this coordinator alone, so that the highest one holds for all shards.
   // A closure that any shard has applied is in the union; whether it is committed as well is asked
@@ -122,6 +147,11 @@ rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closu
   request.setClosuresBelow(closures_below);
   request.setSettledBelow(settled_below);
   co_await request.send().ignoreResult();
+}
+
+rpc::Task<AppliedClosures> ShardClient::applied() {
+  auto response = co_await stub_->shard.appliedRequest().send();
+  co_return read_applied(response.getClosures());
 }
 
 rpc::Task<void> ShardClient::fence(std::uint64_t session, LaneIncarnation newest,

@@ -16,17 +16,17 @@ constexpr Duration kAnnounceDeadline = std::chrono::seconds(10);
 // has to remember above the watermark.
 bool Announcer::due() const {
   return wanted_below_ + kNumbersAhead / 2 > word_.closures_below ||
-         session_.queue.low_watermark() >= word_.settled_below + kSettledTogether;
+         settled() >= word_.settled_below + kSettledTogether;
 }
 
 Announcer::Word Announcer::next() {
   // The block is counted from the furthest number that was wanted or settled, and never falls
   // behind an earlier word: a shard that gets a word twice, or words in another order, ends with
   // the same knowledge.
-  const std::uint64_t settled = session_.queue.low_watermark();
+  const std::uint64_t ended_below = session_.queue.low_watermark();
   word_.closures_below =
-      std::max(word_.closures_below, std::max(wanted_below_, settled) + kNumbersAhead);
-  word_.settled_below = settled;
+      std::max(word_.closures_below, std::max(wanted_below_, ended_below) + kNumbersAhead);
+  word_.settled_below = settled();
   return word_;
 }
 
@@ -67,7 +67,7 @@ rpc::Task<void> Announcer::run() {
       co_await kj::mv(pause);
     }
     // An idle run has nothing to tell, and sends nothing.
-    if (!due() && session_.queue.low_watermark() == word_.settled_below) continue;
+    if (!due() && settled() == word_.settled_below) continue;
     const Word word = next();
     try {
       if (recorder_.on()) co_await recorder_.keep_announced(word.closures_below);

@@ -54,6 +54,7 @@ class Announcer {
   rpc::Task<void> run();
 
  private:
+  std::uint64_t settled() const { return recorder_.settled(session_.queue.low_watermark()); }
   rpc::Task<void> tell_in_time(Ps* ps, Word word);
 
   Session& session_;

@@ -38,14 +38,17 @@ ClosureScheduler::ClosureScheduler(Session& session, ClusterMembers& members, Sh
 
 // One post for however many closures are queued before the loop comes to it.
 void ClosureScheduler::wake() {
-  if (!wake_posted_.exchange(true)) mailbox_->post([this] { pump(); });
+  if (wake_posted_->exchange(true)) return;
+  mailbox_->post([this, there = std::weak_ptr(wake_posted_)] {
+    if (!there.expired()) pump();
+  });
 }
 
 // All that goes to a lane now goes in one message.
 void ClosureScheduler::pump() {
   // Cleared before the queue is looked at: a closure that is put from here on posts another
   // wake-up. Cleared after the look, it would fall between the two and wait for the next one.
-  wake_posted_ = false;
+  *wake_posted_ = false;
   if (!session_.started) return;
   // Closures that came back from a lost lane and were then cancelled: their elements are read by no
   // other closure, and no cut has to wait for them.

@@ -185,7 +185,7 @@ rpc::Task<void> RoundsPolicy::apply_round() {
   if (parts_.recorder.on()) {
     record_round();
     try {
-      co_await parts_.recorder.written();
+      co_await parts_.recorder.kept();
     } catch (const CancelledError&) {
       throw;
     } catch (...) {

@@ -16,6 +16,7 @@
 //   Thread  the reactor's, but for what says "any thread".
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,7 +134,10 @@ class Engine {
   void verify_found() const;
   Layout found_layout(const std::vector<ShardLayout>& connected) const;
   rpc::Task<void> resume_books();
-  std::vector<std::shared_ptr<Closure>> open_closures();
+  using FoundFunctions = std::map<std::uint32_t, std::shared_ptr<const RegisteredFunction>>;
+  FoundFunctions found_functions();
+  std::vector<std::shared_ptr<Closure>> open_closures(const FoundFunctions& functions);
+  std::vector<std::uint64_t> adopt(const std::vector<UnrecordedClosure>& unrecorded);
   rpc::Task<void> finish_resumed();
 
   // In the order in which the parts lean on one another; the last goes first.

@@ -27,6 +27,17 @@ Pushes pushes_of(const std::string& consistency) {
   return consistency.starts_with("synchronous") ? Pushes::kShares : Pushes::kAlone;
 }
 
+// So many closures of which the journal does not know are named one by one.
+constexpr std::size_t kToldOneByOne = 100;
+
+StepsOfUpdate steps_of(
+    const std::map<std::uint32_t, std::shared_ptr<const RegisteredFunction>>& functions) {
+  std::set<std::int64_t> all;
+  for (const auto& [id, function] : functions)
+    if (function->updates) all.insert(function->steps);
+  return all.empty() ? StepsOfUpdate{} : StepsOfUpdate{*all.begin(), all.size() > 1};
+}
+
 }  // namespace
 
 // Before anything is dialled.
@@ -83,7 +94,9 @@ rpc::Task<void> Engine::resume_books() {
   for (const journal::DatasetMade& made : found->datasets()) datasets.push_back(dataset_of(made));
   books_.progress.resume(found->global_step(), std::move(pipelines), datasets);
   announcer_.resume(found->closures_below());
-  const auto open = open_closures();
+  const FoundFunctions functions = found_functions();
+  ps_group_.unrecorded().steps = steps_of(functions);
+  const auto open = open_closures(functions);
   recorder_.resume({found->global_step(), session_.term.number, open.size()}, open);
   std::set<std::uint64_t> being_applied;
   if (found->round())
@@ -101,14 +114,18 @@ rpc::Task<void> Engine::resume_books() {
            found->global_step(), ", with ", open.size(), " closures that it had sent");
 }
 
+Engine::FoundFunctions Engine::found_functions() {
+  const auto layout = tables_.registry().layout();
+  FoundFunctions functions;
+  for (const auto& [id, made] : recorder_.found()->functions())
+    functions[id] = functions_.find_again(made, *layout);
+  return functions;
+}
+
 // Those that update nothing are not run: nobody waits for their results, and their elements are
 // given out again.
-std::vector<std::shared_ptr<Closure>> Engine::open_closures() {
+std::vector<std::shared_ptr<Closure>> Engine::open_closures(const FoundFunctions& functions) {
   const journal::JournalState& found = *recorder_.found();
-  const auto layout = tables_.registry().layout();
-  std::map<std::uint32_t, std::shared_ptr<const RegisteredFunction>> functions;
-  for (const auto& [id, made] : found.functions())
-    functions[id] = functions_.find_again(made, *layout);
   std::map<std::uint64_t, std::shared_ptr<const PerWorkerDataset>> datasets;
   for (const journal::DatasetMade& made : found.datasets())
     datasets[made.first_pipeline] = dataset_of(made);
@@ -141,10 +158,47 @@ std::vector<std::shared_ptr<Closure>> Engine::open_closures() {
 rpc::Task<void> Engine::finish_resumed() {
   if (recorder_.found() == nullptr) co_return;
   co_await recorder_.resumed_ended();
+  const std::vector<UnrecordedClosure> found = co_await ps_group_.unrecorded().all_asked();
+  const std::vector<std::uint64_t> adopted = adopt(found);
   const auto& restored = sources_.restored;
   const bool other = restored && restored->session != session_.number;
   books_.progress.hand_over(other ? restored->positions : std::vector<PipelinePosition>());
-  recorder_.hand_over(books_.progress, books_.losses);
+  recorder_.hand_over(books_.progress, books_.losses, adopted);
+  session_.stats.edit(
+      [&](EngineStats& stats) { stats.global_step = books_.progress.global_step(); });
+}
+
+// Their numbers.
+std::vector<std::uint64_t> Engine::adopt(const std::vector<UnrecordedClosure>& unrecorded) {
+  std::vector<std::uint64_t> numbers, lacking(members_.ps.size());
+  for (const UnrecordedClosure& closure : unrecorded) {
+    numbers.push_back(closure.sequence);
+    std::string lack;
+    for (const std::size_t ps : closure.lacking) {
+      ++lacking[ps];
+      lack += str(lack.empty() ? "" : ", ", members_.ps[ps]->name);
+    }
+    if (numbers.size() <= kToldOneByOne)
+      log_warning("closure ", closure.sequence, " is not in the journal, and ps have it",
+                  lack.empty() ? "" : "; lost on " + lack);
+  }
+  if (numbers.empty()) return numbers;
+  const StepsOfUpdate steps = ps_group_.unrecorded().steps;
+  books_.progress.adopt_steps(static_cast<std::int64_t>(numbers.size()) * steps.least);
+  books_.losses.adopt(numbers.size(), lacking);
+  for (std::size_t ps = 0; ps < lacking.size(); ++ps)
+    if (lacking[ps] > 0)
+      books_.losses.told(members_.ps[ps]->name, "the journal had lost closures with the power",
+                         session_.uptime(), lacking[ps]);
+  session_.stats.publish(books_.losses);
+  log_warning("the journal lacks ", numbers.size(), " closures that ps have, ", numbers.front(),
+              " to ", numbers.back(), ": its newest part went with the power of its machine. They ",
+              "count as updates, and their elements are given out again",
+              steps.differ
+                  ? str(". The step is only known to lie that far on at least: each counts as ",
+                        steps.least, ", and functions here count differently")
+                  : "");
+  return numbers;
 }
 
 }  // namespace cairn

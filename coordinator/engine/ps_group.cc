@@ -158,15 +158,18 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   const bool rebuild = ps->needs_rows;
   auto source = sources_.newest;
   co_await tables_.configure(ps, layout, 0);
-  if (rebuild)
+  if (rebuild) {
     co_await tables_.rebuild(ps, layout, source);
-  else
+    co_await keep_rebuilt(ps, layout->version, source);
+  } else {
     co_await tables_.restore_new(ps, layout);  // the restore may have been cut short
+  }
   // Opened last, and again if a lane was lost after its fence: such a lane is not to push here.
   std::uint64_t fences = 0;
   do {
     fences = fence_.raised();
     co_await fence_.raise_on(ps);
+    co_await unrecorded_.ask(ps);
     const Announcer::Word word = announcer_.next();
     if (recorder_.on()) co_await recorder_.keep_announced(word.closures_below);
     co_await announcer_.tell(ps, word);
@@ -175,7 +178,6 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   ps->needs_rows = false;
   ++ps->attached;
   ps->served = ps->process;
-  if (rebuild) note_rebuilt(*ps, layout->version, source);
   ps->ready = true;
   ps->trouble.clear();
   tables_.attached(layout);
@@ -188,18 +190,21 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   session_.stats.publish(losses_);
 }
 
-void PsGroup::note_rebuilt(Ps& ps, std::uint64_t version,
-                           std::shared_ptr<const CheckpointView> source) {
-  LossLedger::Rebuilt how{.layout_version = version, .absence = ps.absence};
+// Before the ps opens: a successor that does not know of this gives it its rows once more, and
+// without what was pushed to it meanwhile. If the ps is lost before it has opened, it is rebuilt
+// again, and its loss is not counted twice.
+rpc::Task<void> PsGroup::keep_rebuilt(Ps* ps, std::uint64_t version,
+                                      std::shared_ptr<const CheckpointView> source) {
+  LossLedger::Rebuilt how{.layout_version = version, .absence = ps->absence};
   if (source) how.from = source->holdings;
   // Sequence numbers mean something within one session only: of a checkpoint of an earlier one no
   // closure is ours.
   if (source && source->session == session_.number)
     how.has = std::shared_ptr<const AppliedClosures>(source, &source->applied);
-  recorder_.rebuilt(ps.index, how);
-  const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));
-  if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
+  const std::uint64_t lost = losses_.rebuilt(ps->index, how);
+  if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps->name);
   session_.stats.publish(losses_);
+  if (recorder_.on()) co_await recorder_.keep_rebuilt(ps->index, ps->process, std::move(how));
 }
 
 }  // namespace cairn

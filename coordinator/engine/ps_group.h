@@ -28,6 +28,7 @@
 #include "coordinator/dispatch/lane_fence.h"
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
+#include "coordinator/engine/unrecorded.h"
 #include "rpc/loop/task.h"
 #include "rpc/server/heartbeat.h"
 
@@ -47,6 +48,7 @@ class PsGroup {
         announcer_(announcer),
         losses_(losses),
         recorder_(recorder),
+        unrecorded_(session, members, tables, recorder),
         dialer_(session),
         pump_(std::move(pump)) {}
 
@@ -57,6 +59,8 @@ class PsGroup {
   rpc::Task<void> attach_in_time(Ps* ps);
   // Watches one ps and brings it back, for as long as the engine lives.
   rpc::Task<void> keep(Ps* ps);
+  // The closures that the ps have told of as they were attached.
+  Unrecorded& unrecorded() { return unrecorded_; }
 
  private:
   kj::Promise<rpc::Silence> silence_of(Ps* ps);
@@ -65,7 +69,8 @@ class PsGroup {
   void lose(Ps& ps, const std::string& reason);
   rpc::Task<void> wait_longer(Ps* ps);
   void give_up(Ps& ps, std::exception_ptr error);
-  void note_rebuilt(Ps& ps, std::uint64_t version, std::shared_ptr<const CheckpointView> source);
+  rpc::Task<void> keep_rebuilt(Ps* ps, std::uint64_t version,
+                               std::shared_ptr<const CheckpointView> source);
 
   Session& session_;
   ClusterMembers& members_;
@@ -76,6 +81,7 @@ class PsGroup {
   Announcer& announcer_;
   LossLedger& losses_;
   Recorder& recorder_;
+  Unrecorded unrecorded_;
   Dialer dialer_;
   std::function<void()> pump_;
 };

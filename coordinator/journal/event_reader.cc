@@ -47,7 +47,7 @@ LossLedger::Holdings read(wire::Holdings::Reader in) {
 }
 
 PsRebuilt read(wire::Rebuilt::Reader in) {
-  PsRebuilt rebuilt{in.getPs(), in.getLayout(), read(in.getFrom()), nullptr};
+  PsRebuilt rebuilt{in.getPs(), in.getLayout(), read(in.getFrom()), nullptr, in.getProcess()};
   if (!in.hasApplied()) return rebuilt;
   auto applied = std::make_shared<AppliedClosures>();
   applied->low_watermark = in.getApplied().getLowWatermark();
@@ -166,7 +166,14 @@ Event read(wire::Event::Reader in, const std::string& where) {
     case wire::Event::SHARDS: return read(in.getShards());
     case wire::Event::SENT: return read(in.getSent());
     case wire::Event::ENDED: return read(in.getEnded());
-    case wire::Event::ANNOUNCED: return Announced{in.getAnnounced()};
+    case wire::Event::ANNOUNCED:
+      return Announced{in.getAnnounced().getClosuresBelow(), in.getAnnounced().getSettledBelow()};
+    case wire::Event::KNOWN: {
+      Known event{in.getKnown().getLowWatermark(), {}};
+      for (auto range : in.getKnown().getClosures())
+        event.closures.emplace_back(range.getBegin(), range.getEnd());
+      return event;
+    }
     case wire::Event::REBUILT: return read(in.getRebuilt());
     case wire::Event::STANDING: return read(in.getStanding());
     case wire::Event::ROUND: return read(in.getRound());

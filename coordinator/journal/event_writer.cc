@@ -54,18 +54,24 @@ void write(wire::Holdings::Builder out, const LossLedger::Holdings& holdings) {
   write_numbers(out.initMissing(count(holdings.missing.size())), holdings.missing);
 }
 
+using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+void write(cairn::wire::AppliedSet::Builder out, std::uint64_t low_watermark,
+           const Ranges& closures) {
+  out.setLowWatermark(low_watermark);
+  auto ranges = out.initClosures(count(closures.size()));
+  for (unsigned i = 0; i < ranges.size(); ++i) {
+    ranges[i].setBegin(closures[i].first);
+    ranges[i].setEnd(closures[i].second);
+  }
+}
+
 void write(wire::Rebuilt::Builder out, const PsRebuilt& rebuilt) {
   out.setPs(rebuilt.ps);
   out.setLayout(rebuilt.layout_version);
+  out.setProcess(rebuilt.process.number);
   write(out.initFrom(), rebuilt.from);
-  if (rebuilt.applied == nullptr) return;
-  auto applied = out.initApplied();
-  applied.setLowWatermark(rebuilt.applied->low_watermark);
-  auto ranges = applied.initClosures(count(rebuilt.applied->ranges.size()));
-  for (unsigned i = 0; i < ranges.size(); ++i) {
-    ranges[i].setBegin(rebuilt.applied->ranges[i].first);
-    ranges[i].setEnd(rebuilt.applied->ranges[i].second);
-  }
+  if (rebuilt.applied != nullptr)
+    write(out.initApplied(), rebuilt.applied->low_watermark, rebuilt.applied->ranges);
 }
 
 void write_texts(capnp::List<capnp::Text>::Builder out, const std::vector<std::string>& texts) {
@@ -188,7 +194,14 @@ struct Write {
       members[i].setSentLayout(event.members[i].sent_layout);
     }
   }
-  void operator()(const Announced& event) { out.setAnnounced(event.closures_below); }
+  void operator()(const Announced& event) {
+    auto to = out.initAnnounced();
+    to.setClosuresBelow(event.closures_below);
+    to.setSettledBelow(event.settled_below);
+  }
+  void operator()(const Known& event) {
+    write(out.initKnown(), event.settled_below, event.closures);
+  }
   void operator()(const PsRebuilt& event) { write(out.initRebuilt(), event); }
   void operator()(const SourcesAre& event) {
     auto to = out.initSources();
@@ -209,7 +222,8 @@ struct Write {
     for (unsigned i = 0; i < rebuilt.size(); ++i) {
       const LossLedger::Ps& ps = event.losses.ps[i];
       missing.set(i, ps.missing);
-      write(rebuilt[i], PsRebuilt{i, ps.rebuilt.layout_version, ps.rebuilt.from, ps.rebuilt.has});
+      write(rebuilt[i],
+            PsRebuilt{i, ps.rebuilt.layout_version, ps.rebuilt.from, ps.rebuilt.has, {}});
     }
     auto positions = to.initPositions(count(event.pipelines.size()));
     for (unsigned i = 0; i < positions.size(); ++i) {

@@ -22,11 +22,12 @@ struct Event {
     shards @4 :Shards;
     sent @5 :Sent;
     ended @6 :Ended;
-    announced @7 :UInt64;
+    announced @7 :Announced;
     rebuilt @8 :Rebuilt;
     standing @9 :Standing;
     sources @10 :Sources;
     round @11 :Round;
+    known @12 :Rows.AppliedSet;      # closures that are told of elsewhere
   }
 }
 
@@ -111,6 +112,11 @@ struct Member {
   sentLayout @2 :UInt64;
 }
 
+struct Announced {
+  closuresBelow @0 :UInt64;
+  settledBelow @1 :UInt64;         # these have ended
+}
+
 struct Holdings {
   covers @0 :UInt64;
   missing @1 :List(UInt64);
@@ -120,7 +126,8 @@ struct Rebuilt {
   ps @0 :UInt32;
   layout @1 :UInt64;
   from @2 :Holdings;
-  applied @3 :Rows.AppliedSet;      # of this session, by the checkpoint; absent: none
+  applied @3 :Rows.AppliedSet;     # of this session, by the checkpoint; absent: none
+  process @4 :UInt64;              # that has the rows
 }
 
 # A checkpoint that rows come from, and which of them.

@@ -194,6 +194,10 @@ rpc::Task<void> Journal::wait_for(const std::uint64_t& done, std::uint64_t wante
   if (done < wanted) throw_error(*error_);
 }
 
+void Journal::verify_written() const {
+  if (error_) throw_error(*error_);
+}
+
 rpc::Task<void> Journal::written() { return wait_for(counts_.written, counts_.noted); }
 
 rpc::Task<void> Journal::kept() {

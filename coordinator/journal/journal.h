@@ -71,6 +71,12 @@ class Journal {
   rpc::Task<void> written();
   // Nor does a loss of power.
   rpc::Task<void> kept();
+  // How many events were noted so far, and whether the first `events` of them would survive a loss
+  // of power now.
+  std::uint64_t noted() const { return counts_.noted; }
+  bool are_kept(std::uint64_t events) const { return !error_ && counts_.kept >= events; }
+  // Throws the error of a write that failed, as the waits do.
+  void verify_written() const;
   // The next write begins another file.
   void begin_anew() { anew_ = true; }
 

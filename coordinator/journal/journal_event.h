@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -57,7 +58,8 @@ struct DatasetMade {
   std::vector<PipelinePosition> positions;  // where its pipelines begin
 };
 
-// These processes answer for the shards, by the layout of this version.
+// These processes are to answer for the shards, by the layout of this version. One that is new has
+// no rows before PsRebuilt.
 struct ShardsPlaced {
   std::uint64_t layout_version = 0;
   std::uint64_t seed = 0;
@@ -105,9 +107,17 @@ struct RoundNamed {
   std::vector<Member> members;  // by their numbers; at least one
 };
 
-// Shards may be told that there are closures below this number.
+// Shards may be told that there are closures below the one number, and that those below the other
+// have ended. Neither goes back.
 struct Announced {
-  std::uint64_t closures_below = 0;
+  std::uint64_t closures_below = 0, settled_below = 0;
+};
+
+// Closures that are told of elsewhere: in an earlier file, say. All below `settled_below` are, and
+// these ranges.
+struct Known {
+  std::uint64_t settled_below = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> closures;
 };
 
 // A ps has other rows than it had (LossLedger::rebuilt()).
@@ -116,6 +126,7 @@ struct PsRebuilt {
   std::uint64_t layout_version = 0;
   LossLedger::Holdings from;
   std::shared_ptr<const AppliedClosures> applied;  // of this session, by the checkpoint; null: none
+  ProcessIncarnation process;                      // that has the rows from now on
 };
 
 // How the run stands, but for what is made (functions, variables, datasets) and what is open.
@@ -144,7 +155,7 @@ struct SourcesAre {
 
 using Event =
     std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced, ClosureSent,
-                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed>;
+                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed, Known>;
 
 // The format of records: an older release refuses what a newer one has written.
 inline constexpr std::uint32_t kEventFormat = 1;

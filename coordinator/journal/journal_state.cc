@@ -48,7 +48,15 @@ void JournalState::on(DatasetMade&& event) {
   datasets_.push_back(std::move(event));
 }
 
-void JournalState::on(ShardsPlaced&& event) { shards_ = std::move(event); }
+// Whoever goes on with a process that is new has to give it its rows, whether or not they were on
+// their way to it.
+void JournalState::on(ShardsPlaced&& event) {
+  const std::vector<ShardLayout> before = std::exchange(shards_, std::move(event)).shards;
+  for (std::size_t i = 0; i < std::min(before.size(), shards_.shards.size()); ++i)
+    if (ProcessIncarnation& process = shards_.shards[i].primary.process;
+        process != before[i].primary.process)
+      process = {};
+}
 
 Pipeline& JournalState::pipeline(std::uint64_t number) {
   if (number >= pipelines_.size())
@@ -71,6 +79,7 @@ void JournalState::on(ClosureSent&& event) {
   if (!functions_.contains(event.function))
     refuse(
         str("closure ", event.sequence, " runs function ", event.function, ", which is not there"));
+  known_.add(event.sequence);
   ClosureSent& closure = open_[event.sequence];
   ClosureSent dropped;
   for (const TakeRecord& take : closure.takes)
@@ -108,11 +117,16 @@ void JournalState::on(RoundNamed&& event) {
 
 void JournalState::on(Announced&& event) {
   closures_below_ = std::max(closures_below_, event.closures_below);
+  known_.raise(event.settled_below);
 }
+
+void JournalState::on(Known&& event) { known_.merge({event.settled_below, event.closures}); }
 
 void JournalState::on(PsRebuilt&& event) {
   if (event.ps >= losses_.state().ps.size())
     refuse(str("ps ", event.ps, " of ", losses_.state().ps.size(), " is rebuilt"));
+  for (ShardLayout& shard : shards_.shards)
+    if (shard.primary.ps == event.ps) shard.primary.process = event.process;
   losses_.rebuilt(event.ps, {.layout_version = event.layout_version,
                              .from = std::move(event.from),
                              .has = std::move(event.applied)});
@@ -150,7 +164,8 @@ std::vector<Event> JournalState::standing() const {
   Standing standing{global_step_, closures_below_, losses_.state(), {}};
   for (const Pipeline& pipeline : pipelines_)
     standing.pipelines.push_back({pipeline.position(), pipeline.ended()});
-  std::vector<Event> events{opened_, shards_, sources_, std::move(standing)};
+  std::vector<Event> events{opened_, shards_, sources_, Known{known_.low_watermark, known_.ranges},
+                            std::move(standing)};
   for (const auto& [sequence, closure] : open_) events.emplace_back(closure);
   if (round_) events.emplace_back(*round_);
   return events;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "coordinator/cluster/loss_ledger.h"
+#include "coordinator/cluster/shard_client.h"
 #include "coordinator/journal/journal_event.h"
 #include "coordinator/progress/pipelines.h"
 #include "core/rows/layout.h"
@@ -27,13 +28,17 @@ class JournalState {
   const Opened& opened() const { return opened_; }
   const std::map<std::uint32_t, FunctionMade>& functions() const { return functions_; }
   const std::vector<DatasetMade>& datasets() const { return datasets_; }
-  // The newest; without variables that are made and not placed yet.
+  // The newest; without variables that are made and not placed yet. A ps whose process has no rows
+  // yet has none (ShardReplica::process).
   Layout layout() const;
   std::int64_t global_step() const { return global_step_; }
   std::uint64_t closures_below() const { return closures_below_; }
   const LossLedger& losses() const { return losses_; }
   const std::vector<Pipeline>& pipelines() const { return pipelines_; }
   const SourcesAre& sources() const { return sources_; }
+  // The closures that the journal tells of, open or ended, and all numbers below those that have
+  // ended.
+  const AppliedClosures& known() const { return known_; }
   // By their numbers.
   const std::map<std::uint64_t, ClosureSent>& open() const { return open_; }
   // The round that some shards may have applied and others not, with those of its members that are
@@ -57,6 +62,7 @@ class JournalState {
   void on(Standing&& event);
   void on(SourcesAre&& event) { sources_ = std::move(event); }
   void on(RoundNamed&& event);
+  void on(Known&& event);
   Pipeline& pipeline(std::uint64_t number);
   // The elements that a closure had are not read again.
   void spend(const ClosureSent& closure, const ClosureEnded* how);
@@ -73,6 +79,7 @@ class JournalState {
   std::vector<Pipeline> pipelines_;
   std::map<std::uint64_t, ClosureSent> open_;
   std::optional<RoundNamed> round_;
+  AppliedClosures known_;
 };
 
 }  // namespace cairn::journal

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/cluster/shard_client.h"
 #include "coordinator/journal/journal.h"
 #include "core/base/machine.h"
 
@@ -44,6 +45,8 @@ rpc::Task<void> Recorder::begin(std::size_t ps) {
     for (const auto& [id, function] : state->functions()) functions_.insert(id);
     layout_ = std::make_shared<const Layout>(state->layout());
     closures_below_ = state->closures_below();
+    settled_.kept = settled_.recorded = state->known().low_watermark;
+    resuming_ = true;
   }
   Opened opened{session_.options.cluster_id, session_.number, session_.term, process_text(),
                 session_.options.consistency.text()};
@@ -59,12 +62,24 @@ void Recorder::resume(ResumedRun run, const std::vector<std::shared_ptr<Closure>
 }
 
 rpc::Task<void> Recorder::resumed_ended() {
-  while (!resumed_.empty()) co_await session_.changed.wait();
+  while (!resumed_.empty()) {
+    verify_written();  // without a journal no ps is attached, and no closure is sent
+    co_await session_.changed.wait();
+  }
 }
 
-void Recorder::hand_over(const ProgressBook& progress, const LossLedger& losses) {
+// One group of events: a successor has both, or finds the same closures on the shards again.
+void Recorder::hand_over(const ProgressBook& progress, const LossLedger& losses,
+                         const std::vector<std::uint64_t>& unrecorded) {
   run_->global_step = progress.global_step();
+  run_->unrecorded = unrecorded.size();
+  if (!unrecorded.empty()) {
+    AppliedClosures all;
+    for (const std::uint64_t closure : unrecorded) all.add(closure);
+    journal_->note(Known{0, all.ranges});
+  }
   standing(progress.global_step(), losses, progress);
+  resuming_ = false;
 }
 
 void Recorder::dataset(const PerWorkerDataset& dataset, const ProgressBook& progress) {
@@ -116,8 +131,16 @@ void Recorder::round(RoundNamed event) {
   if (on()) journal_->note(std::move(event));
 }
 
+void Recorder::verify_written() const {
+  if (on()) journal_->verify_written();
+}
+
+// Under HybridStrategy rows are pushed before the round of their closure is named. If a successor
+// did not know of the closure, nobody would apply the round's part of it.
 rpc::Task<void> Recorder::written() {
-  if (on()) co_await journal_->written();
+  if (!on()) co_return;
+  if (session_.options.consistency.text() == "hybrid") co_return co_await journal_->kept();
+  co_await journal_->written();
 }
 
 rpc::Task<void> Recorder::kept() {
@@ -128,17 +151,34 @@ rpc::Task<void> Recorder::keep_announced(std::uint64_t closures_below) {
   if (!on()) co_return;
   if (closures_below > closures_below_) {
     closures_below_ = closures_below;
-    journal_->note(Announced{closures_below});
+    journal_->note(Announced{closures_below, settled_.kept});
   }
-  if (closures_below <= kept_below_) co_return co_await journal_->written();
+  if (closures_below <= kept_below_) co_return;
   co_await journal_->kept();
   kept_below_ = std::max(kept_below_, closures_below);
 }
 
-void Recorder::rebuilt(std::size_t ps, const LossLedger::Rebuilt& how) {
-  if (on())
-    journal_->note(
-        PsRebuilt{static_cast<std::uint32_t>(ps), how.layout_version, how.from, how.has});
+// A shard that forgot a closure of whose end the journal may yet lose sight could not tell a
+// successor any more that it has the closure. Nor may it forget those that a successor is about to
+// ask for.
+std::uint64_t Recorder::settled(std::uint64_t low_watermark) {
+  if (!on()) return low_watermark;
+  if (resuming_) return settled_.kept;
+  if (journal_->are_kept(settled_.events)) settled_.kept = settled_.recorded;
+  if (settled_.kept == settled_.recorded && low_watermark > settled_.recorded) {
+    journal_->note(Announced{closures_below_, low_watermark});
+    settled_.recorded = low_watermark;
+    settled_.events = journal_->noted();
+  }
+  return settled_.kept;
+}
+
+rpc::Task<void> Recorder::keep_rebuilt(std::size_t ps, ProcessIncarnation process,
+                                       LossLedger::Rebuilt how) {
+  if (!on()) co_return;
+  journal_->note(PsRebuilt{static_cast<std::uint32_t>(ps), how.layout_version, std::move(how.from),
+                           std::move(how.has), process});
+  co_await journal_->kept();
 }
 
 void Recorder::sources(SourcesAre sources) {

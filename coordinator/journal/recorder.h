@@ -22,6 +22,7 @@
 #include "coordinator/cluster/session.h"
 #include "coordinator/journal/journal_event.h"
 #include "coordinator/progress/progress_book.h"
+#include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "rpc/loop/task.h"
 
@@ -44,10 +45,16 @@ class Recorder {
 
   // These closures, which an earlier coordinator had sent, are run to their end.
   void resume(ResumedRun run, const std::vector<std::shared_ptr<Closure>>& open);
-  // Ends when they have ended.
+  // Ends when they have ended.   Errors  those of the journal, if it cannot be written.
   rpc::Task<void> resumed_ended();
   // The program takes over. Nothing that the earlier coordinator had sent is open any more.
-  void hand_over(const ProgressBook& progress, const LossLedger& losses);
+  // `unrecorded`: closures that are in the books now, and of which the journal did not know.
+  void hand_over(const ProgressBook& progress, const LossLedger& losses,
+                 const std::vector<std::uint64_t>& unrecorded);
+  // Until then shards are to be asked which closures they have.
+  bool handed_over() const { return !resuming_; }
+  // Throws what the waits would.
+  void verify_written() const;
   const std::optional<ResumedRun>& resumed() const { return run_; }
 
   // ---- what is made ----
@@ -66,12 +73,15 @@ class Recorder {
   rpc::Task<void> written();
   // Nor does a loss of power take it back.
   rpc::Task<void> kept();
-  // Ends once a successor will know that shards may have heard of closures below this number, and
-  // of all that have ended so far.
+  // Ends once a successor will know that shards may have heard of closures below this number.
   rpc::Task<void> keep_announced(std::uint64_t closures_below);
+  // All closures below `low_watermark` have ended. Below which of them a successor will know that,
+  // whatever happens: shards may forget those. It follows some milliseconds behind.
+  std::uint64_t settled(std::uint64_t low_watermark);
 
   // ---- what was lost, and where rows come from ----
-  void rebuilt(std::size_t ps, const LossLedger::Rebuilt& how);
+  // Ends once it is kept that this process of the ps has its rows.
+  rpc::Task<void> keep_rebuilt(std::size_t ps, ProcessIncarnation process, LossLedger::Rebuilt how);
   void sources(journal::SourcesAre sources);
   // The program has gone back to a state of its own choice.
   void standing(std::int64_t global_step, const LossLedger& losses, const ProgressBook& progress);
@@ -89,6 +99,13 @@ class Recorder {
   std::shared_ptr<const Layout> layout_;  // the newest that it has
   std::uint64_t closures_below_ = 0;      // that was recorded
   std::uint64_t kept_below_ = 0;          // that was kept
+  bool resuming_ = false;
+  struct Settled {
+    std::uint64_t kept = 0;      // a successor will know that those below have ended
+    std::uint64_t recorded = 0;  // and those below this number, once
+    std::uint64_t events = 0;    // so many events are kept
+  };
+  Settled settled_;
 };
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 // committed, in the same way (pipelines.h).
 //   Thread  the engine's. Pure: it waits for nothing.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -26,6 +27,11 @@ class ProgressBook {
     return std::exchange(next_step_, next_step_ + steps);
   }
   void commit_steps(std::int64_t steps) { global_step_ += steps; }
+  // Closures had these steps that were not given here.
+  void adopt_steps(std::int64_t steps) {
+    global_step_ += steps;
+    next_step_ = std::max(next_step_ + steps, global_step_);
+  }
 
   // ---- saving by steps ----
   // A save is due whenever `every` more steps are committed, from now on; 0: never.

@@ -93,13 +93,22 @@ class MemoryDisk::Step {
 void MemoryDisk::lose_power() {
   step_crash_.reset();
   down_ = true;
+  lose_unsynced();
+  check_power();
+}
+
+void MemoryDisk::lose_unsynced() {
   for (const auto& [path, synced] : synced_)
     if (const auto found = files_.find(path);
         found != files_.end() && found->second.size() > synced)
       found->second.resize(synced + (found->second.size() - synced) *
                                         static_cast<std::uint64_t>(unsynced_kept_) / 100);
   synced_.clear();
-  check_power();
+}
+
+void MemoryDisk::interrupt_power() {
+  std::lock_guard hold(mutex_);
+  lose_unsynced();
 }
 
 void MemoryDisk::set_unsynced_kept(int percent) {

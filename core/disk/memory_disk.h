@@ -40,6 +40,8 @@ class MemoryDisk final : public Disk {
   //   What a loss of power leaves of files that grow: of what was not synced the first part, so
   //   many of 100 bytes; at first 50.
   void set_unsynced_kept(int percent);
+  //   The power goes now, and is back at once: for a process that is killed in the same moment.
+  void interrupt_power();
   //   Rot: flips one bit of a stored byte, as a worn medium does, for what has a checksum to
   //   notice.
   void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
@@ -80,6 +82,7 @@ class MemoryDisk final : public Disk {
   class Appended;
   void check_power() const;
   void lose_power();
+  void lose_unsynced();
   std::string& file(const std::string& path);
   void verify_folder_of(const std::string& target, const std::string& path) const;
   std::uint64_t used() const;

@@ -128,6 +128,12 @@ class ShardService final : public ReplicaService {
       host_->subscriptions.forget_idle();  // this call comes again and again
     });
   }
+  kj::Promise<void> applied(AppliedContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.applied");
+      write(context.initResults().initClosures(), host_->shard.applied());
+    });
+  }
   kj::Promise<void> applyRound(ApplyRoundContext context) override {
     std::optional<kj::Promise<void>> later;
     auto answered = rpc::at_once([&] {

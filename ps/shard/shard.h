@@ -214,8 +214,7 @@ class Shard {
   // Another connection of the coordinator is in charge from now on. What an earlier one had begun
   // comes to nothing: its mark is dropped, and its restore goes no further.
   void change_hands();
-  // Variable names and the rows of them that lie here and are being restored: what to read from a
-  // checkpoint.
+  // The rows of each variable, by its name, that are restored here: what a checkpoint is read for.
   std::vector<std::pair<std::string, RowRange>> ranges() const;
 
   // ---- for subscribers: follow/subscriptions.h ----
@@ -233,6 +232,7 @@ class Shard {
   std::string copy_obstacle() const;  // why the rows cannot be copied; empty: they can
   ShardBooks books() const;
 
+  AppliedSet applied() const { return applied_.snapshot(); }  // or begun
   ShardVersion version() const { return {lineage_, counter_}; }
   std::uint64_t session() const { return session_; }
   Epoch epoch() const { return layout_.epoch; }

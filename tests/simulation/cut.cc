@@ -26,7 +26,7 @@ class CutJudge {
         manifest_(manifest),
         layout_(layout),
         may_lack_(may_lack),
-        updates_(elements_committed(manifest)) {}
+        updates_(scenario.loses_power() ? manifest.global_step : elements_committed(manifest)) {}
 
   void judge(const Values& values) {
     const Due committed = committed_at(manifest_, scenario_);
@@ -45,6 +45,9 @@ class CutJudge {
     return layout_.find(variable)->parts;
   }
 
+  // A loss of power may lose a closure on any ps.
+  bool may_lack(int ps) const { return may_lack_.contains(ps) || scenario_.loses_power(); }
+
   // Judges a number that every closure adds one to.
   void judge_number(const std::string& what, const Part& part, std::int64_t value) {
     const int ps = ps_of(part.shard, layout_);
@@ -56,7 +59,7 @@ class CutJudge {
     else if (lacks < 0)
       complain(str(what, " on ps ", ps, " holds ", value, " updates, more than the ", updates_,
                    " that are committed"));
-    else if (lacks > 0 && !may_lack_.contains(ps))
+    else if (lacks > 0 && !may_lack(ps))
       complain(str(what, " on ps ", ps, ", which was never lost, lacks ", lacks, " of ", updates_,
                    " updates"));
   }
@@ -74,6 +77,7 @@ class CutJudge {
       if (scenario_.spread == Spread::kEveryShard)
         judge_number(str("shard ", part.shard, "'s sum of ", table), part,
                      total(values, part.rows));
+      if (scenario_.loses_power()) continue;  // elements may count twice
       for (std::size_t i = 0; i < committed.size(); ++i) {
         const auto [row, due] = committed[i];
         if (row < part.rows.begin || row >= part.rows.end) continue;
@@ -81,7 +85,7 @@ class CutJudge {
         if (value > due)
           complain(str("row ", row, " of ", table, " on ps ", ps, " is ", value, ", and ", due,
                        " committed elements add to it"));
-        if (value < due && !may_lack_.contains(ps))
+        if (value < due && !may_lack(ps))
           complain(str("row ", row, " of ", table, " on ps ", ps, ", which was never lost, is ",
                        value, ", not ", due));
         lacks[ps] += due - value;
@@ -142,7 +146,8 @@ CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest
   CutJudge judge(scenario, manifest, layout, may_lack);
   const std::int64_t elements = elements_committed(manifest);
   const bool in_rounds = scenario.consistency.in_rounds();
-  if (in_rounds ? elements < manifest.global_step : elements != manifest.global_step)
+  if (!scenario.loses_power() &&
+      (in_rounds ? elements < manifest.global_step : elements != manifest.global_step))
     judge.complain(
         str(elements, " elements of the data are committed at step ", manifest.global_step));
   judge.judge(values);

@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 }  // namespace
 
 std::int64_t World::finished() const {
-  if (!program_) return base_.step;
-  return base_.step + static_cast<std::int64_t>(program_->coordinator.counts().finished);
+  if (!program_) return lives_.first_step;
+  return lives_.first_step + static_cast<std::int64_t>(program_->coordinator.counts().finished);
 }
 
 void World::tick() {
@@ -50,11 +50,15 @@ void World::strike(const Fault& fault) {
       cluster_.kill_ps(fault.a);
       return later(fault.lasts, [this, fault] { cluster_.start_ps(fault.a); });
     case Kind::kKillChief:
-      if (!cluster_.has_chief() || chief_dies_) return;
-      chief_dies_ = true;
-      chief_away_ = fault.lasts;
+    case Kind::kPowerLoss:
+      if (!cluster_.has_chief() || chief_.due) return;
+      chief_.due = true;
+      chief_.by_power = fault.kind == Kind::kPowerLoss;
+      chief_.kept = fault.a;
+      chief_.away = fault.lasts;
       cluster_.network().crash("chief");
       return later(fault.lasts, [] {});
+    case Kind::kChiefDiesStarting: chief_.starting.push_back(fault.a); return;
     case Kind::kCut: network.cut(fault.from, fault.to); break;
     case Kind::kPartition: network.partition(fault.from, fault.to); break;
     case Kind::kPartitionBoth: network.partition_both(fault.from, fault.to); break;

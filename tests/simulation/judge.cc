@@ -3,15 +3,23 @@
 #include <algorithm>
 
 #include "coordinator/dispatch/hybrid_consistency.h"
+#include "coordinator/journal/journal.h"
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::simulation {
 
 void World::fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) {
   watched_ += 1;
-  for (std::uint64_t incarnation = 1; incarnation <= newest.number; ++incarnation)
-    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end())
-      fenced_.try_emplace(incarnation, watched_);
+  seen_.fences.push_back({newest, {alive.begin(), alive.end()}, watched_});
+}
+
+// Where in watched_ a shard first refused the incarnation.
+std::optional<std::uint64_t> World::fence_of(LaneIncarnation incarnation) const {
+  for (const Fence& fence : seen_.fences)
+    if (incarnation <= fence.newest &&
+        std::ranges::find(fence.alive, incarnation) == fence.alive.end())
+      return fence.at;
+  return std::nullopt;
 }
 
 // A lost worker is fenced on every shard before its closures run elsewhere: once another one pushes
@@ -32,9 +40,9 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
     complain(str("a push of closure ", step.closure, " was applied ", staleness,
                  " updates late, and less than ", most, " were promised of ", lanes, " lanes"));
   Pushed& last = seen_.last_pushed[step.closure];
-  const auto fence = fenced_.find(step.incarnation);
-  if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&
-      last.at > fence->second)
+  const std::optional<std::uint64_t> fence =
+      applied && last.incarnation != step.incarnation ? fence_of(step.incarnation) : std::nullopt;
+  if (fence && last.at > *fence)
     complain(str("closure ", step.closure, " was applied for lane incarnation ", step.incarnation,
                  ", which is fenced, after ", last.incarnation, " had begun on it"));
   last = {step.incarnation, watched_};
@@ -58,11 +66,21 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
       complain(str("round ", request.round, " applies a closure of round ", round));
 }
 
-std::vector<std::uint64_t> World::lost_in_this_life() const {
+// With a journal: in all lives, as its books have it.
+std::vector<std::uint64_t> World::lost_in_this_life() {
+  if (scenario_.saves.journal) {
+    const auto& options = cluster_.strategy().host().engine().options();
+    std::vector<std::uint64_t> lost;
+    for (const LossLedger::Ps& ps : options.session.journal->state().losses().state().ps)
+      lost.push_back(ps.missing);
+    return lost;
+  }
   return losses_by_ps(program_->coordinator.stats(), scenario_.ps);
 }
 
+// A loss of power may lose a closure on any ps.
 void World::note_losses() {
+  if (scenario_.loses_power()) return;
   auto lost = lost_in_this_life();
   for (int i = 0; i < scenario_.ps; ++i)
     if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i))
@@ -90,6 +108,9 @@ void World::judge_values() {
        judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life()))
     complain(std::move(complaint));
   judge_follower(now);
+  const std::int64_t step = program_->coordinator.stats().global_step;
+  if (scenario_.saves.journal && step != scenario_.closures)
+    complain(str("all ", scenario_.closures, " closures are done at step ", step));
   verdict_.fingerprint =
       random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)),
                  static_cast<std::uint64_t>(total(now.rows)));
@@ -109,10 +130,10 @@ void World::judge_checkpoints() {
     for (const auto& problem : report.problems) complain(str(entry.path, ": ", problem));
   }
   if (!folder.latest()) return;
+  const auto lost = lost_in_this_life();  // a restore makes the ps whole
   // Waits for a save that is under way, which may remove the oldest.
   program_->coordinator.restore(folder.latest()->path);
   const auto latest = folder.latest();
-  const auto lost = lost_in_this_life();
   std::map<int, std::int64_t> lacks;  // of the newest
   for (const auto& entry : folder.list()) {
     program_->coordinator.restore(entry.path);
@@ -136,7 +157,8 @@ void World::finish_stats() {
   lives_.counted = lives_.begun;
   EngineStats stats = program_->coordinator.stats();
   verdict_.retried += program_->coordinator.counts().retried;
-  verdict_.lost_updates += stats.lost_updates;
+  verdict_.lost_updates =
+      stats.lost_updates + (scenario_.saves.journal ? 0 : verdict_.lost_updates);
   verdict_.checkpoints += stats.checkpoints;
   verdict_.losses += stats.losses.size();
   const bool bad_disk =

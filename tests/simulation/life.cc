@@ -33,6 +33,21 @@ class LifeJudge {
         judge_number("wide", part, base_.values.wide.at(i), added, now.wide.at(i));
   }
 
+  // Where elements are given out again, only how many closures have added to the table can be told.
+  void judge_sums(const char* table, const RowCounts& before, const RowCounts& now,
+                  std::int64_t added) {
+    std::int64_t missing = 0, lost = 0;
+    for (const std::uint64_t on_ps : lost_) lost += static_cast<std::int64_t>(on_ps);
+    for (const Part& part : layout_.find(table)->parts) {
+      const std::int64_t was = total(before, part.rows), is = total(now, part.rows);
+      if (scenario_.spread == Spread::kEveryShard) judge_number(table, part, was, added, is);
+      missing += was - is;
+    }
+    if (scenario_.spread == Spread::kOneRow && (missing + added < 0 || missing + added > lost))
+      complain(str("the rows of ", table, " lack ", missing + added, " updates, ", lost,
+                   " are reported lost"));
+  }
+
   void judge_table(const char* table, const RowCounts& whole, const RowCounts& committed,
                    const RowCounts& before, const RowCounts& now) {
     std::map<int, std::int64_t> lacks;
@@ -95,6 +110,11 @@ std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, 
                                     const std::vector<std::uint64_t>& lost) {
   LifeJudge judge(scenario, base, layout, lost);
   judge.judge_numbers(now, until - base.step);
+  if (scenario.loses_power()) {
+    judge.judge_sums("rows", base.values.rows, now.rows, until - base.step);
+    judge.judge_sums("hashed", base.values.hashed, now.hashed, until - base.step);
+    return judge.take();
+  }
   judge.judge_table("rows", due.rows, base.due.rows, base.values.rows, now.rows);
   judge.judge_table("hashed", due.hashed, base.due.hashed, base.values.hashed, now.hashed);
   return judge.take();

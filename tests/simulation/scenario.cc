@@ -1,5 +1,6 @@
 #include "tests/simulation/scenario.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -54,6 +55,13 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
+  if (mix == Mix::kSuccessor) {
+    kinds.insert(kinds.end(), {Kind::kKillChief, Kind::kKillChief, Kind::kDiskSlow,
+                               Kind::kChiefDiesStarting, Kind::kChiefDiesStarting});
+    if (scenario.seed % 2 == 1)
+      kinds.insert(kinds.end(), {Kind::kPowerLoss, Kind::kPowerLoss, Kind::kPowerLoss});
+    return kinds;
+  }
   if (mix == Mix::kBounded || in_rounds(mix))
     kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
   if (scenario.saves.every > 0)
@@ -69,6 +77,8 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   fault.lasts = draw.time(microseconds(100), microseconds(4'000'000));
   if (fault.kind == Kind::kKillPs) fault.a = draw.index(scenario.ps);
   if (fault.kind == Kind::kKillWorker) fault.a = draw.index(scenario.workers);
+  if (fault.kind == Kind::kPowerLoss) fault.a = draw.index(3) == 0 ? 0 : draw.index(101);
+  if (fault.kind == Kind::kChiefDiesStarting) fault.a = draw.index(30);
   if (fault.kind == Kind::kWallJump) fault.a = draw.index(7200) - 3600;
   fault.from = host(draw, scenario);
   do fault.to = host(draw, scenario);
@@ -123,7 +133,8 @@ void draw_program(Scenario& scenario, Mix mix) {
   const bool wide = draw.index(2) == 0;
   if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
   // updates of closures that pull nothing are never stale
-  if (mix == Mix::kBounded) scenario.updates = Updates::kByRule;
+  if (!scenario.consistency.in_rounds() && scenario.consistency.steps() > 0)
+    scenario.updates = Updates::kByRule;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
   // now and then closures that assign, and so run alone
   if (in_rounds(mix) && draw.index(4) != 0) scenario.updates = Updates::kByRule;
@@ -201,6 +212,14 @@ void draw_rounds(Scenario& scenario, Draw& draw) {
   scenario.wide = draw.index(3) == 0 ? draw.between(20, 400) : 0;
 }
 
+void draw_successor(Scenario& scenario, Draw& draw) {
+  scenario.saves.journal = true;
+  // A ps counts as lacking a closure if any of its shards does, and each is judged by itself.
+  if (scenario.seed % 2 == 1) scenario.shards = 1;
+  if (draw.index(3) == 0)
+    scenario.consistency = Consistency::bounded(static_cast<std::uint32_t>(draw.between(1, 8)));
+}
+
 // A worker has one lane.
 void draw_hybrid(Scenario& scenario, Draw& draw) {
   scenario.consistency = HybridConsistency::make();
@@ -259,6 +278,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     draw_rounds(scenario, draw);
   else if (mix == Mix::kHybrid)
     draw_hybrid(scenario, draw);
+  else if (mix == Mix::kSuccessor)
+    draw_successor(scenario, draw);
   else if (mix != Mix::kEverything)
     scenario.saves.every = 0;
   draw_program(scenario, mix);
@@ -266,8 +287,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   for (std::int64_t i = 0; i < faults; ++i)
     scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   Draw blows(seed, "blow");
-  const bool everything =
-      mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded || in_rounds(mix);
+  const bool everything = mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded ||
+                          mix == Mix::kSuccessor || in_rounds(mix);
   Draw saving(seed, "saves");
   scenario.saves.slow = everything && saving.index(2) == 0;
   if (scenario.saves.slow && saving.index(3) == 0) scenario.saves.memory = 1;
@@ -294,6 +315,11 @@ std::string Fault::str() const {
     case Kind::kKillPs: return cairn::str(when, "ps ", a, " is killed, back after ", ms(lasts));
     case Kind::kKillChief:
       return cairn::str(when, "the coordinator is killed, back after ", ms(lasts));
+    case Kind::kPowerLoss:
+      return cairn::str(when, "the coordinator's machine loses its power, back after ", ms(lasts),
+                        "; ", a, " % stay of what the journal has not synced");
+    case Kind::kChiefDiesStarting:
+      return cairn::str(when, "the coordinator that starts next dies at step ", a, " on the disk");
     case Kind::kCut:
       return cairn::str(when, from, " and ", to, " are cut off from each other", while_);
     case Kind::kPartition:
@@ -317,6 +343,11 @@ std::string Fault::str() const {
   return when;
 }
 
+bool Scenario::loses_power() const {
+  return std::ranges::any_of(faults,
+                             [](const Fault& fault) { return fault.kind == Kind::kPowerLoss; });
+}
+
 std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
@@ -333,6 +364,7 @@ std::string Scenario::str() const {
   if (saves.slow) out << ", records saved one by one";
   if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
   if (saves.on_demand) out << ", restored on demand";
+  if (saves.journal) out << ", with a journal";
   if (followed) out << ", followed";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)

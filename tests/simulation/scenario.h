@@ -15,6 +15,11 @@ struct Fault {
     kKillWorker,
     kKillPs,
     kKillChief,  // `a`: which; it is started again after `lasts`
+    // the coordinator's machine: of what its journal has not synced, `a` of 100 bytes stay
+    kPowerLoss,
+    // the next coordinator that starts dies at its step `a` on the disk; if the scenario has
+    // kPowerLoss, with its machine's power
+    kChiefDiesStarting,
     // connections between hosts `from` and `to` end and cannot be made
     kCut,
     kPartition,  // messages from `from` to `to` do not arrive
@@ -93,6 +98,7 @@ struct Scenario {
     bool slow = false;  // records are written one by one, and pushes come between them
     // Rows of a restore, also of a ps that was lost, come while closures run, a block at a time.
     bool on_demand = false;
+    bool journal = false;  // a coordinator goes on with the run of the one before it
   };
   Saves saves;
   struct Delays {  // at most
@@ -101,6 +107,8 @@ struct Scenario {
   Delays delays;
   bool followed = false;  // a subscriber keeps a copy of the rows: follower.h, part_follower.h
   std::vector<Fault> faults;
+  // The journal may lose its newest part: then elements are given out again.
+  bool loses_power() const;
   std::string str() const;  // a few lines for people
 };
 
@@ -127,6 +135,9 @@ enum class Mix : std::uint8_t {
   kFlapping,
   // checkpoints and deltas of rows that come and go for good (turnover.h)
   kTurnover,
+  // kEverything with a journal, asynchronous or bounded(k): coordinators die over and over, by
+  // themselves or, under odd seeds, with the power of their machine, and as they start
+  kSuccessor,
   // one of two: kEverything or kTurnover, with a subscriber that keeps a copy of the rows
   kFollowed,
 };

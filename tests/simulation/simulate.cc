@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
       {"bounded", Mix::kBounded},          {"groups", Mix::kGroups},
       {"synchronous", Mix::kSynchronous},  {"hybrid", Mix::kHybrid},
       {"data-service", Mix::kDataService}, {"flapping", Mix::kFlapping},
-      {"turnover", Mix::kTurnover},        {"followed", Mix::kFollowed}};
+      {"turnover", Mix::kTurnover},        {"followed", Mix::kFollowed},
+      {"successor", Mix::kSuccessor}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(mixes))
       ->option_text(
           "everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
-          "data-service|flapping|turnover|followed");
+          "data-service|flapping|turnover|followed|successor");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

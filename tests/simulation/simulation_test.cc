@@ -87,6 +87,12 @@ TEST(Simulation, ASubscribersCopyIsEqualToTheRowsWhateverIsLostOrStopped) {
     expect_good(Mix::kFollowed, "followed", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix successor --seeds 1000
+TEST(Simulation, ARunWithAJournalIsOneHoweverOftenItsCoordinatorDies) {
+  for (std::uint64_t seed = 1; seed <= effort(60); ++seed)
+    expect_good(Mix::kSuccessor, "successor", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= effort(40); ++seed)

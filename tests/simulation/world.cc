@@ -59,6 +59,7 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
   options.strategy.engine.recovery.on_demand = scenario.saves.on_demand;
   if (scenario.saves.on_demand) options.restore_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
+  options.journal = scenario.saves.journal;
   return options;
 }
 
@@ -72,7 +73,7 @@ bool World::live_one_life() {
   begin_life();
   while (!done()) {
     cluster_.run_for(milliseconds(1));
-    if (chief_dies_) {
+    if (chief_.due) {
       end_life();
       return false;
     }
@@ -81,7 +82,7 @@ bool World::live_one_life() {
       return true;
     }
   }
-  if (chief_dies_) {
+  if (chief_.due) {
     end_life();
     return false;
   }
@@ -100,22 +101,37 @@ bool World::done() {
   }
 }
 
-void World::begin_life() {
+void World::start_chief() {
   while (!cluster_.has_chief()) {
+    if (!chief_.starting.empty()) {
+      constexpr MemoryDisk::Moment kMoments[] = {
+          MemoryDisk::Moment::kBefore, MemoryDisk::Moment::kWithin, MemoryDisk::Moment::kAfter};
+      cluster_.disk().crash_at_step(static_cast<std::uint64_t>(chief_.starting.back()),
+                                    kMoments[random_.below(std::size(kMoments))]);
+      cluster_.disk().set_unsynced_kept(scenario_.loses_power() ? 50 : 100);
+      chief_.starting.pop_back();
+    }
     try {
       cluster_.start_chief();
     } catch (const UnavailableError&) {
       if (waited_too_long()) throw;
     }
+    if (scenario_.saves.journal) cluster_.disk().recover();
   }
-  seen_ = {};
-  fenced_.clear();
+}
+
+void World::begin_life() {
+  start_chief();
+  if (!scenario_.saves.journal || lives_.begun == 0) {
+    seen_ = {};
+    base_ = fresh_base(scenario_);
+    base_lacks_.clear();
+    base_checkpoint_.clear();
+  }
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
-  base_ = fresh_base(scenario_);
-  base_lacks_.clear();
-  base_checkpoint_.clear();
-  if (lives_.begun++ > 0) resume();
-  schedule(*program_, scenario_, base_.step);
+  if (lives_.begun++ > 0) scenario_.saves.journal ? go_on() : resume();
+  if (!scenario_.saves.journal) lives_.first_step = base_.step;
+  schedule(*program_, scenario_, lives_.first_step);
   if (scenario_.saves.every > 0)
     program_->coordinator.save_automatically(
         {.folder = kCheckpoints,
@@ -123,6 +139,20 @@ void World::begin_life() {
          .keep_last = 3,
          .full_every = scenario_.saves.full_every,
          .consolidate_after = scenario_.saves.consolidate_after});
+}
+
+// Where the coordinator before stood. Without a loss of power that is what its program knew, at
+// least.
+void World::go_on() {
+  const std::optional<ResumedRun> resumed = program_->coordinator.resumed();
+  if (!resumed)
+    return complain("a coordinator began a run of its own, though there was one to go on with");
+  lives_.first_step = resumed->global_step;
+  if (!scenario_.loses_power() && resumed->global_step < lives_.known_step)
+    complain(str("the run goes on at step ", resumed->global_step, ", and had reached step ",
+                 lives_.known_step));
+  if (!scenario_.loses_power() && resumed->unrecorded > 0)
+    complain(str(resumed->unrecorded, " closures are not in the journal, and no power was lost"));
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.
@@ -149,10 +179,15 @@ void World::resume() {
 void World::end_life() {
   note_losses();
   finish_stats();
+  lives_.known_step = program_->coordinator.stats().global_step;
   program_.reset();
-  cluster_.kill_chief();
-  Duration away = std::exchange(chief_away_, Duration(0));
-  chief_dies_ = false;
+  cluster_.disk().set_unsynced_kept(chief_.kept);
+  if (chief_.by_power)
+    cluster_.kill_chief_by_power();
+  else
+    cluster_.kill_chief();
+  const Duration away = chief_.away;
+  chief_ = {.starting = std::move(chief_.starting)};
   cluster_.run_for(away);
 }
 

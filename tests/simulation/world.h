@@ -3,7 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "ps/shard/shard.h"
 #include "testing/simulated_cluster.h"
@@ -31,7 +33,9 @@ class World final : private ps::PushObserver {
   bool done();           // are all closures?
   bool live_one_life();  // from a coordinator's start to the end of the job (true) or its own
   void begin_life();
+  void start_chief();
   void resume();
+  void go_on();
   void end_life();
   bool waited_too_long() const;
 
@@ -48,7 +52,8 @@ class World final : private ps::PushObserver {
   void pushed(const StepContext& step, bool applied, std::uint64_t staleness) override;
   void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override;
   void applied_round(const ps::RoundRequest& request, bool applied) override;
-  std::vector<std::uint64_t> lost_in_this_life() const;
+  std::optional<std::uint64_t> fence_of(LaneIncarnation incarnation) const;
+  std::vector<std::uint64_t> lost_in_this_life();
   void note_losses();
   std::map<int, std::int64_t> judge_restored(const std::string& checkpoint,
                                              const storage::Manifest& manifest,
@@ -68,13 +73,17 @@ class World final : private ps::PushObserver {
     LaneIncarnation incarnation;
     std::uint64_t at = 0;  // of watched_
   };
-  struct Seen {                                                  // in this life
+  struct Fence {
+    LaneIncarnation newest;
+    std::vector<LaneIncarnation> alive;
+    std::uint64_t at = 0;  // of watched_
+  };
+  struct Seen {                                                  // in this session
     std::map<std::uint64_t, Pushed> last_pushed;                 // by closure
     std::map<std::uint64_t, std::vector<std::uint64_t>> rounds;  // their members
+    std::vector<Fence> fences;
   };
   Seen seen_;
-  // incarnations of lanes, and where in watched_ a shard first refused each
-  std::map<LaneIncarnation, std::uint64_t> fenced_;
   std::uint64_t watched_ = 0;  // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
@@ -83,10 +92,18 @@ class World final : private ps::PushObserver {
   std::string base_checkpoint_;
   struct Lives {
     int begun = 0, counted = 0;
+    std::int64_t first_step = 0;  // of this one
+    std::int64_t known_step = 0;  // that the program of the last one knew
   };
   Lives lives_;
-  bool ended_ = false, chief_dies_ = false;
-  Duration chief_away_{0};
+  struct ChiefDeath {
+    bool due = false, by_power = false;
+    int kept = 0;  // of 100 bytes that are not synced
+    Duration away{0};
+    std::vector<int> starting;  // steps at which those that start next lose their power
+  };
+  ChiefDeath chief_;
+  bool ended_ = false;
   Duration quiet_after_{0};
   std::set<int> lost_ever_;  // ps that were killed at some time
   std::unique_ptr<Follower> follower_;

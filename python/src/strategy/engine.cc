@@ -178,6 +178,8 @@ void bind_figures(nb::module_& m) {
       .add("global_step", &ResumedRun::global_step, "Once what was open had ended.")
       .add("term", &ResumedRun::term, "The coordinator's number in the session.")
       .add("open", &ResumedRun::open, "Closures that had been sent and not ended: they have now.")
+      .add("unrecorded", &ResumedRun::unrecorded,
+           "Closures that ps had and the journal had lost with its machine's power.")
       .report();
   using Histogram = StalenessHistogram;
   FieldsOf<Histogram::Bucket>(m, "StalenessBucket", "Updates of a range of staleness.")

@@ -109,5 +109,31 @@ TEST(AnnouncingWithAJournal, ShardsHearOnlyOfNumbersThatAreRecorded) {
   ground.session.tasks.cancel_all();
 }
 
+// A shard forgets closures that have ended. If the journal then lost their ends, a successor could
+// not tell any more which of them the shard has.
+TEST(AnnouncingWithAJournal, ShardsHearOfAnEndOnceItIsKept) {
+  MemoryDisk disk;
+  const auto journal = journal::Journal::open(
+      disk, {.folder = "/journal", .sync_after = std::chrono::milliseconds(50)}, "cairn");
+  EngineOptions options;
+  options.session = journal::session_of(journal, 7);
+  SimulatedSession ground(std::move(options));
+  ClusterMembers members;
+  add_ps(members);
+  ground.reactor.wait(ground.recorder.begin(1));
+  Announcer announcer{ground.session, members, ground.recorder, [] {}};
+  for (int i = 0; i < 5; ++i) {
+    ground.session.queue.put(std::make_shared<Closure>());
+    ground.session.queue.finish(*ground.session.queue.pop(), {});
+  }
+  EXPECT_EQ(announcer.next().settled_below, 0u);
+  ground.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(announcer.next().settled_below, 0u);
+  ground.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(announcer.next().settled_below, 6u);
+  EXPECT_EQ(journal->state().known().low_watermark, 6u);
+  ground.session.tasks.cancel_all();
+}
+
 }  // namespace
 }  // namespace cairn

@@ -11,6 +11,7 @@
 namespace cairn::journal {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<std::byte> some_bytes(std::uint64_t n) {
@@ -121,8 +122,10 @@ struct WrittenRun {
       case 1: return end_data();
       case 2: return add_pipeline();
       case 3: checkpoint = losses.holdings(); return;
-      case 4: return note(Announced{announced += draw(100)});
       case 12: return name_a_round();
+      case 4:
+        settled = open.empty() ? next : open.begin()->first;
+        return note(Announced{announced += draw(100), settled});
       case 5:
       case 6:
       case 7: return end();
@@ -131,7 +134,7 @@ struct WrittenRun {
   }
 
   const std::uint64_t seed;
-  std::uint64_t drawn = 0, next = 1, layout = 1, announced = 0, rounds = 0;
+  std::uint64_t drawn = 0, next = 1, layout = 1, announced = 0, settled = 0, rounds = 0;
   std::int64_t given = 0, step = 0;
   std::vector<Pipeline> pipelines;
   LossLedger losses{2};
@@ -149,6 +152,10 @@ void expect_equal(const JournalState& state, const WrittenRun& run) {
     EXPECT_EQ(open_elements(state.pipelines()[i]), open_elements(run.pipelines[i]));
     EXPECT_EQ(states_of(state.pipelines()[i]), states_of(run.pipelines[i]));
   }
+  EXPECT_EQ(state.known().low_watermark, run.settled);
+  for (std::uint64_t sequence = 0; sequence < run.next + 3; ++sequence)
+    EXPECT_EQ(state.known().contains(sequence),
+              sequence < run.settled || (sequence > 0 && sequence < run.next));
   EXPECT_EQ(state.losses().lost_updates(), run.losses.lost_updates());
   EXPECT_EQ(state.losses().holdings().covers, run.losses.holdings().covers);
   EXPECT_EQ(state.losses().holdings().missing, run.losses.holdings().missing);
@@ -195,6 +202,44 @@ TEST(JournalState, IsWhatTheCoordinatorHadWhateverHappenedAndHoweverOftenTheFile
     expect_equal(state, run);
     if (HasFailure()) FAIL() << "seed " << seed;
   }
+}
+
+ShardsPlaced placed(std::uint64_t version, std::uint64_t first, std::uint64_t second) {
+  return {version, 1, {{{0, "a", 1, first}, {}, 1}, {{1, "b", 1, second}, {}, 1}}};
+}
+std::vector<std::uint64_t> processes_of(const JournalState& state) {
+  std::vector<std::uint64_t> all;
+  for (const ShardLayout& shard : state.layout().shards)
+    all.push_back(shard.primary.process.number);
+  return all;
+}
+
+// Until then a successor has to rebuild it.
+TEST(JournalState, APsThatIsNewHasItsProcessOnceItIsRebuilt) {
+  JournalState state;
+  state.apply(Standing{.losses = LossLedger(2).state()});
+  state.apply(placed(1, 11, 21));
+  EXPECT_THAT(processes_of(state), ElementsAre(11, 21));
+  state.apply(placed(2, 12, 21));
+  EXPECT_THAT(processes_of(state), ElementsAre(0, 21));
+  state.apply(placed(3, 12, 22));
+  JournalState next;
+  replay(next, state.standing());
+  EXPECT_THAT(processes_of(next), ElementsAre(0, 0));
+  next.apply(PsRebuilt{.ps = 0, .layout_version = 2, .process = 12});
+  EXPECT_THAT(processes_of(next), ElementsAre(12, 0));
+  next.apply(placed(3, 12, 22));
+  EXPECT_THAT(processes_of(next), ElementsAre(12, 0));
+}
+
+TEST(JournalState, KnowsOfClosuresThatItIsToldOfLater) {
+  JournalState state;
+  state.apply(Announced{100, 5});
+  state.apply(Known{0, {{7, 9}, {20, 21}}});
+  EXPECT_TRUE(state.known().contains(4));
+  EXPECT_FALSE(state.known().contains(6));
+  EXPECT_TRUE(state.known().contains(8));
+  EXPECT_TRUE(state.known().contains(20));
 }
 
 // A closure that updates nothing may take elements that are not told of.

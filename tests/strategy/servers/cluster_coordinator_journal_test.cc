@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "testing/simulated_cluster.h"
+#include "tests/strategy/servers/journaled_program.h"
 
 namespace cairn {
 namespace {
@@ -14,31 +12,6 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-// A program, and all that it makes each time that it starts.
-struct Program {
-  explicit Program(SimulatedCluster& cluster, std::int64_t elements = Counters::kRows)
-      : counters(cluster.strategy()), coordinator(cluster.strategy()) {
-    batches = coordinator.create_shared_dataset(numbers(elements));
-    add = cluster.strategy().function(
-        [this](const Iterator& input) { counters.add_one(input.get_next().features["value"]); });
-  }
-  // Closures, and waits for them.
-  void run(int closures) {
-    for (int i = 0; i < closures; ++i) coordinator.schedule(add, {batches});
-    coordinator.join(kPatience);
-  }
-  std::int64_t step() { return coordinator.stats().global_step; }
-  float sum_of_rows() const {
-    const std::vector<float> rows = counters.value_of_rows();
-    return std::accumulate(rows.begin(), rows.end(), 0.0f);
-  }
-
-  Counters counters;
-  ClusterCoordinator coordinator;
-  PerWorkerDatasetHandle batches;
-  Function add;
-};
 
 class JournaledRun : public ::testing::Test {
  protected:
