@@ -117,7 +117,7 @@ class ClosureScheduler {
   ClosureQueue& queue_;  // the session's, and its clock: looked at for each closure
   const Clock& clock_;
   std::shared_ptr<rpc::Mailbox> mailbox_;
-  // What is posted looks whether this is still there: the loop may outlive the engine.
+  // Posted work looks whether this is still there: the loop may outlive the engine.
   std::shared_ptr<std::atomic<bool>> wake_posted_ = std::make_shared<std::atomic<bool>>(false);
   LeastLoaded free_;             // lanes that may be sent a closure, by their number
   std::vector<LaneState*> due_;  // lanes that something is to be sent to at the end of pump()

@@ -27,14 +27,15 @@ struct UnrecordedClosure {
   std::vector<std::size_t> lacking;  // the ps some shard of which does not have it
 };
 
-// How many steps an update of the run counts; whether some count more. The journal has every
+// An update of the run counts so many steps; whether some count more. The journal has every
 // function, as it is synced before a closure that runs it is sent.
 struct StepsOfUpdate {
   std::int64_t least = 1;
   bool differ = false;
 };
 
-// What the shards of one ps have; none: the shard has no rows, so that nothing is pushed there.
+// The closures that each shard of a ps has; none: the shard has no rows, so that nothing is pushed
+// there.
 using AppliedOnShards = std::vector<std::optional<AppliedClosures>>;
 
 // The closures that some shard has and that are not `known`, ascending.

@@ -37,9 +37,9 @@ struct Verdict {
 //   - of the data service every element is handed out, none twice unless a data worker was killed
 //     or a connection failed, and those that come again are counted
 //   - of a ps or workers that come and go: flapping.h; of rows that do: turnover.h
-//   - with a journal all coordinators' lives together are one such life, which is not set back; where
-//     power was lost, elements may be committed with two closures, and each closure is a step all
-//     the same
+//   - with a journal all coordinators' lives together are one such life, which is not set back;
+//     where power was lost, elements may be committed with two closures, and each closure is a step
+//     all the same
 //   - a subscriber's copy is equal to the rows on the ps once nothing changes any more, whatever
 //     was lost, stopped or restored; at any time, where an answer says that it holds every change
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
