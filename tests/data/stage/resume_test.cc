@@ -142,8 +142,9 @@ class RandomPipeline {
       case 0: return dataset.shuffle(1 + below(20), any_seed());
       case 1:
         if (dataset.batched()) return dataset;
-        return fits_a_batch(dataset) ? dataset.batch(1 + below(7), {below(2) == 1})
-                                     : dataset.padded_batch(1 + below(7), {below(2) == 1});
+        if (fits_a_batch(dataset)) return dataset.batch(1 + below(7), {below(2) == 1});
+        padded_ = true;
+        return dataset.padded_batch(1 + below(7), {below(2) == 1});
       case 2: {
         bool endless = !repeated && below(2) == 1;
         repeated = true;
@@ -198,7 +199,8 @@ class RandomPipeline {
     return Dataset::zip({dataset, Dataset::range(20 + below(40)).shuffle(1 + below(9))});
   }
   const TempFolder& folder_;
-  bool cached_ = false, endless_ = false, padded_ = false;
+  bool cached_ = false, endless_ = false;
+  bool padded_ = false;  // batches differ in width, so that rebatch() refuses them
   bool interleavable_ = false;
   int caches_ = 0;
 };
