@@ -27,6 +27,8 @@ struct TaskStatus {
   incarnation @0 :UInt64;
   threads @1 :UInt32;          # its shards (ps) or lanes (worker)
   session @2 :UInt64;          # that it was last configured for; 0: none
+  owner @3 :Text;              # the newest coordinator that has joined; empty: none has
+  silentMs @4 :UInt32;         # since that one was last heard of; of none, since the task began
 }
 
 # A coordinator asks for its place here before it configures anything. While another one is at work here, that is named in `owner`,

@@ -176,8 +176,8 @@ struct EngineOptions {
   // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
   bool bfloat16_wire = false;
   LaneComputing computing;
-  // If another coordinator is at work at a task of the cluster, its session there is ended instead
-  // of this start being refused.
+  // If another coordinator is at work at a task of the cluster, or has the journal, this start is
+  // not refused: the other one's session is ended or, with a journal, gone on with.
   bool take_over = false;
   // false: a ps that is lost is an error at once.
   PsRecovery recovery;
@@ -198,6 +198,8 @@ struct ResumedRun {
   // Closures that shards had and the journal did not, since it lost its newest part with the
   // power of its machine. They count as updates.
   std::size_t unrecorded = 0;
+  // The notes of earlier programs of the run (ClusterCoordinator::note()), by name.
+  std::map<std::string, std::string> notes = {};
 };
 
 // A task that was lost, and what it cost.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/clock.h"
 #include "rpc/loop/task.h"
 #include "rpc/net/connection.h"
 #include "rpc/server/claim.h"
@@ -18,6 +19,12 @@ class TaskClient {
 
   kj::Promise<void> ping();
   rpc::Task<std::string> status();  // JSON, for people
+  // The newest coordinator that has joined the task, and since when it is silent.
+  struct Owner {
+    std::string text;  // for people; empty: none has joined
+    Duration silent_for{0};
+  };
+  rpc::Task<Owner> owner();
   rpc::Task<rpc::ClaimAnswer> join(rpc::Claim claim);
   rpc::Connection& connection() { return *connection_; }
 

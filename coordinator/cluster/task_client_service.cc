@@ -19,6 +19,13 @@ rpc::Task<std::string> TaskClient::status() {
   co_return std::string(response.getJson());
 }
 
+rpc::Task<TaskClient::Owner> TaskClient::owner() {
+  auto response = co_await stub_->control.pingRequest().send();
+  const auto status = response.getStatus();
+  co_return Owner{rpc::cut_owner(status.getOwner()),
+                  std::chrono::milliseconds(status.getSilentMs())};
+}
+
 rpc::Task<rpc::ClaimAnswer> TaskClient::join(rpc::Claim claim) {
   auto request = stub_->control.joinRequest();
   rpc::write(request.initClaim(), claim);

@@ -48,12 +48,17 @@ std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(
   return dataset;
 }
 
+rpc::Task<void> Engine::note(std::string name, std::string text) {
+  recorder_.note(name, text);
+  co_await recorder_.kept();
+}
+
 void Engine::request_stop() {
-  if (!stopping_.looked_for)
+  if (!program_.looks_for_stop)
     throw FailedPreconditionError(
         "this program does not look whether it is to stop (ClusterCoordinator::stop_requested): "
         "end its process");
-  if (!stopping_.requested.exchange(true)) log_info("the program is asked to stop");
+  if (!program_.stop_requested.exchange(true)) log_info("the program is asked to stop");
 }
 
 }  // namespace cairn

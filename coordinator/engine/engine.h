@@ -80,12 +80,14 @@ class Engine {
   const std::optional<ResumedRun>& resumed() const { return recorder_.resumed(); }
   // True if the program was asked to end. Calling this also records that the program looks for it.
   bool stop_requested() {
-    stopping_.looked_for = true;
-    return stopping_.requested;
+    program_.looks_for_stop = true;
+    return program_.stop_requested;
   }
-  bool looks_for_stop() const { return stopping_.looked_for; }
+  bool looks_for_stop() const { return program_.looks_for_stop; }
   // FailedPrecondition: the program never looked whether it is to end.
   void request_stop();
+  // Counts the program's calls of Model::fit(), from 1 on.
+  int count_fit() { return ++program_.fits; }
 
   // ---- the loop's ----
   void log_waits() { status_.log_waits(); }  // logs what it waits for
@@ -93,6 +95,16 @@ class Engine {
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);
+  // The next dataset of this name begins at its beginning, wherever an earlier one stood.
+  void begin_anew(const std::string& dataset) { books_.progress.begin_anew(dataset); }
+  // How many of its elements have been committed, from its beginning on.
+  std::uint64_t elements_committed(const PerWorkerDataset& dataset) const {
+    return books_.progress.elements_committed(dataset);
+  }
+  // Ends once a successor will know this text. Closures that come later are sent after it is
+  // written. Without a journal nothing is kept.
+  //   Errors  those of the journal.
+  rpc::Task<void> note(std::string name, std::string text);
   // One consistent cut; the name of the checkpoint. One at a time, later calls wait.
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata) {
     return checkpointer_.save(std::move(policy), std::move(metadata));
@@ -119,8 +131,10 @@ class Engine {
   kj::Promise<std::string> save_by_policy() { return auto_saver_.save_now(); }
 
  private:
-  struct Stopping {
-    std::atomic<bool> looked_for{false}, requested{false};
+  // The program, as far as it is known.
+  struct Program {
+    std::atomic<bool> looks_for_stop{false}, stop_requested{false};
+    std::atomic<int> fits{0};
   };
 
   CheckpointParts checkpoint_parts();
@@ -164,7 +178,7 @@ class Engine {
   Workers workers_;
   PsGroup ps_group_;
   StatusReporter status_;
-  Stopping stopping_;
+  Program program_;
 };
 
 }  // namespace cairn

@@ -36,8 +36,11 @@ std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& react
 
 void open_journal(EngineOptions& options, Disk& disk) {
   if (options.journal.folder.empty()) return;
-  options.session = journal::session_of(
-      journal::Journal::open(disk, options.journal, options.cluster_id), options.session.number);
+  const auto in_use =
+      options.take_over ? journal::FolderInUse::kTakeOver : journal::FolderInUse::kRefuse;
+  options.session =
+      journal::session_of(journal::Journal::open(disk, options.journal, options.cluster_id, in_use),
+                          options.session.number);
 }
 
 class ThreadHost final : public EngineHost {

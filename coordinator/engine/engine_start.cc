@@ -53,12 +53,13 @@ rpc::Task<void> Engine::start() {
   verify_found();
   co_await tables_.config().take_term();
   books_.losses = LossLedger(members_.ps.size());
-  co_await recorder_.begin(members_.ps.size());
   // Both run while the others are still dialled: the status so that tools can ask for it meanwhile,
   // and the pings so that no task takes us for dead and lets another coordinator join.
   session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
   session_.tasks.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
+  // Every task has joined the new term by now, so that nothing of an earlier one counts from here.
+  co_await recorder_.begin(members_.ps.size());
   number_members();
   co_await resume_books();
   const Clock* clock = &session_.parts.clock;

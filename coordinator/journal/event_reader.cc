@@ -22,6 +22,10 @@ std::vector<std::byte> read_bytes(capnp::Data::Reader in) {
   return {begin, begin + in.size()};
 }
 
+std::string read_text(capnp::Data::Reader in) {
+  return {reinterpret_cast<const char*>(in.begin()), in.size()};
+}
+
 std::vector<std::uint64_t> read_numbers(capnp::List<std::uint64_t>::Reader in) {
   std::vector<std::uint64_t> numbers;
   for (const std::uint64_t number : in) numbers.push_back(number);
@@ -184,6 +188,8 @@ Event read(wire::Event::Reader in, const std::string& where) {
       event.restoring = in.getSources().getRestoring();
       return event;
     }
+    case wire::Event::NOTE:
+      return NoteMade{read_text(in.getNote().getName()), read_text(in.getNote().getText())};
   }
   throw FailedPreconditionError(
       str(where, " holds an event that this release does not know: run the release that wrote it"));

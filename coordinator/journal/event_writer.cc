@@ -15,6 +15,9 @@ namespace {
 capnp::Data::Reader bytes_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
+capnp::Data::Reader bytes_of(const std::string& text) {
+  return {reinterpret_cast<const kj::byte*>(text.data()), text.size()};
+}
 unsigned count(std::size_t size) { return static_cast<unsigned>(size); }
 
 void write_numbers(capnp::List<std::uint64_t>::Builder out,
@@ -208,6 +211,11 @@ struct Write {
     if (event.restored) write(to.initRestored(), *event.restored);
     if (event.newest) write(to.initNewest(), *event.newest);
     to.setRestoring(event.restoring);
+  }
+  void operator()(const NoteMade& event) {
+    auto to = out.initNote();
+    to.setName(bytes_of(event.name));
+    to.setText(bytes_of(event.text));
   }
   void operator()(const Standing& event) {
     auto to = out.initStanding();

@@ -28,6 +28,7 @@ struct Event {
     sources @10 :Sources;
     round @11 :Round;
     known @12 :Rows.AppliedSet;      # closures that are told of elsewhere
+    note @13 :Note;
   }
 }
 
@@ -176,4 +177,10 @@ struct Standing {
   missing @6 :List(UInt64);        # by ps
   rebuilt @7 :List(Rebuilt);       # by ps
   positions @8 :List(Position);    # by pipeline
+}
+
+# What the program wants a successor to know.
+struct Note {
+  name @0 :Data;
+  text @1 :Data;                   # empty: what had this name is taken back
 }

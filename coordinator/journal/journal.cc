@@ -8,6 +8,7 @@
 
 #include "coordinator/journal/config_store.h"
 #include "coordinator/journal/record_log.h"
+#include "core/base/log.h"
 #include "core/base/machine.h"
 #include "core/disk/disk.h"
 #include "rpc/loop/on_offload.h"
@@ -29,16 +30,30 @@ struct Name {
   auto operator<=>(const Name&) const = default;
 };
 
-// None: it is another file, such as one that a killed writer left beside.
-std::optional<Name> name_of(std::string_view file) {
-  if (!file.starts_with(kFilePrefix)) return std::nullopt;
-  Name name;
+// The two numbers behind the prefix. None: it is another file, such as one that a killed writer
+// left beside.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> numbers_of(std::string_view file,
+                                                                  std::string_view prefix) {
+  if (!file.starts_with(prefix)) return std::nullopt;
+  std::uint64_t first = 0, second = 0;
   const char* const end = file.data() + file.size();
-  const auto term = std::from_chars(file.data() + kFilePrefix.size(), end, name.term);
-  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '-') return std::nullopt;
-  const auto number = std::from_chars(term.ptr + 1, end, name.number);
-  if (number.ec != std::errc() || number.ptr != end) return std::nullopt;
-  return name;
+  const auto one = std::from_chars(file.data() + prefix.size(), end, first);
+  if (one.ec != std::errc() || one.ptr == end || *one.ptr != '-') return std::nullopt;
+  const auto other = std::from_chars(one.ptr + 1, end, second);
+  if (other.ec != std::errc() || other.ptr != end) return std::nullopt;
+  return std::pair(first, second);
+}
+
+std::optional<Name> name_of(std::string_view file) {
+  const auto numbers = numbers_of(file, kFilePrefix);
+  if (!numbers) return std::nullopt;
+  return Name{numbers->first, numbers->second};
+}
+
+// Whether it is of what an earlier coordinator has made.
+bool is_made_before(std::string_view file, std::uint64_t term) {
+  const auto numbers = numbers_of(file, kMadePrefix);
+  return numbers && numbers->second < term;
 }
 
 bool is_made(const Event& event) {
@@ -78,41 +93,51 @@ struct Journal::Files {
 };
 
 std::shared_ptr<Journal> Journal::open(Disk& disk, JournalOptions options,
-                                       const std::string& cluster) {
-  const std::shared_ptr<Journal> journal(new Journal(disk, std::move(options)));
-  try {
-    journal->read(cluster);
-  } catch (const DataLossError& error) {
-    rethrow_damage(error, journal->folder());
-  }
+                                       const std::string& cluster, FolderInUse in_use) {
+  const std::shared_ptr<Journal> journal(new Journal(disk, std::move(options), cluster, in_use));
+  journal->read();
   return journal;
 }
 
-Journal::Journal(Disk& disk, JournalOptions options)
-    : disk_(disk), options_(std::move(options)), files_(std::make_shared<Files>()) {
+Journal::Journal(Disk& disk, JournalOptions options, std::string cluster, FolderInUse in_use)
+    : disk_(disk),
+      options_(std::move(options)),
+      cluster_(std::move(cluster)),
+      files_(std::make_shared<Files>()) {
   disk_.make_folder(options_.folder);
+  const bool refuse = in_use == FolderInUse::kRefuse;
   try {
     lock_ = disk_.lock(options_.folder + "/LOCK", str("a coordinator, ", process_text()),
-                       kLockPatience);
+                       refuse ? kLockPatience : Duration::zero());
   } catch (const FailedPreconditionError& error) {
-    throw FailedPreconditionError(str("the journal in ", options_.folder, " is in use by ",
-                                      error.what(),
-                                      ": end that one, or give this one another folder"));
+    if (refuse)
+      throw FailedPreconditionError(str("the journal in ", options_.folder, " is in use by ",
+                                        error.what(),
+                                        ": end that one, or give this one another folder"));
+    log_warning("the journal in ", options_.folder, " is taken over from ", error.what());
   }
   config_store_ = make_file_config_store(disk_, options_.folder);
 }
 
 Journal::~Journal() = default;
 
-std::string Journal::made_path(std::uint64_t session) const {
-  return str(options_.folder, "/", kMadePrefix, session);
+std::string Journal::made_path(const Opened& opened) const {
+  return str(options_.folder, "/", kMadePrefix, opened.session, "-", opened.term);
 }
 
-void Journal::read(const std::string& cluster) {
+void Journal::read() {
+  try {
+    found_ = read_newest();
+  } catch (const DataLossError& error) {
+    rethrow_damage(error, options_.folder);
+  }
+}
+
+std::optional<JournalState> Journal::read_newest() const {
   std::optional<Name> newest;
   for (const std::string& file : disk_.list(options_.folder))
     newest = std::max(newest, name_of(file));
-  if (!newest) return;
+  if (!newest) return std::nullopt;
   const std::string path =
       str(options_.folder, "/", kFilePrefix, newest->term, "-", newest->number);
   const RecordLog::Found found = read_records(disk_, path);
@@ -121,16 +146,23 @@ void Journal::read(const std::string& cluster) {
   if (found.records.empty()) throw DataLossError(str(path, " holds no record"));
   for (Event& event : read_record(found.records.front(), path))
     if (auto* opened = std::get_if<Opened>(&event)) first.apply(std::move(*opened));
-  if (first.opened().cluster != cluster)
+  if (first.opened().cluster != cluster_)
     throw FailedPreconditionError(str("the journal in ", options_.folder, " is that of cluster \"",
                                       first.opened().cluster, "\", this coordinator's is \"",
-                                      cluster, "\": give it another folder, or correct ",
+                                      cluster_, "\": give it another folder, or correct ",
                                       "the cluster's id"));
-  const std::string made = made_path(first.opened().session);
+  const std::string made = made_path(first.opened());
   JournalState state;
   apply_records(state, read_records(disk_, made).records, made);
   apply_records(state, found.records, path);
-  found_ = std::move(state);
+  return state;
+}
+
+rpc::Task<void> Journal::read_again(rpc::Reactor& reactor, Offload& offload) {
+  if (lock_ != nullptr) co_return;
+  std::function<void()> work = [this] { read(); };
+  auto done = rpc::on_offload(reactor, offload, kLane, std::move(work));
+  co_await kj::mv(done);
 }
 
 rpc::Task<void> Journal::on_disk_thread(std::function<void()> work) {
@@ -142,18 +174,18 @@ rpc::Task<void> Journal::begin(rpc::Reactor& reactor, Offload& offload, Opened o
                                std::size_t ps) {
   reactor_ = &reactor;
   offload_ = &offload;
-  const bool goes_on = found_.has_value();
-  if (goes_on)
+  if (found_)
     state_ = *found_;
   else
     state_.apply(Standing{.losses = LossLedger(ps).state()});
-  std::function<void()> open_made = [files = files_, disk = &disk_, goes_on,
-                                     path = made_path(opened.session)] {
-    files->made = goes_on ? RecordLog::go_on(*disk, path, read_records(*disk, path))
-                          : RecordLog::make(*disk, path, {});
-  };
   state_.apply(std::move(opened));
-  co_await on_disk_thread(std::move(open_made));
+  std::vector<std::string> records;
+  if (const auto made = state_.made(); !made.empty()) records.push_back(to_record(made));
+  std::function<void()> make_made = [files = files_, disk = &disk_, records = std::move(records),
+                                     path = made_path(state_.opened())] {
+    files->made = RecordLog::make(*disk, path, records);
+  };
+  co_await on_disk_thread(std::move(make_made));
   co_await begin_file();
 }
 
@@ -162,8 +194,7 @@ rpc::Task<void> Journal::begin(rpc::Reactor& reactor, Offload& offload, Opened o
 rpc::Task<void> Journal::begin_file() {
   const Opened& opened = state_.opened();
   std::function<void()> work = [files = files_, disk = &disk_, folder = options_.folder,
-                                term = opened.term.number, made = made_path(opened.session),
-                                record = to_record(state_.standing())] {
+                                term = opened.term.number, record = to_record(state_.standing())] {
     Name own{term, 1};
     const std::vector<std::string> all = disk->list(folder);
     for (const std::string& file : all)
@@ -174,9 +205,7 @@ rpc::Task<void> Journal::begin_file() {
     files->begun_at = files->log->size();
     for (const std::string& file : all) {
       const auto name = name_of(file);
-      const std::string path = folder + "/" + file;
-      if ((name && *name < own) || (file.starts_with(kMadePrefix) && path != made))
-        disk->remove(path);
+      if ((name && *name < own) || is_made_before(file, term)) disk->remove(folder + "/" + file);
     }
   };
   co_await on_disk_thread(std::move(work));

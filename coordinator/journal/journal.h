@@ -1,12 +1,13 @@
 // Journal: what a coordinator writes down, so that a successor can go on where it stood.
 //
 // A folder, which one coordinator at a time has, holds
-//   config-N         term and epochs (config_store.h)
-//   made-SESSION     functions, variables and datasets, each written once
-//   journal-TERM-N   how the run stood when this file was begun, and all that happened since
-//   LOCK             who has the folder
-// Each coordinator begins a file of its own, as does each checkpoint; only then the files before it
-// go. What is made is on the disk before anything that refers to it is written.
+//   config-N           term and epochs (config_store.h)
+//   made-SESSION-TERM  functions, variables and datasets, each written once
+//   journal-TERM-N     how the run stood when this file was begun, and all that happened since
+//   LOCK               who has the folder
+// Each coordinator begins files of its own, and each checkpoint another journal-TERM-N; only then
+// the files before it go. So a coordinator that was taken for dead, and is not, never touches what
+// its successor writes. What is made is on the disk before anything that refers to it is written.
 //
 // note() takes an event; whoever must not go on before the event is safe waits for written() or
 // kept(). What is noted while one write is under way goes with the next.
@@ -41,6 +42,12 @@ class DiskLock;
 
 namespace journal {
 
+// The folder, if another coordinator has it.
+enum class FolderInUse : std::uint8_t {
+  kRefuse,
+  kTakeOver  // that one is shut out by its term; what it writes now does not count
+};
+
 class Journal {
  public:
   // Takes the folder, for the cluster of this id, and reads what is there.
@@ -48,7 +55,8 @@ class Journal {
   //           cluster's, or a newer release's. DataLoss: the journal is damaged; names the place.
   //           Those of Disk.
   static std::shared_ptr<Journal> open(Disk& disk, JournalOptions options,
-                                       const std::string& cluster);
+                                       const std::string& cluster,
+                                       FolderInUse in_use = FolderInUse::kRefuse);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -58,7 +66,11 @@ class Journal {
   const std::shared_ptr<ConfigStore>& config_store() const { return config_store_; }
   const std::string& folder() const { return options_.folder; }
 
-  // Begins this coordinator's file. Where no run was found, `ps` says how many the new one has. To
+  // The same once more, if the folder was in use: to be called when whoever had it can do nothing
+  // any more, as tasks have joined this one.
+  //   Errors  as open().
+  rpc::Task<void> read_again(rpc::Reactor& reactor, Offload& offload);
+  // Begins this coordinator's files. Where no run was found, `ps` says how many the new one has. To
   // be called once, before anything is noted.
   //   Errors  those of the disk.
   rpc::Task<void> begin(rpc::Reactor& reactor, Offload& offload, Opened opened, std::size_t ps);
@@ -86,9 +98,10 @@ class Journal {
  private:
   struct Files;
 
-  Journal(Disk& disk, JournalOptions options);
-  void read(const std::string& cluster);
-  std::string made_path(std::uint64_t session) const;
+  Journal(Disk& disk, JournalOptions options, std::string cluster, FolderInUse in_use);
+  void read();
+  std::optional<JournalState> read_newest() const;
+  std::string made_path(const Opened& opened) const;
   rpc::Task<void> on_disk_thread(std::function<void()> work);
   rpc::Task<void> wait_for(const std::uint64_t& done, std::uint64_t wanted);
   void write_soon();
@@ -99,7 +112,8 @@ class Journal {
 
   Disk& disk_;
   const JournalOptions options_;
-  std::unique_ptr<DiskLock> lock_;
+  const std::string cluster_;
+  std::unique_ptr<DiskLock> lock_;  // null: the folder was in use, and is taken over
   std::shared_ptr<ConfigStore> config_store_;
   std::optional<JournalState> found_;
   rpc::Reactor* reactor_ = nullptr;

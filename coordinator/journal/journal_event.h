@@ -153,9 +153,15 @@ struct SourcesAre {
   bool restoring = false;  // some shards may not have the rows of `restored` yet
 };
 
+// The program wants a successor to know this text; an empty one takes back what had that name.
+struct NoteMade {
+  std::string name, text;
+};
+
 using Event =
     std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced, ClosureSent,
-                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed, Known>;
+                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed,
+                 Known, NoteMade>;
 
 // The format of records: an older release refuses what a newer one has written.
 inline constexpr std::uint32_t kEventFormat = 1;

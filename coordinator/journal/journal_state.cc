@@ -146,6 +146,13 @@ void JournalState::on(Standing&& event) {
   round_.reset();
 }
 
+void JournalState::on(NoteMade&& event) {
+  if (event.text.empty())
+    notes_.erase(event.name);
+  else
+    notes_[event.name] = std::move(event.text);
+}
+
 Layout JournalState::layout() const {
   Layout layout{shards_.layout_version, shards_.seed, shards_.shards, variables_};
   return layout;
@@ -166,6 +173,7 @@ std::vector<Event> JournalState::standing() const {
     standing.pipelines.push_back({pipeline.position(), pipeline.ended()});
   std::vector<Event> events{opened_, shards_, sources_, Known{known_.low_watermark, known_.ranges},
                             std::move(standing)};
+  for (const auto& [name, text] : notes_) events.emplace_back(NoteMade{name, text});
   for (const auto& [sequence, closure] : open_) events.emplace_back(closure);
   if (round_) events.emplace_back(*round_);
   return events;

@@ -39,6 +39,8 @@ class JournalState {
   // The closures that the journal tells of, open or ended, and all numbers below those that have
   // ended.
   const AppliedClosures& known() const { return known_; }
+  // By their names.
+  const std::map<std::string, std::string>& notes() const { return notes_; }
   // By their numbers.
   const std::map<std::uint64_t, ClosureSent>& open() const { return open_; }
   // The round that some shards may have applied and others not, with those of its members that are
@@ -63,6 +65,7 @@ class JournalState {
   void on(SourcesAre&& event) { sources_ = std::move(event); }
   void on(RoundNamed&& event);
   void on(Known&& event);
+  void on(NoteMade&& event);
   Pipeline& pipeline(std::uint64_t number);
   // The elements that a closure had are not read again.
   void spend(const ClosureSent& closure, const ClosureEnded* how);
@@ -77,6 +80,7 @@ class JournalState {
   std::uint64_t closures_below_ = 0;
   LossLedger losses_;
   std::vector<Pipeline> pipelines_;
+  std::map<std::string, std::string> notes_;
   std::map<std::uint64_t, ClosureSent> open_;
   std::optional<RoundNamed> round_;
   AppliedClosures known_;

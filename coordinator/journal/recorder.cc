@@ -41,6 +41,7 @@ const JournalState* Recorder::found() const {
 
 rpc::Task<void> Recorder::begin(std::size_t ps) {
   if (!on()) co_return;
+  co_await journal_->read_again(session_.parts.reactor, session_.parts.offload);
   if (const JournalState* state = found()) {
     for (const auto& [id, function] : state->functions()) functions_.insert(id);
     layout_ = std::make_shared<const Layout>(state->layout());
@@ -192,6 +193,10 @@ void Recorder::standing(std::int64_t global_step, const LossLedger& losses,
   for (const Pipeline& pipeline : progress.pipelines())
     event.pipelines.push_back({pipeline.position(), pipeline.ended()});
   journal_->note(std::move(event));
+}
+
+void Recorder::note(const std::string& name, const std::string& text) {
+  if (on()) journal_->note(NoteMade{name, text});
 }
 
 void Recorder::cut() {

@@ -40,7 +40,8 @@ class Recorder {
   bool on() const { return journal_ != nullptr; }
   // How the run stood that this coordinator goes on with; null: it begins one.
   const journal::JournalState* found() const;
-  // Begins this coordinator's file; its term is known.
+  // Begins this coordinator's files; its term is known, and whoever had the journal before can do
+  // nothing any more.
   rpc::Task<void> begin(std::size_t ps);
 
   // These closures, which an earlier coordinator had sent, are run to their end.
@@ -85,6 +86,8 @@ class Recorder {
   void sources(journal::SourcesAre sources);
   // The program has gone back to a state of its own choice.
   void standing(std::int64_t global_step, const LossLedger& losses, const ProgressBook& progress);
+  // The program wants a successor to know this text.
+  void note(const std::string& name, const std::string& text);
   // All that is not needed any more may go.
   void cut();
 

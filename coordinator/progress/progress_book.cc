@@ -41,6 +41,18 @@ std::shared_ptr<const PerWorkerDataset> ProgressBook::add_dataset(
   return dataset;
 }
 
+void ProgressBook::begin_anew(const std::string& name) { looked_up_.insert(name); }
+
+std::uint64_t ProgressBook::elements_committed(const PerWorkerDataset& dataset) const {
+  std::uint64_t taken = 0;
+  for (std::uint64_t i = 0; i < dataset.pipelines(); ++i) {
+    const PipelinePosition position = pipelines_[dataset.first_pipeline() + i].position();
+    taken += position.next;
+    for (const auto& open : position.open) taken -= open.count;
+  }
+  return taken;
+}
+
 std::uint64_t ProgressBook::source_of(const PerWorkerDataset& dataset, std::size_t lane) const {
   const std::uint64_t own = dataset.pipeline(lane), first = dataset.first_pipeline();
   for (std::uint64_t i = 0; i < dataset.pipelines(); ++i) {

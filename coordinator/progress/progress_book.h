@@ -48,6 +48,10 @@ class ProgressBook {
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);
+  // The next dataset of this name begins at its beginning, whatever is known of an earlier one.
+  void begin_anew(const std::string& name);
+  // How many of its elements have been committed, from its beginning on.
+  std::uint64_t elements_committed(const PerWorkerDataset& dataset) const;
   // Where a closure on lane number `lane` takes its elements: the lane's own pipeline or, once that
   // has ended, the next one that has not; the lane's own, if all have.
   std::uint64_t source_of(const PerWorkerDataset& dataset, std::size_t lane) const;

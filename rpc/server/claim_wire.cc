@@ -40,4 +40,6 @@ ClaimAnswer read(wire::ClaimAnswer::Reader in) {
           Term(in.getNewestTerm())};
 }
 
+std::string cut_owner(capnp::Text::Reader text) { return cut(text, kOwnerBytesMax); }
+
 }  // namespace cairn::rpc

@@ -1,5 +1,6 @@
 #include "rpc/server/control_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rpc/loop/error_wire.h"
@@ -25,6 +26,11 @@ kj::Promise<void> ControlSession::ping(PingContext context) {
     out.setIncarnation(state.incarnation.number);
     out.setThreads(state.threads);
     out.setSession(state.session);
+    out.setOwner(owner_->newest());
+    constexpr Duration kMost = std::chrono::hours(24);
+    out.setSilentMs(static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min(owner_->silent_for(), kMost))
+            .count()));
   });
 }
 

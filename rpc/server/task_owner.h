@@ -20,7 +20,7 @@ class TaskOwner {
  public:
   static constexpr Duration kSilenceMax = std::chrono::seconds(60);
 
-  explicit TaskOwner(const Clock& clock) : clock_(clock) {}
+  explicit TaskOwner(const Clock& clock) : clock_(clock), last_heard_(clock.now()) {}
 
   // `connection` names the connection that asks, which comes from `address`; `end` ends it, and is
   // called when another coordinator takes over. A claim's silence counts up to kSilenceMax. The
@@ -28,6 +28,10 @@ class TaskOwner {
   //   Errors  InvalidArgument: a claim without a session.
   ClaimAnswer join(const void* connection, const Claim& claim, const std::string& address,
                    std::function<void()> end);
+  // The newest coordinator, for people; empty: none has joined yet.
+  std::string newest() const { return claim_.session == 0 ? "" : text(); }
+  // Since it was heard of; of none, since this owner was made.
+  Duration silent_for() const { return clock_.now() - last_heard_; }
   void heard(const void* connection);  // it shows life
   void left(const void* connection);   // it has ended
 
@@ -41,7 +45,7 @@ class TaskOwner {
   const void* connection_ = nullptr;  // null: no coordinator is here
   std::function<void()> end_;
   std::int64_t since_us_ = 0;
-  TimePoint last_heard_{};
+  TimePoint last_heard_;
 };
 
 }  // namespace cairn::rpc

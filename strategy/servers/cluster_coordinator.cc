@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::size_t kNoteBytesMax = 64'000'000;
+
 Engine& engine_of(ParameterServerStrategy& strategy) { return strategy.host().engine(); }
 
 // Calls the dataset function; its errors name the dataset, so that they do not look like a step's.
@@ -177,6 +179,15 @@ RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint,
 
 std::optional<ResumedRun> ClusterCoordinator::resumed() const {
   return engine_of(strategy_).resumed();
+}
+
+void ClusterCoordinator::note(const std::string& name, const std::string& text) {
+  if (name.size() + text.size() > kNoteBytesMax)
+    throw InvalidArgumentError(str("note: \"", name.substr(0, 100), "\" and its text have ",
+                                   name.size() + text.size(), " bytes, at most ", kNoteBytesMax,
+                                   " are possible: keep large things in files, and note their "
+                                   "names"));
+  strategy_.host().run([name, text](Engine& engine) { return engine.note(name, text); });
 }
 
 bool ClusterCoordinator::stop_requested() { return engine_of(strategy_).stop_requested(); }

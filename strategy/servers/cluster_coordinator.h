@@ -137,6 +137,14 @@ class ClusterCoordinator {
   // datasets of the same names; it restores no checkpoint, unless it wants to go back.
   std::optional<ResumedRun> resumed() const;
 
+  // Keeps a text for the program that goes on with the run, which finds it in resumed()->notes. It
+  // replaces what was noted under `name` before; an empty text takes that back. A successor that
+  // sees what a closure has done which was scheduled later sees the note as well. Without a journal
+  // nothing is kept.
+  //   Errors  InvalidArgument: a name and text of more than 64 MB. Those of the journal.
+  //   Cost    a write to the disk, which is waited for.
+  void note(const std::string& name, const std::string& text);
+
   // Has `cairn stop` asked the program to end? A loop that schedules looks at it now and then,
   // saves, and ends.
   bool stop_requested();

@@ -318,6 +318,14 @@ void bind_coordinator(nb::module_& m) {
           },
           "metadata"_a, "Of the automatic checkpoints that begin from now on.")
       .def(
+          "note",
+          [](Coordinator& coordinator, const std::string& name, const std::string& text) {
+            ClusterCoordinator& to = coordinator.get();
+            released([&] { to.note(name, text); });
+          },
+          "name"_a, "text"_a,
+          "Keeps a text for the program that goes on with the run (resumed.notes).")
+      .def(
           "create_per_worker_values",
           [](Coordinator& coordinator, nb::object function) {
             ClusterCoordinator& to = coordinator.get();

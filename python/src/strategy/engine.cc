@@ -1,4 +1,5 @@
 // Options of the engine behind parameter servers, and the figures of a run.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -180,6 +181,7 @@ void bind_figures(nb::module_& m) {
       .add("open", &ResumedRun::open, "Closures that had been sent and not ended: they have now.")
       .add("unrecorded", &ResumedRun::unrecorded,
            "Closures that ps had and the journal had lost with its machine's power.")
+      .add("notes", &ResumedRun::notes, "What earlier programs of the run have noted, by name.")
       .report();
   using Histogram = StalenessHistogram;
   FieldsOf<Histogram::Bucket>(m, "StalenessBucket", "Updates of a range of staleness.")

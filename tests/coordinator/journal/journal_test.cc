@@ -52,11 +52,13 @@ class JournalTest : public ::testing::Test {
     std::erase_if(all, [&](const std::string& name) { return !name.starts_with(prefix); });
     return all;
   }
-  std::vector<std::uint64_t> open_closures() {
+  static std::vector<std::uint64_t> open_numbers(const Journal& journal) {
     std::vector<std::uint64_t> open;
-    const auto journal = Journal::open(disk, {"folder"}, "test");
-    for (const auto& [sequence, closure] : journal->found()->open()) open.push_back(sequence);
+    for (const auto& [sequence, closure] : journal.found()->open()) open.push_back(sequence);
     return open;
+  }
+  std::vector<std::uint64_t> open_closures() {
+    return open_numbers(*Journal::open(disk, {"folder"}, "test"));
   }
   std::string error_of_opening(const std::string& cluster = "test") {
     try {
@@ -129,7 +131,7 @@ TEST_F(JournalTest, TheLaterTermCountsWhateverTheEarlierOneStillWrites) {
   second.note(ended(1));
   second.write();
   for (const std::string& name : later.list("folder"))
-    if (name.starts_with("journal-"))
+    if (name.starts_with("journal-") || name.starts_with("made-"))
       disk.write_atomically("folder/" + name, later.read("folder/" + name));
   first.journal->begin_anew();
   first.note(sent(2));
@@ -137,6 +139,37 @@ TEST_F(JournalTest, TheLaterTermCountsWhateverTheEarlierOneStillWrites) {
   EXPECT_THAT(files("journal-"), ElementsAre("journal-1-2", "journal-2-1"));
   first.journal.reset();
   EXPECT_THAT(open_closures(), ElementsAre());
+}
+
+// It stands still, and comes to life when another one has taken the folder.
+TEST_F(JournalTest, OneThatWasTakenOverSpoilsNothingOfItsSuccessor) {
+  Coordinator first(disk, reactor, 1);
+  first.note(FunctionMade{.id = 0, .name = "step"});
+  first.note(sent(1));
+  first.write();
+  EXPECT_THAT(error_of_opening(), HasSubstr("in use"));
+  {
+    const auto journal = Journal::open(disk, {"folder"}, "test", FolderInUse::kTakeOver);
+    first.note(FunctionMade{.id = 1, .name = "late"});
+    first.note(sent(2));
+    first.write();
+    rpc::SimOffload offload(reactor, 9, std::chrono::microseconds(300));
+    reactor.wait(journal->read_again(reactor, offload));
+    EXPECT_EQ(journal->found()->open().size(), 2u);
+    reactor.wait(journal->begin(reactor, offload, Opened{"test", kSession, 2, "host"}, 2));
+    first.note(FunctionMade{.id = 2, .name = "of the first"});
+    first.journal->begin_anew();
+    first.note(ended(1));
+    first.write();
+    journal->note(FunctionMade{.id = 2, .name = "of the second"});
+    journal->note(sent(3));
+    reactor.wait(journal->written());
+  }
+  first.journal.reset();
+  const auto third = Journal::open(disk, {"folder"}, "test");
+  EXPECT_EQ(third->found()->opened().term, 2u);
+  EXPECT_EQ(third->found()->functions().at(2).name, "of the second");
+  EXPECT_THAT(open_numbers(*third), ElementsAre(1, 2, 3));
 }
 
 TEST_F(JournalTest, AFileThatIsBegunAnewHoldsAllThatStillCounts) {
