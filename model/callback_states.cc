@@ -41,15 +41,15 @@ void append(std::string& bytes, const Tensor& tensor, const std::string& kind) {
 // The tensors of all states, one behind the other.
 class StateBytes {
  public:
-  StateBytes(const Json& saved, const std::string& checkpoint) {
+  StateBytes(const Json& saved, const std::string& folder, const std::string& where) {
     if (!saved.contains("file")) return;
-    path_ = folder_of(checkpoint) + "/" + saved.at("file").get<std::string>();
+    path_ = folder + "/" + saved.at("file").get<std::string>();
     try {
       bytes_ = system_disk().read(path_);
     } catch (const NotFoundError&) {
-      throw DataLossError(str("the checkpoint ", checkpoint, " wants the file ", path_,
+      throw DataLossError(str(where, " wants the file ", path_,
                               ", in which callbacks keep tensors, and it is gone: put it back, or ",
-                              "begin anew without the checkpoint"));
+                              "begin anew without ", where));
     }
     if (crc32c(bytes_) != saved.at("crc32c").get<std::uint32_t>()) fail();
   }
@@ -99,11 +99,11 @@ Json save_states(const Callbacks& callbacks, const std::string& folder, std::int
   return saved;
 }
 
-std::set<const Callback*> restore_states(const Json& saved, const std::string& checkpoint,
-                                         const Callbacks& callbacks) {
+std::set<const Callback*> restore_states(const Json& saved, const std::string& folder,
+                                         const std::string& where, const Callbacks& callbacks) {
   std::multimap<std::string, CallbackState> states;  // by kind, each in the order of the callbacks
   if (saved.is_object()) {
-    StateBytes bytes(saved, checkpoint);
+    StateBytes bytes(saved, folder, where);
     for (const Json& one : saved.at("states")) {
       CallbackState state{one.at("text").get<std::string>(), {}};
       for (const Json& type : one.at("tensors")) state.tensors.push_back(bytes.next(type));
@@ -116,8 +116,7 @@ std::set<const Callback*> restore_states(const Json& saved, const std::string& c
     const std::string kind = kind_of(*callback);
     const auto found = states.lower_bound(kind);
     if (found == states.end() || found->first != kind) {
-      log_warning("the checkpoint ", checkpoint, " has no state of the callback ", kind,
-                  ": it begins anew");
+      log_warning(where, " has no state of the callback ", kind, ": it begins anew");
       continue;
     }
     callback->restore_state(found->second);
@@ -125,7 +124,7 @@ std::set<const Callback*> restore_states(const Json& saved, const std::string& c
     states.erase(found);
   }
   for (const auto& [kind, state] : states)
-    log_warning("the checkpoint ", checkpoint, " has the state of a callback ", kind,
+    log_warning(where, " has the state of a callback ", kind,
                 " that this fit() does not have: it is left out");
   return restored;
 }

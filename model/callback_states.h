@@ -26,10 +26,11 @@ Json save_states(const Callbacks& callbacks, const std::string& folder, std::int
 
 // Gives them back to callbacks of the same kinds, in their order. One for which there is no state
 // begins anew, and a state that no callback takes is left out; both are warnings in the log.
+//   Input   `folder` has the file of tensors; `where` names what holds `saved`, for messages.
 //   Result  the callbacks that took one.
-//   Errors  DataLoss: the file beside `checkpoint` is gone or damaged.
-std::set<const Callback*> restore_states(const Json& saved, const std::string& checkpoint,
-                                         const Callbacks& callbacks);
+//   Errors  DataLoss: the file is gone or damaged.
+std::set<const Callback*> restore_states(const Json& saved, const std::string& folder,
+                                         const std::string& where, const Callbacks& callbacks);
 
 // Removes the files of all states in `folder` but that of `saved`.
 void remove_other_state_files(const std::string& folder, const Json& saved);

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/disk/disk.h"
 #include "data/stage/dataset_wire.h"
 #include "model/callback_states.h"
 #include "model/fitted_columns.h"
@@ -128,12 +129,15 @@ bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); 
 std::string FitLoop::save(const CheckpointPolicy& policy) {
   place_.sums = sums_.sums();
   place_.callbacks = Json();
+  place_.told = false;
   return runner_.save(policy, place_.to_json());
 }
 
+// The run that a journal tells of has gone on since any backup.
 void FitLoop::resume(const std::string& checkpoint) {
+  if (journal_.goes_on) return;
   TrainingPlace saved = TrainingPlace::of_checkpoint(checkpoint);
-  place_.verify(saved, checkpoint);
+  place_.verify(saved, "the checkpoint " + checkpoint);
   runner_.restore(checkpoint, {.positions_of = {"train"}});
   saved.features = std::move(place_.features);
   saved.data = std::move(place_.data);
@@ -146,10 +150,15 @@ void FitLoop::resume(const std::string& checkpoint) {
 
 // Behind on_train_begin() of all, in which callbacks begin anew.
 void FitLoop::restore_callbacks() {
-  if (backups_.resumed_from.empty()) return;
+  const std::string& checkpoint = backups_.resumed_from;
+  if (checkpoint.empty() && !journal_.goes_on) return;
   std::set<const Callback*> restored =
-      restore_states(place_.callbacks, backups_.resumed_from, options_.callbacks);
-  if (place_.step > 0) backups_.told_of_epoch = std::move(restored);
+      journal_.goes_on
+          ? restore_states(place_.callbacks, journal_.folder,
+                           "the journal in " + runner_.journal_folder(), options_.callbacks)
+          : restore_states(place_.callbacks, folder_of(checkpoint), "the checkpoint " + checkpoint,
+                           options_.callbacks);
+  if (place_.told) backups_.told_of_epoch = std::move(restored);
 }
 
 // Behind the calls of all callbacks: states that some of them had already changed for this batch or
@@ -159,6 +168,7 @@ void FitLoop::save_backups() {
     const std::string& folder = policy.folder;
     place_.sums = sums_.sums();
     place_.stopping = stopping_;
+    place_.told = place_.step > 0;
     place_.callbacks = save_states(options_.callbacks, folder, place_.batches,
                                    writes_files() ? StateFile::kWritten : StateFile::kNone);
     runner_.save(policy, place_.to_json());
@@ -200,10 +210,11 @@ History FitLoop::run() {
   place_.epoch = options_.initial_epoch;
   for (const auto& callback : options_.callbacks)
     if (callback->adjusts_learning_rate()) model_.optimizer().make_rate_adjustable();
-  make_data();
+  if (!go_on_by_journal()) return place_.history;
   model_.build_beside(data_->element_spec(), input_.weights);
   tell([&](Callback& callback) { callback.on_train_begin(*this); });
   restore_callbacks();
+  begin_noting();
   try {
     train();
   } catch (...) {
@@ -212,6 +223,7 @@ History FitLoop::run() {
   }
   const Logs last = place_.history.epoch.empty() ? Logs() : sums_.logs();
   tell([&](Callback& callback) { callback.on_train_end(*this, last); });
+  note_end();
   return place_.history;
 }
 
@@ -224,9 +236,11 @@ void FitLoop::train() {
       stopping_ = true;
       return;
     }
+    note_place(true);
     finish_epoch();
   }
   ended_ = true;
+  note_place(false);
 }
 
 void FitLoop::begin_epoch() {
@@ -236,6 +250,7 @@ void FitLoop::begin_epoch() {
     if (!backups_.told_of_epoch.contains(&callback)) callback.on_epoch_begin(*this, place_.epoch);
   });
   backups_.told_of_epoch.clear();
+  note_place(true);
 }
 
 StepLoop::End FitLoop::train_epoch() {
@@ -266,6 +281,7 @@ void FitLoop::take_call(std::int64_t steps, const std::vector<Tensor>& values) {
   const Logs logs = wanted ? sums_.logs() : Logs();
   tell([&](Callback& callback) { callback.on_train_batch_end(*this, place_.step - 1, logs); });
   save_backups();
+  note_if_time();
 }
 
 void FitLoop::validate(Logs& logs) {

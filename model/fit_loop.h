@@ -61,6 +61,13 @@ class FitLoop final : public TrainingRun {
   void take_call(std::int64_t steps, const std::vector<Tensor>& values);
   void validate(Logs& logs);
   void restore_callbacks();
+  void count_taken(std::int64_t taken);
+  bool go_on_by_journal();
+  void begin_noting();
+  void note_place(bool told);
+  void note_if_time();
+  void note_end();
+  void make_variables_only();
   void save_backups();
   void say_epoch(const Logs& logs) const;
   Function& step_of(std::int64_t steps);
@@ -86,6 +93,13 @@ class FitLoop final : public TrainingRun {
     std::string resumed_from = {};                 // empty: from nothing
     std::set<const Callback*> told_of_epoch = {};  // their states hold the beginning of this epoch
   } backups_;
+  // Its place in the run's journal (model/fit_journal.cc).
+  struct Journal {
+    std::string name = {};    // of its note; empty: there is no journal
+    std::string folder = {};  // for the tensors of callbacks
+    bool goes_on = false;     // an earlier process has begun this fit()
+    TimePoint due{};          // when the place is noted within an epoch
+  } journal_;
   struct Validation {
     std::int64_t batches = 0;
     std::optional<StepRunner::Data> data = {};

@@ -39,28 +39,37 @@ std::string TrainingPlace::to_json() const {
                       {"features", features},
                       {"data", data},
                       {"stopping", stopping},
-                      {"callbacks", callbacks}}}});
+                      {"callbacks", callbacks},
+                      {"told", told},
+                      {"began", began},
+                      {"notes", notes},
+                      {"pipelines", pipelines},
+                      {"ended", ended}}}});
 }
 
-void TrainingPlace::verify(const TrainingPlace& saved, const std::string& checkpoint) const {
+void TrainingPlace::verify(const TrainingPlace& saved, const std::string& where) const {
   std::string found;
   if (!features.empty()) found = first_difference(saved.features, features);
   if (found.empty() && !data.empty() && !saved.data.empty() && data != saved.data)
     found = "its files or arrays, columns, batches or options differ";
   if (found.empty()) return;
   throw FailedPreconditionError(
-      str("fit: the checkpoint ", checkpoint, " is of other data: ", found,
+      str("fit: ", where, " is of other data: ", found,
           "; go on with the data and the feature columns that it was saved with, or begin anew in "
           "another folder"));
 }
 
 TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
   const storage::Manifest manifest = storage::read_manifest(storage::any_disk(), checkpoint);
-  const Json all = parse_json(manifest.metadata, "the metadata of " + checkpoint);
+  return parse(manifest.metadata, "the checkpoint " + checkpoint);
+}
+
+TrainingPlace TrainingPlace::parse(const std::string& text, const std::string& where) {
+  const Json all = parse_json(text, "what is noted in " + where);
   const auto refused = [&] {
     return FailedPreconditionError(
-        str("the checkpoint ", checkpoint, " does not say where a fit() was when it was saved: ",
-            "another program has made it; restore its variables with Checkpoint instead"));
+        str(where, " does not say where a fit() was when it was saved: another program has made ",
+            "it; restore its variables with Checkpoint instead"));
   };
   if (!all.is_object() || !all.contains("fit")) throw refused();
   try {
@@ -77,6 +86,11 @@ TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
     place.data = fit.value("data", "");
     place.stopping = fit.value("stopping", false);
     if (fit.contains("callbacks")) place.callbacks = fit["callbacks"];
+    place.told = fit.value("told", place.step > 0);
+    place.began = fit.value("began", std::int64_t{0});
+    place.notes = fit.value("notes", std::int64_t{0});
+    place.pipelines = fit.value("pipelines", std::int64_t{1});
+    place.ended = fit.value("ended", false);
     return place;
   } catch (const Json::exception&) {
     throw refused();

@@ -46,13 +46,44 @@ StepRunner::Data ClusterSteps::training_data(const Strategy::DatasetFunction& da
                                              Visitation visitation) {
   if (shares_ > 1 || visitation == Visitation::kExactlyOnce)
     return coordinator_.create_shared_dataset(dataset_fn({.num_replicas_in_sync = shares_}),
-                                              "train");
-  return coordinator_.create_per_worker_dataset(dataset_fn, "train");
+                                              kTraining);
+  return coordinator_.create_per_worker_dataset(dataset_fn, kTraining);
 }
 
 StepRunner::Data ClusterSteps::test_data(const Dataset& batches, const std::string& name) {
+  begin_anew(name);
   return coordinator_.create_shared_dataset(batches, name);
 }
+
+// A run that is gone on with, or restored, knows where the data of an earlier evaluation stood,
+// which is no place to begin another one at.
+void ClusterSteps::begin_anew(const std::string& dataset) {
+  servers().host().run([dataset](Engine& engine) -> rpc::Task<void> {
+    engine.begin_anew(dataset);
+    co_return;
+  });
+}
+
+std::string ClusterSteps::journal_folder() const {
+  return servers().host().engine().options().journal.folder;
+}
+
+// Each share, and each replica of a worker, takes an element a step.
+std::int64_t ClusterSteps::steps_of(const Data& data) {
+  const auto dataset = std::static_pointer_cast<const PerWorkerDataset>(data);
+  const auto elements =
+      servers().host().ask<std::uint64_t>([dataset](Engine& engine) -> rpc::Task<std::uint64_t> {
+        co_return engine.elements_committed(*dataset);
+      });
+  return static_cast<std::int64_t>(elements) / (shares_ * servers().num_replicas_in_sync());
+}
+
+std::int64_t ClusterSteps::pipelines_of(const Data& data) {
+  return static_cast<std::int64_t>(
+      std::static_pointer_cast<const PerWorkerDataset>(data)->pipelines());
+}
+
+int ClusterSteps::count_fit() { return servers().host().engine().count_fit(); }
 
 bool ClusterSteps::makes_variables(Function& step, const Data& data) {
   step.concrete({data}, coordinator_.strategy());
@@ -81,7 +112,7 @@ void ClusterSteps::predict(const PredictBody& body, const Dataset& batches,
                                 return Outputs{{kBatchNumber, each["value"]}};
                               })
                               .batch(1);
-  const auto data = coordinator_.create_shared_dataset(Dataset::zip({batches, numbers}), "predict");
+  const Data data = test_data(Dataset::zip({batches, numbers}), "predict");
   Function function = strategy().function(
       [&](Iterator input) {
         const Batch batch = input.get_next();
@@ -95,7 +126,7 @@ void ClusterSteps::predict(const PredictBody& body, const Dataset& batches,
   std::int64_t scheduled = 0, taken = 0;
   while (taken < count) {
     for (; scheduled < std::min(count, taken + kPredictAhead); ++scheduled)
-      running.push_back(coordinator_.schedule(function, {data}));
+      running.push_back(run(function, data));
     std::vector<Tensor> outputs = running.front().get_all();
     running.pop_front();
     const std::int64_t number = outputs.back().values<std::int64_t>()[0];

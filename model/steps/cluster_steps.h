@@ -42,6 +42,15 @@ class ClusterSteps final : public StepRunner {
     coordinator_.set_save_metadata(metadata);
   }
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
+  std::string journal_folder() const override;
+  std::optional<ResumedRun> resumed() const override { return coordinator_.resumed(); }
+  void note(const std::string& name, const std::string& text) override {
+    coordinator_.note(name, text);
+  }
+  std::int64_t steps_of(const Data& data) override;
+  std::int64_t pipelines_of(const Data& data) override;
+  void begin_data_anew() override { begin_anew(kTraining); }
+  int count_fit() override;
   bool stop_requested() override { return coordinator_.stop_requested(); }
   EngineStats stats() const override { return coordinator_.stats(); }
   void set_program_status(const std::string& json) override {
@@ -53,9 +62,13 @@ class ClusterSteps final : public StepRunner {
   bool as_the_chief_says(bool own) override { return own; }
 
  private:
+  static constexpr const char* kTraining = "train";  // the name of the data, in checkpoints
+
+  ParameterServerStrategy& servers() const { return coordinator_.strategy(); }
+  void begin_anew(const std::string& dataset);
   RemoteValue run(Function& function, const Data& data);
 
-  ClusterCoordinator coordinator_;
+  mutable ClusterCoordinator coordinator_;
   std::int64_t shares_;
   const std::atomic<int>* interrupted_;
 };

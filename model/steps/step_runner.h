@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,22 @@ class StepRunner {
   // JSON that the program says of itself: part of what `cairn status` asks a coordinator for.
   // Nothing where there is none.
   virtual void set_program_status(const std::string&) {}
+
+  // ---- the journal of the run (EngineOptions::journal) ----
+  // Its folder; empty: there is none, and nothing is noted.
+  virtual std::string journal_folder() const { return {}; }
+  // As ClusterCoordinator has them.
+  virtual std::optional<ResumedRun> resumed() const { return std::nullopt; }
+  virtual void note(const std::string& /*name*/, const std::string& /*text*/) {}
+  // How many steps of this training data have ended, from its beginning in the run. Only where
+  // there is a journal.
+  virtual std::int64_t steps_of(const Data&) { return 0; }
+  // How many pipelines it has. A run that is gone on with wants as many as it had.
+  virtual std::int64_t pipelines_of(const Data&) { return 1; }
+  // The next training data begins at its beginning, wherever that of an earlier process stood.
+  virtual void begin_data_anew() {}
+  // Counts the calls of Model::fit() in this process, from 1 on.
+  virtual int count_fit() { return 0; }
 
   // The counts of collective calls of each replica in this process; empty: there are none.
   virtual std::vector<CollectiveCounts> collectives() const = 0;

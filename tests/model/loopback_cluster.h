@@ -16,8 +16,11 @@ namespace cairn::testing {
 
 class LoopbackCluster {
  public:
-  explicit LoopbackCluster(std::uint32_t ps, std::shared_ptr<const Partitioner> partitioner) {
+  // `journal`: its folder; empty: there is none.
+  explicit LoopbackCluster(std::uint32_t ps, std::shared_ptr<const Partitioner> partitioner,
+                           std::string journal = "") {
     options_.variables.partitioner = std::move(partitioner);
+    options_.journal.folder = std::move(journal);
     servers_.run([&] {
       for (std::uint32_t i = 0; i < ps; ++i) {
         ps::PsServerOptions options;
@@ -33,6 +36,11 @@ class LoopbackCluster {
       worker_ = std::make_unique<worker::WorkerServer>(servers_.reactor(), *sockets_, options);
       options_.cluster.add_task("worker", worker_->address().str());
     });
+    start_again();
+  }
+  // The coordinator's process ends, and another one begins.
+  void start_again() {
+    strategy_.reset();
     strategy_ = std::make_unique<ParameterServerStrategy>(
         start_engine_thread(options_, rpc::Transport::kAuto));
   }
