@@ -85,6 +85,11 @@ int run_coordinator(const TrainRequest& request) {
     if (!job.strategy.on_workers())
       throw InvalidArgumentError(str("strategy.kind is \"", job.strategy.kind,
                                      "\", which needs no cluster: run the job by `cairn train`"));
+    if (job.strategy.kind == "multi_worker_mirrored" && !request.journal.folder.empty())
+      throw InvalidArgumentError(
+          "--journal: strategy.kind is \"multi_worker_mirrored\", whose workers have no "
+          "coordinator: "
+          "they go on from a checkpoint, by --resume");
     return on_terminal([&](ProgressLine& line, const RunHost& host) {
       if (job.strategy.kind == "multi_worker_mirrored") return train_as_worker(request, host);
       const LogAbove log(line);

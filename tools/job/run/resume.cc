@@ -165,10 +165,10 @@ Json saved_metadata(const std::string& checkpoint) {
 }
 
 SavedJob::SavedJob(const std::string& checkpoint, ResumeOptions options)
-    : SavedJob(saved_metadata(checkpoint), checkpoint, options) {}
+    : SavedJob(saved_metadata(checkpoint), "the checkpoint " + checkpoint, options) {}
 
-SavedJob::SavedJob(Json metadata, std::string checkpoint, ResumeOptions options)
-    : metadata_(std::move(metadata)), checkpoint_(std::move(checkpoint)), options_(options) {}
+SavedJob::SavedJob(Json metadata, std::string where, ResumeOptions options)
+    : metadata_(std::move(metadata)), where_(std::move(where)), options_(options) {}
 
 Json SavedJob::part(const char* name) const {
   return metadata_.is_object() ? metadata_.value(name, Json::object()) : Json::object();
@@ -180,11 +180,12 @@ void SavedJob::verify_job(const Job& job) const {
   if (options_.partial || !metadata_.is_object() || !metadata_.contains("job") ||
       metadata_["job"] == job.name)
     return;
-  throw FailedPreconditionError(
-      str("the checkpoint ", checkpoint_, " is of job \"", metadata_["job"].get<std::string>(),
-          "\", this job is \"", job.name,
-          "\": resume it with its own job file; to begin with those of its variables that this"
-          " job has too, give --partial and --new-data"));
+  throw FailedPreconditionError(str(
+      where_, " is of job \"", metadata_["job"].get<std::string>(), "\", this job is \"", job.name,
+      options_.journal
+          ? "\": go on with its own job file, or begin anew with another --journal"
+          : "\": resume it with its own job file; to begin with those of its variables that "
+            "this job has too, give --partial and --new-data"));
 }
 
 // The job file is compared first: where it differs, the fitted values differ for that reason.
@@ -199,19 +200,24 @@ void SavedJob::verify_features(const Job& job, const FittedFeatures& fitted) con
                 now["label"].get<std::string>(), " now");
   if (!found.empty())
     throw FailedPreconditionError(
-        str("--resume: the checkpoint ", checkpoint_, " is of another model: ", found,
-            "; write it in the job file as it was, or train anew, without --resume",
-            options_.partial ? "" : "; --partial takes over what is alike"));
+        str(options_.journal ? "" : "--resume: ", where_, " is of another model: ", found,
+            "; write it in the job file as it was, or train anew, ",
+            options_.journal   ? "with another --journal"
+            : options_.partial ? "without --resume"
+                               : "without --resume; --partial takes over what is alike"));
   if (options_.new_data) return;
   const Json data = part("data");
   found = first_difference(data.value("features", saved), now, which);
   if (found.empty()) found = data_difference(data, data_json(job, fitted), job);
   if (!found.empty())
     throw FailedPreconditionError(
-        str("--resume: the checkpoint ", checkpoint_, " is of other data: ", found,
-            "; resume on the data that it was trained on, or give --new-data to go on with its "
-            "model over this data, from the data's beginning: features stay as they were fitted "
-            "then, and values that were in no vocabulary count as unknown"));
+        str(options_.journal ? "" : "--resume: ", where_, " is of other data: ", found,
+            options_.journal
+                ? "; go on with the data that it was trained on, or train anew, with another "
+                  "--journal"
+                : "; resume on the data that it was trained on, or give --new-data to go on with "
+                  "its model over this data, from the data's beginning: features stay as they were "
+                  "fitted then, and values that were in no vocabulary count as unknown"));
 }
 
 // New data with other values would otherwise give the same ids other meanings, and the model would
@@ -222,7 +228,7 @@ FittedFeatures SavedJob::features(const Job& job, const FittedFeatures& fitted) 
   const auto missing = [&](const std::string& column) {
     if (options_.partial) return;
     throw FailedPreconditionError(
-        str("the checkpoint ", checkpoint_, " does not say what was fitted to column \"", column,
+        str(where_, " does not say what was fitted to column \"", column,
             "\" when its model was trained: --resume wants a checkpoint that a job with this "
             "feature saved"));
   };

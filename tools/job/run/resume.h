@@ -28,6 +28,7 @@ struct ResumeOptions {
   bool new_data = false;  // --new-data: the data is another, and the features are the checkpoint's
   // Vocabularies are the job's own, and not the checkpoint's.
   bool own_vocabularies = false;
+  bool journal = false;  // it is a journal's run, and not a checkpoint
 };
 
 // A checkpoint's description of its job. A checkpoint of another program has none.
@@ -35,7 +36,8 @@ class SavedJob {
  public:
   //   Errors  NotFound, DataLoss: as storage's read_manifest().
   explicit SavedJob(const std::string& checkpoint, ResumeOptions options = {});
-  SavedJob(Json metadata, std::string checkpoint, ResumeOptions options);
+  // `where` names what holds the metadata: "the checkpoint /c/ckpt-1".
+  SavedJob(Json metadata, std::string where, ResumeOptions options);
 
   // Whether it says on which features its model was trained.
   bool knows_features() const { return !part("features").empty(); }
@@ -56,7 +58,7 @@ class SavedJob {
   Json part(const char* name) const;  // {}: there is none
 
   Json metadata_;
-  std::string checkpoint_;
+  std::string where_;
   ResumeOptions options_;
 };
 

@@ -14,7 +14,6 @@
 #include "tools/job/parts/watched_metrics.h"
 #include "tools/job/run/interrupt.h"
 #include "tools/job/run/resume.h"
-#include "tools/job/run/warm_start.h"
 #include "tools/job/spec/job_defaults.h"
 #include "tools/job/spec/job_service.h"
 
@@ -114,49 +113,6 @@ std::string Trainer::metadata() const {
   return json_text(all);
 }
 
-void Trainer::resume() {
-  const bool positions = !options_.new_data && !job_.data.service.given;
-  restored_ = runner_.restore(options_.resume, {.new_data = !positions, .positions_of = {"train"}});
-  if (options_.partial) restored_->expect_partial();
-  const std::int64_t step = runner_.stats().global_step;
-  data_began_ = options_.new_data ? step : options_.data_began;
-  total_steps_ += data_began_;
-  if (step >= total_steps_)
-    output_.say(str("the job ends at step ", total_steps_, ", and the checkpoint is of step ", step,
-                    ": nothing is left to train; more --epochs or --steps go on"));
-  total_steps_ = std::max(step, total_steps_);
-  first_step_ = step;
-  loop_.go_on_behind(step);
-  if (!runner_.keeps_positions()) make_dataset(step - data_began_);
-  output_.say(str("resumed from ", options_.resume, " at step ", first_step_,
-                  options_.new_data ? ", with new data" : ""));
-  restore_watched(saved_metadata(options_.resume));
-  if (!positions && !options_.new_data)
-    output_.say(str(
-        "warning: a data service keeps no positions: the run goes on with what its job \"",
-        job_.data.service.job, "\" has left, and if that is new, at the beginning of the data"));
-  if (!runner_.makes_variables(train_, data_)) return;
-  compare_with_restored();
-}
-
-void Trainer::warm_start() {
-  output_.say("warm start from " + options_.warm_start);
-  restored_ = runner_.restore(options_.warm_start,
-                              warm_start_options(job_, features_, options_.warm_start));
-  if (runner_.makes_variables(train_, data_)) compare_with_restored();
-}
-
-// Variables are made when the step is traced, in the context that it runs in: only then is known
-// what the checkpoint lacks, or holds beside them.
-void Trainer::compare_with_restored() {
-  if (!restored_) return;
-  if (options_.resume.empty()) output_.say(restored_->plan());
-  if (!options_.partial) restored_->assert_consumed();
-  if (const RestoreDifferences rest = restored_->differences(); !rest.none())
-    output_.say(str("not taken over, variables", rest.text()));
-  restored_.reset();
-}
-
 TrainingOutcome Trainer::run() {
   begin();
   try {
@@ -194,10 +150,13 @@ storage::RowEncoding encoding_of(const JobCheckpoint& job) {
 
 void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
-  if (!options_.resume.empty())
+  if (goes_on())
+    go_on_by_journal();
+  else if (!options_.resume.empty())
     resume();
   else if (!options_.warm_start.empty())
     warm_start();
+  note_job();
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
              job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
   policy_.local_folder = job_.checkpoint.local_folder;
@@ -340,6 +299,7 @@ void Trainer::collect_evaluations() {
       consider(each);
       lower_rates(each);
       if (goes_by_evaluations()) runner_.set_save_metadata(metadata());
+      note_watched();
     });
     wait = wait && !each.under_way();
   }

@@ -15,6 +15,7 @@
 #include "model/steps/step_runner.h"
 #include "tools/job/parts/job_model.h"
 #include "tools/job/run/evaluations.h"
+#include "tools/job/run/noted_run.h"
 #include "tools/job/run/run_output.h"
 #include "tools/job/run/run_reporter.h"
 #include "tools/job/spec/job.h"
@@ -31,6 +32,8 @@ struct TrainerOptions {
   // Where the last checkpoint goes if checkpoint_folder does not take it; empty: nowhere.
   std::string spare_folder = "";
   std::string resume;  // a checkpoint's folder; empty: start anew
+  // The run that an earlier coordinator has begun, if there is one; `resume` does not count then.
+  std::optional<NotedRun> goes_on = {};
   // A checkpoint's folder, whose rows a run that starts anew begins with; empty: none.
   std::string warm_start = "";
   bool single_writer = false;  // CheckpointPolicy::single_writer
@@ -134,7 +137,14 @@ class Trainer {
   [[noreturn]] void raise_with_checkpoint() const;
   void report_progress() const;
   void resume();
+  void count_on_from(std::int64_t step);
   void warm_start();
+  // ---- by the run's journal ----
+  bool goes_on() const { return options_.goes_on && options_.goes_on->begun; }
+  void go_on_by_journal();
+  void note_job();
+  void note_watched();
+  void note_end();
   void compare_with_restored();
   void abandon_the_rest();
   void collect_evaluations();

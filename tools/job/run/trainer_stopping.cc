@@ -76,7 +76,7 @@ Json Trainer::watched() const {
 // checkpoint, which took the place of the one that the checkpoint knows: the best that is there is
 // then that one.
 void Trainer::restore_watched(const Json& metadata) {
-  if (!goes_by_evaluations() || options_.new_data) return;
+  if (!goes_by_evaluations() || (options_.new_data && !goes_on())) return;
   const auto found = metadata.is_object() ? metadata.find("watched") : metadata.end();
   if (found == metadata.end() || !found->is_object()) {
     output_.say(str("warning: ", options_.resume, " does not say what earlier evaluations found: ",
@@ -94,7 +94,7 @@ void Trainer::restore_watched(const Json& metadata) {
 
 // The run before ended, at a step that is to be evaluated, before it was.
 bool Trainer::lacks_evaluation(std::int64_t every) const {
-  const bool resumed = !options_.resume.empty() && !options_.new_data;
+  const bool resumed = goes_on() || (!options_.resume.empty() && !options_.new_data);
   return resumed && goes_by_evaluations() && every > 0 && first_step_ % every == 0 &&
          first_step_ > evaluations_.front().newest_step() && first_step_ < total_steps_;
 }
@@ -136,6 +136,7 @@ bool Trainer::goes_back() const {
 // Behind the last save, so that both models are kept; what comes now is of the best one.
 void Trainer::go_back_to_best() {
   if (!goes_back()) return;
+  note_end();
   runner_.restore(outcome_.best->checkpoint, {.new_data = true});
   output_.say(str("went back to the best model, of step ", outcome_.best->step, ": ",
                   outcome_.best->checkpoint));

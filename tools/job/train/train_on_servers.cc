@@ -19,13 +19,12 @@
 #include "tools/job/spec/job_strategy.h"
 #include "tools/job/spec/job_threads.h"
 #include "tools/job/train/given_cluster.h"
+#include "tools/job/train/run_journal.h"
 #include "tools/launch/local_cluster.h"
 
 namespace cairn::tools {
 namespace {
 
-// For a run that ends because its cluster was taken from it.
-constexpr Duration kTakeOverPatience = std::chrono::seconds(60);
 // for tasks at the start, before they are named
 constexpr Duration kSilentWait = std::chrono::seconds(2);
 
@@ -249,8 +248,14 @@ TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& ho
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), output);
   trainer.model_folder = model_folder(run.dir());
   trainer.graph_folder = graph_folder(run.dir());
-  trainer.reporter = reporter_in(run.dir(), request, prepared.job, trainer);
-  const FittedFeatures features = features_of(prepared, trainer);
+  // With a journal, what the run is going on with is known once the cluster has this coordinator.
+  const bool journal = wants_journal(request);
+  FittedFeatures features;
+  const auto settle_features = [&] {
+    trainer.reporter = reporter_in(run.dir(), request, prepared.job, trainer);
+    features = features_of(prepared, trainer);
+  };
+  if (!journal) settle_features();
   const auto partitioner = std::make_shared<UpToShards>(prepared.job.cluster.partition_min_bytes);
   ParameterServerOptions options = strategy_options(prepared.job, partitioner);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;
@@ -258,10 +263,16 @@ TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& ho
   set_waits(request, options.engine);
   options.engine.take_over = request.take_over;
   // The coordinator that is to be ended may have the folder until it is.
-  auto lock = request.take_over ? nullptr : claim(request, trainer);
+  const bool late = request.take_over || journal;
+  auto lock = late ? nullptr : claim(request, trainer);
   options.engine.start.on_wait = watch_the_start(host, {});
+  set_journal(request, host, resolver.cluster_spec(), options);
   const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
-  if (request.take_over) lock = claim(request, trainer, kTakeOverPatience);
+  if (journal) {
+    trainer.goes_on = noted_run(*strategy);
+    settle_features();
+  }
+  if (late) lock = claim_to_go_on(request, trainer);
   ClusterCoordinator(*strategy).hold_folder(std::move(lock));
   note_threads(*strategy, *partitioner, prepared.job);
   output.say("threads: " + threads_text(prepared.job.cluster));

@@ -68,6 +68,13 @@ struct TrainRequest {
   std::optional<double> stuck_after_seconds;
   // of a given cluster; empty: as the environment has them
   std::string cluster_id, token_file;
+  // The journal of a run on a given cluster (EngineOptions::journal).
+  struct Journal {
+    std::string folder;    // empty: as the environment has it
+    std::string sync;      // "always", or so long as "50ms"; empty: as JournalOptions has it
+    bool standby = false;  // wait until the coordinator at work there has gone, and go on then
+  };
+  Journal journal;
 };
 
 // Overrides of the request change the job, and what they say is checked as the file is. If they

@@ -182,7 +182,8 @@ std::shared_ptr<RunReporter> reporter_in(const std::string& run_dir, const Train
   } catch (const Error& error) {
     output.say(str("warning: the run's history is not kept: ", error.what()));
   }
-  const Earlier earlier = options.resume.empty() ? Earlier::kReplace : Earlier::kGoOn;
+  const bool anew = options.resume.empty() && !(options.goes_on && options.goes_on->begun);
+  const Earlier earlier = anew ? Earlier::kReplace : Earlier::kGoOn;
   if (const JobOutput& csv = job.callbacks.csv_logger; !csv.path.empty())
     reporter->add(csv.path, csv_listener(csv, learning_rate_names(job), eval_metrics(job), earlier,
                                          overwrite_of(request)));
@@ -206,6 +207,13 @@ FittedFeatures warm_features(const PreparedJob& prepared, const TrainerOptions& 
 
 // Before anything is restored.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& options) {
+  if (options.goes_on && options.goes_on->begun) {
+    const SavedJob saved(options.goes_on->metadata, options.goes_on->where,
+                         {.new_data = options.new_data, .journal = true});
+    saved.verify_job(prepared.job);
+    saved.verify_features(prepared.job, prepared.features);
+    return saved.features(prepared.job, prepared.features);
+  }
   if (options.resume.empty() && options.warm_start.empty()) return prepared.features;
   if (options.resume.empty()) return warm_features(prepared, options);
   const SavedJob saved(options.resume, {options.partial, options.new_data});
@@ -221,7 +229,11 @@ FittedFeatures features_of(const PreparedJob& prepared, const TrainerOptions& op
 // Before anything is done: a run that may not save is not begun.
 std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
                                                  const TrainerOptions& trainer, Duration patience) {
-  return claim_checkpoint_folder(storage::any_disk(), trainer.checkpoint_folder, trainer.resume,
+  // A run that its journal tells of has saved there before.
+  const std::string resume = trainer.goes_on && trainer.goes_on->begun
+                                 ? trainer.checkpoint_folder + "/of-this-run"
+                                 : trainer.resume;
+  return claim_checkpoint_folder(storage::any_disk(), trainer.checkpoint_folder, resume,
                                  overwrite_of(request), patience, *trainer.output);
 }
 
