@@ -8,6 +8,7 @@
 #include "rpc/server/token.h"
 #include "strategy/base/device_names.h"
 #include "strategy/servers/cluster_coordinator.h"
+#include "strategy/servers/journal_of_environment.h"
 #include "strategy/servers/worker_replicas.h"
 
 namespace cairn {
@@ -31,6 +32,8 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   if (engine.cluster_id == EngineOptions{}.cluster_id)
     if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) engine.cluster_id = id;
   if (engine.token.empty()) engine.token = rpc::token_of_environment();
+  if (engine.journal.folder.empty())
+    engine.journal.folder = journal_of_environment(engine.consistency).folder;
   return engine;
 }
 

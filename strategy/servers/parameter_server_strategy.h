@@ -52,9 +52,9 @@ struct ParameterServerOptions {
 //   Thread  scheduling: any; all else one at a time.
 class ParameterServerStrategy : public Strategy, protected EagerRuntime {
  public:
-  // Connects to every task of the cluster. Where options leave them open, the cluster's id and
-  // token are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as
-  // `cairn up` sets them.
+  // Connects to every task of the cluster. Where options leave them open, the cluster's id, the
+  // token and the journal are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or
+  // CAIRN_TOKEN_FILE, CAIRN_JOURNAL), as `cairn up` sets them.
   //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in
   //           time; names it.
   explicit ParameterServerStrategy(const ClusterResolver& resolver,

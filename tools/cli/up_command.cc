@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "tools/launch/local_cluster.h"
+#include "tools/launch/role_group.h"
 #include "tools/launch/typed_signals.h"
 #include "tools/launch/worker_processes.h"
 
@@ -30,6 +31,9 @@ struct UpOptions {
   std::vector<std::string> program;
 };
 
+// A program that ends so soon, by itself, would do so again.
+constexpr Duration kYoung = std::chrono::seconds(10);
+
 void say(const std::string& line) { std::fprintf(stderr, "cairn up: %s\n", line.c_str()); }
 
 // Runs until the program ends, a role is given up or, without a program, a signal comes. Signals
@@ -38,16 +42,18 @@ class Up {
  public:
   explicit Up(const UpOptions& options)
       : given_up_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        restarts_({.role = "program", .restarts_max = options.restarts_max}, 1, kYoung),
+        command_(options.program),
         cluster_(options.cluster, [this](const RoleEvent& event) { on_event(event); }) {}
   ~Up() { ::close(given_up_); }
 
-  int run(const std::vector<std::string>& program) {
+  int run() {
     cluster_.start();
     say(str("cluster ", cluster_.cluster_id(), " runs; its folder is ", cluster_.dir()));
-    if (program.empty())
+    if (command_.empty())
       tell_how_to_join();
     else
-      start_program(program);
+      start_program();
     int status = wait();
     end_program();
     cluster_.stop();
@@ -65,13 +71,34 @@ class Up {
   }
 
   // The program is the chief: it gets TF_CONFIG with its own place in it, and its process number
-  // stands in cluster.json. It shares our process group, so that it can read from the terminal.
-  void start_program(const std::vector<std::string>& program) {
-    program_.emplace(Command{.arguments = program,
-                             .environment = cluster_.environment("chief", 0),
+  // stands in cluster.json. It shares our process group, so that it can read from the terminal. By
+  // its journal it goes on, started again, where it stood.
+  void start_program() {
+    std::vector<std::string> environment = cluster_.environment("chief", 0);
+    environment.push_back("CAIRN_JOURNAL=" + cluster_.dir() + "/journal");
+    environment.push_back(str("CAIRN_RESTARTS=", restarts_.restarts()));
+    restarts_.started(system_clock().now());
+    program_.emplace(Command{.arguments = command_,
+                             .environment = std::move(environment),
                              .output_file = {},
                              .group = Command::Group::kShared});
     cluster_.set_chief(program_->pid());
+  }
+
+  // Starts a program again that has died; else the status for our own end.
+  std::optional<int> after(ExitStatus ended) {
+    restarts_.ended(0, ended, system_clock().now());
+    const RoleGroup::Outcome outcome = restarts_.outcome();
+    if (failed_ || !outcome.again) {
+      if (!outcome.text.empty() && restarts_.restarts() > 0)
+        say(str("the program ended with ", ended.str(), ", and was started again ",
+                restarts_.restarts(), " times before: mend the cause, and start it again"));
+      return failed_ ? 1 : ended.shell_code();
+    }
+    say(str("the program ended with ", ended.str(), ": it is started again, for time ",
+            restarts_.restarts()));
+    start_program();
+    return std::nullopt;
   }
 
   // If a server was given up, the program still runs: it gets as long as the servers do to end by
@@ -105,7 +132,8 @@ class Up {
                         {.fd = program_ ? program_->pidfd() : -1, .events = POLLIN}};
       ::poll(waits, 3, -1);
       if (program_) {
-        if (auto ended = program_->poll()) return failed_ ? 1 : ended->shell_code();
+        if (auto ended = program_->poll())
+          if (const std::optional<int> status = after(*ended)) return *status;
       }
       if (failed_) return 1;  // Up::run ends the program
       while (auto signal = signals_.next()) {
@@ -119,6 +147,7 @@ class Up {
   // sent us the signal, we pass it on. The third request kills.
   void pass_on(const signalfd_siginfo& signal) {
     bool typed = signal.ssi_code == SI_KERNEL;
+    restarts_.asked_to_end(system_clock().now());
     if (++requests_ >= 3)
       program_->send(SIGKILL);
     else if (!typed)
@@ -129,6 +158,8 @@ class Up {
   int given_up_;
   std::atomic<bool> failed_{false};
   int requests_ = 0;
+  RoleGroup restarts_;
+  const std::vector<std::string> command_;
   LocalCluster cluster_;
   std::optional<ChildProcess> program_;
 };
@@ -181,7 +212,7 @@ int up(UpOptions options) {
               "`cairn up` takes a time, as ", kill.role, ":", kill.index, "@12s"));
     options.cluster.supervisor.kills.push_back(std::move(kill));
   }
-  return Up(options).run(options.program);
+  return Up(options).run();
 }
 
 }  // namespace
@@ -202,8 +233,10 @@ void add_up_command(CLI::App& app, int& status) {
                    "in CAIRN_DATA_SERVICE")
       ->capture_default_str();
   command
-      ->add_option("--restarts", options->restarts_max,
-                   "Without ps: how often the group is started again after a worker's death")
+      ->add_option(
+          "--restarts", options->restarts_max,
+          "How often a program that died is started again, to go on by its journal; without "
+          "ps, the group after a worker's death")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command

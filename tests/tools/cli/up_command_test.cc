@@ -52,6 +52,37 @@ TEST_F(UpTest, TheProgramsStatusIsItsOwn) {
   EXPECT_EQ(end_of(run).code, 5) << output();
 }
 
+TEST_F(UpTest, AProgramThatWasKilledIsStartedAgainWithItsJournal) {
+  ChildProcess run =
+      up({"--", "sh", "-c",
+          "echo start $CAIRN_RESTARTS of $CAIRN_JOURNAL; [ $CAIRN_RESTARTS -lt 2 ] && kill -9 $$; "
+          "exit 3"});
+  EXPECT_EQ(end_of(run).code, 3) << output();
+  const std::string journal = " of " + folder_.path() + "/run/journal";
+  EXPECT_THAT(output(),
+              testing::AllOf(HasSubstr("start 0" + journal), HasSubstr("start 1" + journal),
+                             HasSubstr("start 2" + journal), HasSubstr("killed by SIGKILL"),
+                             HasSubstr("started again")));
+}
+
+TEST_F(UpTest, AProgramIsStartedAgainAsOftenAsTheCommandLineSays) {
+  ChildProcess run = up({"--restarts", "1", "--", "sh", "-c", "echo begun; kill -9 $$"});
+  EXPECT_EQ(end_of(run).code, 137) << output();
+  const std::string said = output();
+  EXPECT_NE(said.find("begun"), said.rfind("begun"));
+  EXPECT_THAT(said, HasSubstr("started again 1 times before"));
+}
+
+TEST_F(UpTest, AProgramThatIsAskedToEndIsNotStartedAgain) {
+  ChildProcess run =
+      up({"--", "sh", "-c",
+          "trap 'kill -9 $$' TERM; echo up" + tell() + "; while :; do sleep 0.01; done"});
+  ASSERT_EQ(first_word(), "up");
+  ::kill(run.pid(), SIGTERM);
+  EXPECT_EQ(end_of(run).code, 137) << output();
+  EXPECT_THAT(output(), testing::Not(HasSubstr("started again")));
+}
+
 TEST_F(UpTest, TheProgramIsTheChiefOfTheCluster) {
   ChildProcess run = up(
       {"--ps", "1", "--workers", "3", "--", "sh", "-c", "echo $TF_CONFIG; cat $CAIRN_TOKEN_FILE"});
