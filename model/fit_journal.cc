@@ -74,10 +74,10 @@ void FitLoop::make_variables_only() {
 void FitLoop::count_taken(std::int64_t taken) {
   const std::int64_t pipelines = runner_.pipelines_of(data_);
   if (pipelines != place_.pipelines)
-    throw FailedPreconditionError(
-        str("fit: by the journal in ", runner_.journal_folder(), " the data was dealt out to ",
-            place_.pipelines, " lanes, and here there are ", pipelines,
-            ": start as many workers and lanes as the run had"));
+    throw FailedPreconditionError(str("fit: by the journal in ", runner_.journal_folder(),
+                                      " the data was dealt out to ", place_.pipelines,
+                                      " lanes, and here there are ", pipelines,
+                                      ": start as many workers and lanes as the run had"));
   const std::int64_t left = steps_per_epoch_ - place_.step;
   if (taken < 0 || taken > left)
     throw FailedPreconditionError(

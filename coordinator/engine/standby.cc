@@ -21,7 +21,7 @@ constexpr Duration kPsDeadline = std::chrono::seconds(1);
 // A ps, as far as it has answered.
 struct Asked {
   std::string name, address;
-  std::string owner;                    // for people; empty: no coordinator has joined
+  std::string owner;                   // for people; empty: no coordinator has joined
   std::optional<Duration> last_heard;  // of the first one; none: there is no recent answer
   std::string trouble = "it has not answered yet";
 };

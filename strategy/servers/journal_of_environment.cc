@@ -64,7 +64,8 @@ JournalOptions journal_of_environment(const Consistency& consistency) {
   }
   write_owner(disk, path, own);
   if (!own.several) return {.folder = journal};
-  log_info("there is no journal in ", folder, " any more: another strategy had it, of this start of ",
+  log_info("there is no journal in ", folder,
+           " any more: another strategy had it, of this start of ",
            "the program, and which of the two to go on with could not be told");
   return {};
 }

@@ -33,8 +33,8 @@ struct Tally final : Callback {
     EXPECT_TRUE(steps.insert(now * kSteps + step).second) << "step " << step << " twice";
   }
   std::optional<CallbackState> state() const override {
-    return CallbackState{json_text({{"now", now}, {"begun", begun}, {"ended", ended},
-                                    {"steps", steps}})};
+    return CallbackState{
+        json_text({{"now", now}, {"begun", begun}, {"ended", ended}, {"steps", steps}})};
   }
   void restore_state(const CallbackState& saved) override {
     const Json json = parse_json(saved.text, "the tally");
@@ -239,8 +239,8 @@ TEST_F(FitByJournal, AProgramThatTrainsOtherwiseIsTold) {
     linear.model.fit(data.x, data.y, other);
     FAIL() << "it trained";
   } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("/journal"), HasSubstr("epoch 1"),
-                                    HasSubstr("trains otherwise")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("/journal"), HasSubstr("epoch 1"), HasSubstr("trains otherwise")));
   }
 }
 

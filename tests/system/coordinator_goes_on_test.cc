@@ -43,7 +43,11 @@ class CoordinatorGoesOn : public testing::Test {
   std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
   std::string output(const std::string& name) const { return folder_.read(name); }
   LocalClusterOptions servers(const std::string& dir) const {
-    return {.ps = 1, .workers = 1, .shards = 1, .lanes = 1, .dir = file(dir),
+    return {.ps = 1,
+            .workers = 1,
+            .shards = 1,
+            .lanes = 1,
+            .dir = file(dir),
             .programs = CAIRN_PROGRAMS};
   }
   // A coordinator's process on these servers; its output is in the file `name`, its checkpoints in
@@ -51,8 +55,13 @@ class CoordinatorGoesOn : public testing::Test {
   ChildProcess coordinator(const LocalCluster& servers, const std::string& name,
                            const std::string& run, std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments{std::string(CAIRN_PROGRAMS) + "/cairn-coordinator",
-                                       file("job.toml"), "--steps", kSteps, "--dir", file(run),
-                                       "--report", file(name + ".json")};
+                                       file("job.toml"),
+                                       "--steps",
+                                       kSteps,
+                                       "--dir",
+                                       file(run),
+                                       "--report",
+                                       file(name + ".json")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ChildProcess({.arguments = std::move(arguments),
                          .environment = servers.environment("chief", 0),
@@ -171,19 +180,19 @@ TEST_F(CoordinatorGoesOn, AStandbyTakesOverFromOneThatStandsStill) {
   wait_until_said(second, "second", "goes on at step ");
   first.send(SIGCONT);
   EXPECT_EQ(end_of(first, "first"), 1) << output("first");
-  EXPECT_THAT(output("first"), AllOf(HasSubstr("FailedPrecondition"),
-                                     HasSubstr(str("pid ", second.pid()))));
+  EXPECT_THAT(output("first"),
+              AllOf(HasSubstr("FailedPrecondition"), HasSubstr(str("pid ", second.pid()))));
   EXPECT_EQ(end_of(second, "second"), 0) << output("second");
   expect_undisturbed("second", "run");
 }
 
 TEST_F(CoordinatorGoesOn, UnderCairnUpWhichStartsItAgain) {
-  ChildProcess up({.arguments = {std::string(CAIRN_PROGRAMS) + "/cairn", "up", "--ps", "1",
-                                 "--workers", "1", "--shards", "1", "--lanes", "1", "--dir",
-                                 file("up"), "--", std::string(CAIRN_PROGRAMS) + "/cairn-coordinator",
-                                 file("job.toml"), "--steps", kSteps, "--report",
-                                 file("up.json")},
-                   .output_file = file("output")});
+  ChildProcess up(
+      {.arguments = {std::string(CAIRN_PROGRAMS) + "/cairn", "up", "--ps", "1", "--workers", "1",
+                     "--shards", "1", "--lanes", "1", "--dir", file("up"), "--",
+                     std::string(CAIRN_PROGRAMS) + "/cairn-coordinator", file("job.toml"),
+                     "--steps", kSteps, "--report", file("up.json")},
+       .output_file = file("output")});
   wait_for_steps(up, "output");
   const Json description = parse_json(output("up/cluster.json"), "cluster.json");
   for (const auto& task : description.at("tasks"))

@@ -156,7 +156,12 @@ TEST_F(JournalTest, OneThatWasTakenOverSpoilsNothingOfItsSuccessor) {
     rpc::SimOffload offload(reactor, 9, std::chrono::microseconds(300));
     reactor.wait(journal->read_again(reactor, offload));
     EXPECT_EQ(journal->found()->open().size(), 2u);
+    // An open file outlives its removal, as that of a process that stands still.
+    const std::string made = disk.read("folder/made-7-1"), log = disk.read("folder/journal-1-1");
     reactor.wait(journal->begin(reactor, offload, Opened{"test", kSession, 2, "host"}, 2));
+    EXPECT_THAT(files("made-"), ElementsAre("made-7-2"));
+    disk.write_atomically("folder/made-7-1", made);
+    disk.write_atomically("folder/journal-1-1", log);
     first.note(FunctionMade{.id = 2, .name = "of the first"});
     first.journal->begin_anew();
     first.note(ended(1));

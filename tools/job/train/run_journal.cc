@@ -38,7 +38,8 @@ Duration parse_journal_sync(const std::string& text) {
   const auto read = std::from_chars(text.data(), end, number);
   const std::string unit(read.ptr, end);
   const bool known = read.ec == std::errc() && number >= 0 && (unit == "ms" || unit == "s");
-  const std::int64_t most = std::chrono::duration_cast<std::chrono::milliseconds>(kSyncMost).count();
+  const std::int64_t most =
+      std::chrono::duration_cast<std::chrono::milliseconds>(kSyncMost).count();
   if (known && number <= most / (unit == "s" ? 1000 : 1))
     return std::chrono::milliseconds(unit == "s" ? number * 1000 : number);
   throw InvalidArgumentError(str("--journal-sync ", text, ": wanted always, or a time of at most ",
@@ -52,7 +53,8 @@ void set_journal(const TrainRequest& request, const RunHost& host, const Cluster
   if (!request.journal.sync.empty())
     engine.journal.sync_after = parse_journal_sync(request.journal.sync);
   if (!request.journal.standby) return;
-  StandbyOptions standby{.cluster = cluster, .cluster_id = engine.cluster_id, .token = engine.token};
+  StandbyOptions standby{
+      .cluster = cluster, .cluster_id = engine.cluster_id, .token = engine.token};
   if (request.cluster_id.empty())
     if (const std::string id = environment_value("CAIRN_CLUSTER_ID"); !id.empty())
       standby.cluster_id = id;
