@@ -97,8 +97,8 @@ rpc::Task<void> Engine::resume_books() {
   const FoundFunctions functions = found_functions();
   ps_group_.unrecorded().steps = steps_of(functions);
   const auto open = open_closures(functions);
-  recorder_.resume(
-      {found->global_step(), session_.term.number, open.size(), 0, found->notes()}, open);
+  recorder_.resume({found->global_step(), session_.term.number, open.size(), 0, found->notes()},
+                   open);
   std::set<std::uint64_t> being_applied;
   if (found->round())
     for (const auto& member : found->round()->members) being_applied.insert(member.sequence);

@@ -158,10 +158,9 @@ struct NoteMade {
   std::string name, text;
 };
 
-using Event =
-    std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced, ClosureSent,
-                 ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre, RoundNamed,
-                 Known, NoteMade>;
+using Event = std::variant<Opened, FunctionMade, VariableMade, DatasetMade, ShardsPlaced,
+                           ClosureSent, ClosureEnded, Announced, PsRebuilt, Standing, SourcesAre,
+                           RoundNamed, Known, NoteMade>;
 
 // The format of records: an older release refuses what a newer one has written.
 inline constexpr std::uint32_t kEventFormat = 1;

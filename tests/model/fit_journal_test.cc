@@ -56,8 +56,8 @@ FitOptions options_of(Callbacks callbacks, std::int64_t epochs = kEpochs) {
           .verbose = Verbose::kSilent};
 }
 
-// Closures come one after another, so that equal updates give equal bits; few are sent ahead, so that
-// a program dies within an epoch.
+// Closures come one after another, so that equal updates give equal bits; few are sent ahead, so
+// that a program dies within an epoch.
 SimulatedClusterOptions in_order(bool journal) {
   SimulatedClusterOptions options{.ps = 1, .workers = 1, .journal = journal};
   options.strategy.engine.pipeline_depth = 1;

@@ -1,9 +1,10 @@
-// The part of the Trainer with which a run begins: from a checkpoint, with the rows of another one, or
-// by its journal (EngineOptions::journal), which tells the coordinator that goes on with the run what
-// it has to know of the job.
+// The part of the Trainer with which a run begins: from a checkpoint, with the rows of another one,
+// or by its journal (EngineOptions::journal), which tells the coordinator that goes on with the run
+// what it has to know of the job.
 //
-// By a journal, rows, step and data stand where they stood. How far the run is, is told by the data: other things
-// than steps of training count in the cluster's step as well, such as a learning rate that is set.
+// By a journal, rows, step and data stand where they stood. The data tell how far the run is: other
+// things than steps of training count in the cluster's step as well, such as a learning rate that
+// is set.
 // An evaluation that was under way when the earlier coordinator died is lost with it, unless
 // training waits for evaluations: then the one of this step is made again.
 #include <algorithm>

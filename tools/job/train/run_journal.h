@@ -25,8 +25,8 @@ void set_journal(const TrainRequest& request, const RunHost& host, const Cluster
 //   Errors  InvalidArgument, naming --journal-sync.
 Duration parse_journal_sync(const std::string& text);
 
-// The claim to the folder of checkpoints, for a run that goes on. One that has stood by gets it from
-// the coordinator before, too, if that one still has it: the ps have shut it out, so that it saves
+// The claim to the folder of checkpoints, for a run that goes on. A coordinator that has stood by
+// gets it also if the one before still has it: the ps have shut that one out, so that it saves
 // nothing any more.
 //   Errors  those of claim().
 std::shared_ptr<const storage::FolderLock> claim_to_go_on(const TrainRequest& request,

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/strategy/servers/journaled_program.h"
+#include "tests/strategy/journal/journaled_program.h"
 
 namespace cairn {
 namespace {

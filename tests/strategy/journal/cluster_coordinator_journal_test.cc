@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/strategy/servers/journaled_program.h"
+#include "tests/strategy/journal/journaled_program.h"
 
 namespace cairn {
 namespace {
