@@ -25,7 +25,7 @@ using testing::LinearModel;
 using Callbacks = std::vector<std::shared_ptr<Callback>>;
 constexpr std::int64_t kEpochs = 4, kSteps = 6, kBatch = 4;
 
-// What a callback is called for, over all processes of a run.
+// This is what a callback is called for, over all processes of a run.
 struct Tally final : Callback {
   void on_epoch_begin(TrainingRun&, std::int64_t epoch) override { begun.push_back(now = epoch); }
   void on_epoch_end(TrainingRun&, std::int64_t epoch, Logs&) override { ended.push_back(epoch); }
