@@ -8,6 +8,7 @@
 
 #include "core/base/checksum.h"
 #include "core/base/error.h"
+#include "core/base/failpoint.h"
 #include "core/disk/appended_file.h"
 #include "core/disk/disk.h"
 
@@ -110,7 +111,14 @@ RecordLog RecordLog::go_on(Disk& disk, const std::string& path, const Found& fou
 
 void RecordLog::append(std::span<const std::string> records) {
   verify_sound();
-  file_->write(joined(records, synced_));
+  const std::string bytes = joined(records, synced_);
+  failpoint("journal.begin");
+  if (dies_at("journal.torn")) {
+    file_->write(std::string_view(bytes).substr(0, bytes.size() / 2));
+    failpoint("journal.torn");
+  }
+  file_->write(bytes);
+  failpoint("journal.written");
 }
 
 void RecordLog::sync() {
@@ -118,6 +126,7 @@ void RecordLog::sync() {
   const std::uint64_t size = file_->size();
   failed_ = true;
   file_->sync();
+  failpoint("journal.end");
   failed_ = false;
   synced_ = size;
 }
@@ -130,6 +139,11 @@ void RecordLog::verify_sound() const {
 
 std::uint64_t RecordLog::size() const { return file_->size(); }
 const std::string& RecordLog::path() const { return file_->path(); }
+
+std::uint64_t synced_bytes(const Disk& disk, const std::string& path) {
+  const std::string all = disk.read(path);
+  return std::min<std::uint64_t>(synced_at_last(all, 0, 0), all.size());
+}
 
 RecordLog::Found read_records(const Disk& disk, const std::string& path) {
   const std::string all = disk.read(path);

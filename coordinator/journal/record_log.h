@@ -59,5 +59,7 @@ class RecordLog {
 // The records of a file. Their bytes are as they were given, and aligned to 8 bytes.
 //   Errors  NotFound. DataLoss: a record is damaged; names the file and the byte.
 RecordLog::Found read_records(const Disk& disk, const std::string& path);
+// How much of a file its records know to be synced: a loss of power may take the rest.
+std::uint64_t synced_bytes(const Disk& disk, const std::string& path);
 
 }  // namespace cairn

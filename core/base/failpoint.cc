@@ -16,7 +16,8 @@ constexpr std::array kFailpointNames = {
     "rows.begin",     "rows.folder_made", "rows.file_written",  "rows.taken_in",
     "rows.end",       "files.begin",      "files.linked",       "file.begin",
     "file.written",   "file.renamed",     "file.end",           "prune.begin",
-    "prune.unlisted", "prune.end",        "consolidate.linked", "consolidate.end"};
+    "prune.unlisted", "prune.end",        "consolidate.linked", "consolidate.end",
+    "journal.begin",  "journal.torn",     "journal.written",    "journal.end"};
 
 struct Place {
   std::string name;
@@ -43,6 +44,15 @@ Place* chosen() {
 }  // namespace
 
 std::span<const char* const> failpoints() { return kFailpointNames; }
+
+// Every pass but the last is counted here, as the caller passes the place only then.
+bool dies_at(const char* name) {
+  Place* place = chosen();
+  if (place == nullptr || place->name != name) return false;
+  if (place->passes == 1) return true;
+  place->passes -= 1;
+  return false;
+}
 
 // SIGKILL, since nothing may run afterwards: a destructor that removes a temporary file, or a
 // buffer that is flushed, would make this gentler than the loss of power that it stands for. Of

@@ -17,11 +17,15 @@ namespace cairn {
 //   prune.*   an old checkpoint: its manifest is gone, then all of it
 //   consolidate.*  a chain of deltas: the full databases are in the newest one's folder, and its
 //   manifest names them
+//   journal.*  records of a coordinator's journal: some of their bytes are in its file, all are,
+//   and no loss of power takes them back
 std::span<const char* const> failpoints();
 
 // Dies here if CAIRN_DIE_AT says so. `name` is one of failpoints().
 //   Thread  any.
 //   Cost  one comparison where no failpoint is set.
 void failpoint(const char* name);
+// The next pass of that place is the last, so that what comes before may be left half done.
+bool dies_at(const char* name);
 
 }  // namespace cairn

@@ -31,6 +31,7 @@
 #include "storage/manifest.h"
 #include "storage/row_store.h"
 #include "tests/chaos/cluster.h"
+#include "tests/chaos/power.h"
 #include "tests/chaos/recovery.h"
 
 namespace cairn::chaos {
@@ -87,20 +88,24 @@ class Chaos {
     return code;
   }
 
-  void expect_death(const std::string& victim) {
+  // With a journal: the victim, the coordinator, dies with the power of its machine, at that place.
+  void expect_death(const std::string& victim, std::string_view place, const std::string& journal) {
     pollfd wait{.fd = cluster_.process(victim).pidfd(), .events = POLLIN};
     if (::poll(&wait, 1, 1000 * options_.patience_s) != 1)
       throw DeadlineExceededError(str(victim, " did not die: ", tail()));
     const auto status = cluster_.process(victim).wait();
     if (status.signal != SIGKILL)
       throw DataLossError(str(victim, " ended with ", status.str(), ": ", tail()));
-    newest_is_sound();
+    if (journal.empty())
+      newest_is_sound();
+    else if (place == "journal.written")  // elsewhere the records do not tell what was synced
+      lose_unsynced(journal, static_cast<int>(between(0, 100)));
     cluster_.start(victim);
     if (!chief_ended(std::chrono::seconds(options_.patience_s)))
       throw DeadlineExceededError("the exerciser has not ended: " + tail());
     if (const int code = cluster_.process("chief").wait().shell_code(); code != 0)
       throw DataLossError(str("the exerciser ended with ", code, ": ", tail()));
-    if (newest_is_sound() == 0) throw DataLossError("there is no checkpoint");
+    if (journal.empty() && newest_is_sound() == 0) throw DataLossError("there is no checkpoint");
   }
 
   int keep_saving() {
@@ -286,6 +291,8 @@ class Chaos {
 // complete.
 // The second old checkpoint is pruned by the fifth save. At most 256 closures end between two saves
 // (the exerciser schedules no further ahead), so 2,000 make at least seven, however long one takes.
+// At the journal's failpoints nothing is saved, and the coordinator's machine loses the power: its
+// successor goes on, and as many updates as it counts must be in the rows.
 int die_everywhere(Options options) {
   const std::string folder = options.cluster.folder;
   for (const char* place : failpoints()) {
@@ -299,10 +306,20 @@ int die_everywhere(Options options) {
                                        {"--consolidate-after", "1"});
     if (std::string_view(place).starts_with("files."))
       options.cluster.exerciser.insert(options.cluster.exerciser.end(), {"--full-every", "3"});
+    const bool power = std::string_view(place).starts_with("journal.");
+    const std::string journal = power ? options.cluster.folder + "/journal" : "";
+    if (power)
+      options.cluster.exerciser = {
+          "--ps",   std::to_string(options.cluster.ps), "--closures", "2000", "--journal", journal,
+          "--power"};
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
-    options.cluster.die_at = {{victim, str(place, ":2")}};
+    // It is written for each message, and synced some times a second.
+    const char* const pass = !power                                     ? ":2"
+                             : std::string_view(place) == "journal.end" ? ":8"
+                                                                        : ":25";
+    options.cluster.die_at = {{victim, str(place, pass)}};
     Chaos chaos(options);
-    chaos.expect_death(victim);
+    chaos.expect_death(victim, place, journal);
     std::printf("%-20s %s died there; all went well after that\n", place, victim.c_str());
     std::fflush(stdout);
   }

@@ -78,6 +78,9 @@ TEST_F(ChaosTest, CheckpointsAreWholeWhereverPruningEnds) {
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverMakingAChainFullEnds) {
   expect_good({"--mode", "failpoints", "--workers", "1", "--places", "consolidate."});
 }
+TEST_F(ChaosTest, RowsAreWhatIsCountedWhereverTheCoordinatorsPowerGoes) {
+  expect_good({"--mode", "failpoints", "--workers", "1", "--places", "journal."});
+}
 
 }  // namespace
 }  // namespace cairn::tools

@@ -89,8 +89,8 @@ std::int64_t counted_before(const Program& program, const Scenario& scenario,
 void run_all(Program& program, const Scenario& scenario) {
   const auto resumed = program.coordinator.resumed();
   if (resumed)
-    std::printf("going on at step %lld, %zu closures were open\n",
-                static_cast<long long>(resumed->global_step), resumed->open);
+    std::printf("going on at step %lld, %zu closures were open, %zu not in the journal\n",
+                static_cast<long long>(resumed->global_step), resumed->open, resumed->unrecorded);
   simulation::schedule(program, scenario,
                        resumed ? counted_before(program, scenario, *resumed) : 0);
   try {
@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
   scenario.ps = 2;
   std::string recovery, finish_when, expected, journal;
   CheckpointPolicy policy{.keep_last = 3};
-  bool flights = false, hybrid = false;
+  bool flights = false, hybrid = false, power = false;
   std::optional<std::uint32_t> bound, backups;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
@@ -232,8 +232,10 @@ int main(int argc, char** argv) {
   app.add_option("--hashed-dim", scenario.hashed_dim);
   app.add_option("--expected", expected);
   app.add_option("--journal", journal, "Goes on where the one before stood that had this folder");
+  app.add_flag("--power", power, "Its machine may lose the power: elements may count twice");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
+  if (power) scenario.faults.push_back({.kind = simulation::Fault::Kind::kPowerLoss});
   if (bound) scenario.consistency = Consistency::bounded(*bound);
   if (backups) scenario.consistency = Consistency::synchronous(*backups);
   if (hybrid) scenario.consistency = HybridConsistency::make();
