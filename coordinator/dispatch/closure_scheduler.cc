@@ -281,8 +281,8 @@ rpc::Task<void> ClosureScheduler::run_on(LaneState* lane, LaneMessage message) {
   for (const auto& closure : message.closures) sent.push_back(closure->sequence);
   std::exception_ptr error;
   ++lane->calls;
+  if (!sent.empty() && recorder_.on() && !co_await recorded()) co_return;
   try {
-    if (!sent.empty() && recorder_.on()) co_await recorder_.written();
     add_takes(message);
     replies = co_await lane->client->run(std::move(message));
   } catch (...) {
@@ -312,6 +312,19 @@ rpc::Task<void> ClosureScheduler::run_on(LaneState* lane, LaneMessage message) {
   weigh(*lane);
   owe(*lane);
   pump();
+}
+
+// Nothing is sent of which a successor would not know: without its journal the run ends here.
+rpc::Task<bool> ClosureScheduler::recorded() {
+  try {
+    co_await recorder_.written();
+    co_return true;
+  } catch (const CancelledError&) {
+    throw;
+  } catch (...) {
+    queue().fail_all(std::current_exception());
+  }
+  co_return false;
 }
 
 void ClosureScheduler::answered(LaneState& lane, LaneReply reply) {

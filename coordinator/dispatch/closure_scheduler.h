@@ -93,6 +93,7 @@ class ClosureScheduler {
   void add_takes(LaneMessage& message) const;
 
   rpc::Task<void> run_on(LaneState* lane, LaneMessage message);
+  rpc::Task<bool> recorded();  // false: they are not, and all has failed
   void answered(LaneState& lane, LaneReply reply);
   void answered_late(LaneState& lane, const LaneReply& reply);
   void succeeded(LaneState& lane, const std::shared_ptr<Closure>& closure, LaneReply& reply);

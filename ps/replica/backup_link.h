@@ -16,6 +16,7 @@
 
 #include "core/rows/layout.h"
 #include "ps/replica/log_record.h"
+#include "ps/replica/replication_options.h"
 #include "ps/replica/row_copier.h"
 #include "rpc/loop/reactor.h"
 #include "rpc/loop/task.h"
@@ -24,14 +25,6 @@
 #include "rpc/server/signal.h"
 
 namespace cairn::ps {
-
-struct ReplicationOptions {
-  // A backup that has not acknowledged a record for so long is sent nothing any more.
-  Duration patience = std::chrono::seconds(1);
-  // At most so much waits to be sent to a backup whose rows are being copied.
-  std::size_t unsent_bytes_max = std::size_t{256} << 20;
-  std::size_t block_bytes = std::size_t{1} << 20;
-};
 
 // Where the records go, and how: what all links of a ps share.
 struct LinkParts {

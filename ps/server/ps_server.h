@@ -9,7 +9,7 @@
 
 #include "core/base/incarnation.h"
 #include "core/base/offload.h"
-#include "ps/replica/backup_link.h"
+#include "ps/replica/replication_options.h"
 #include "ps/shard/shard.h"
 #include "rpc/loop/waits.h"
 #include "rpc/net/network.h"

@@ -116,7 +116,10 @@ void World::start_chief() {
     } catch (const UnavailableError&) {
       if (waited_too_long()) throw;
     }
-    if (scenario_.saves.journal) cluster_.disk().recover();
+    if (!scenario_.saves.journal) continue;
+    // The power may have gone after the last write that the start waited for.
+    if (cluster_.disk().down()) cluster_.kill_chief();
+    cluster_.disk().recover();
   }
 }
 
