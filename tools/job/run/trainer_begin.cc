@@ -39,8 +39,10 @@ void Trainer::resume() {
 void Trainer::count_on_from(std::int64_t step) {
   total_steps_ += data_began_;
   if (step >= total_steps_)
-    output_.say(str("the job ends at step ", total_steps_, ", and the run stands at step ", step,
-                    ": nothing is left to train; more --epochs or --steps go on"));
+    output_.say(
+        str("the job ends at step ", total_steps_,
+            goes_on() ? ", and the run stands at step " : ", and the checkpoint is of step ", step,
+            ": nothing is left to train; more --epochs or --steps go on"));
   total_steps_ = std::max(step, total_steps_);
   first_step_ = step;
   loop_.go_on_behind(step);
