@@ -1,10 +1,10 @@
-// The part of FitLoop that writes its place into the run's journal (EngineOptions::journal), and goes
-// on from there in a process that is started after the first one has died.
+// The part of FitLoop that writes its place into the run's journal (EngineOptions::journal), and
+// goes on from there in a process that is started after the first one has died.
 //
 // A place is noted before the first step of each epoch, and within an epoch once a second. So all
-// steps that have ended since are of the epoch that the note names: how many they are is told by the
-// data, whose position is exact. What these steps returned went with the process: the logs of the
-// epoch are those of the other steps, and callbacks are not called for them.
+// steps that have ended since are of the epoch that the note names: how many they are is told by
+// the data, whose position is exact. What these steps returned went with the process: the logs of
+// the epoch are those of the other steps, and callbacks are not called for them.
 #include <algorithm>
 #include <utility>
 
