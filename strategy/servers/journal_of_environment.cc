@@ -48,8 +48,10 @@ JournalOptions journal_of_environment(const Consistency& consistency) {
   const std::string folder = environment_value("CAIRN_JOURNAL");
   if (folder.empty()) return {};
   if (consistency.in_rounds()) {
-    log_info("there is no journal in ", folder, ": it does not go with ", consistency.text(),
-             " yet. A program that is started again begins a session of its own");
+    log_info(
+        "there is no journal in ", folder, ": under ", consistency.text(),
+        " each round would wait for the disk. A program that is started again begins a session "
+        "of its own, unless EngineOptions::journal names a folder");
     return {};
   }
   Disk& disk = system_disk();
