@@ -322,7 +322,7 @@ rpc::Task<bool> ClosureScheduler::recorded() {
   } catch (const CancelledError&) {
     throw;
   } catch (...) {
-    queue().fail_all(std::current_exception());
+    queue_.fail_all(std::current_exception());
   }
   co_return false;
 }
