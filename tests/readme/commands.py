@@ -138,8 +138,8 @@ cairn-worker --index 0 --listen d:4000 --token-file /etc/cairn/token --lanes 4
 cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run1
 cairn status --address a:4000 --token-file /etc/cairn/token [--cluster-id ID]
 cairn stop --address a:4000 --token-file /etc/cairn/token [--cluster-id ID]
-cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run1 --journal /shared/run1/journal
-cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run1 --journal /shared/run1/journal --standby
+cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run3 --journal /shared/run3/journal
+cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run3 --journal /shared/run3/journal --standby
 cairn-coordinator JOB.toml --checkpoints /shared/run2 --take-over
 export CAIRN_TOKEN_FILE=/etc/cairn/token
 CLUSTER='"cluster": {"chief": ["a:4000"], "ps": ["b:4000", "c:4000"], "worker": ["d:4000", "e:4000"]}'
