@@ -69,7 +69,7 @@ class Recorder {
   // With so many steps, if its update is committed; `states` are the iterators', if they are known.
   void ended(const Closure& closure, bool updated, std::int64_t steps,
              const std::vector<LaneReply::State>& states);
-  // Some shards may apply the round, and others not: they are asked once written() has ended.
+  // Some shards may apply the round, and others not: they are asked once kept() has ended.
   void round(journal::RoundNamed event);
   rpc::Task<void> written();
   // Nor does a loss of power take it back.

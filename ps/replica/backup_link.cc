@@ -25,7 +25,8 @@ BackupLink::BackupLink(const LinkParts& parts, Shard& shard, ShardReplica backup
 
 BackupLink::~BackupLink() = default;
 
-void BackupLink::begin() {
+void BackupLink::begin(std::uint64_t position) {
+  position_ = sent_ = acknowledged_ = position;
   push({record_of(shard_.books()), position_, false, false, {}});
   copier_.emplace(shard_);
   tasks_.spawn(str("records for ", rpc::task_name(rpc::Role::kPs, backup_.ps)), run());

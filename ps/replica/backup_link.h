@@ -47,8 +47,9 @@ class BackupLink {
              std::function<void()> changed);
   ~BackupLink();
 
-  // Begins: the shard's books as they are now, and after that whatever is appended.
-  void begin();
+  // Begins with the shard's books as they are now; what is appended comes behind them. The log's
+  // position is `position`.
+  void begin(std::uint64_t position);
   // `position` is that of the log after the record.
   void append(std::shared_ptr<LogRecord> record, std::uint64_t position);
 

@@ -112,7 +112,7 @@ void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& back
     const std::uint64_t stream = random_key(parts_.hello.incarnation.number, ++streams_) | 1;
     links_.push_back(
         std::make_unique<BackupLink>(parts_, shard, backup, stream, [this] { looked_at(); }));
-    links_.back()->begin();
+    links_.back()->begin(position_);
   }
   looked_at();
   if (!watching_ && !links_.empty()) {

@@ -234,6 +234,17 @@ TEST(Replication, ABackupThatCameBackIsCopiedAnewWhileRowsChange) {
   EXPECT_EQ(ps.promoted_rows(1), rows);
 }
 
+TEST(Replication, ABackupThatIsNamedLaterOwesNothingOfWhatWasBefore) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.push(1, 1);
+  ps.set_backups({2});
+  EXPECT_TRUE(ps.primary().push(1, 0, Floats(1600, 1), 0, adagrad()));  // a duplicate
+  ps.until_caught_up();
+  EXPECT_TRUE(ps.primary().push(1, 0, Floats(1600, 1), 0, adagrad()));
+}
+
 TEST(Replication, OneThatIsNamedAgainGoesOn) {
   ThreePs ps;
   ps.set_backups({1});
