@@ -323,6 +323,7 @@ rpc::Task<bool> ClosureScheduler::recorded() {
     throw;
   } catch (...) {
     queue_.fail_all(std::current_exception());
+    session_.changed.notify_all();  // a start that waits for these closures ends with the error
   }
   co_return false;
 }
