@@ -57,8 +57,8 @@
 //                                 a new round of the same closures; shards that have applied the
 //                                 old one answer that their part is done.
 //   the coordinator is lost       Its session ends, and all shares with it. With a journal
-//                                 (EngineOptions::journal) the next coordinator has the round
-//                                 applied where it was not yet, with the same members; those of a
+//                                 (EngineOptions::journal) the next coordinator has the shards that
+//                                 lack the round apply it, with the same members; members of a
 //                                 round that was not complete run again.
 //   a member fails                The program is given its error. The others are applied without
 //                                 it.

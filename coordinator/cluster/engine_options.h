@@ -128,8 +128,8 @@ struct JournalOptions {
   // Synced at most so long after it was written; zero: before anything is sent. The death of the
   // process loses nothing either way. If the machine's power goes, the journal may lack what the
   // coordinator did within that time. The next one asks the shards for closures of which the
-  // journal does not know: they count as updates, those that some ps lack also as lost there
-  // (ResumedRun::unrecorded). Their elements are given out again, and so count twice. The members
+  // journal does not know (ResumedRun::unrecorded). Each counts as an update, and as lost on every
+  // ps that lacks it; its elements are given out again, and so are used twice. The members
   // of a round are synced before it is applied, and under HybridStrategy every closure is synced
   // before it is sent, whatever this says.
   Duration sync_after = std::chrono::milliseconds(50);

@@ -74,7 +74,7 @@ class LossLedger {
   bool commit(std::uint64_t sequence, std::uint64_t sent_layout);
   // How many updates that loses which were not lost before.
   std::uint64_t rebuilt(std::size_t ps, Rebuilt how);
-  // So many updates were committed of which only this is known: how many of them each ps lacks.
+  // Counts `updates` more as committed; `lacking` says, by ps, how many of them that ps lacks.
   void adopt(std::uint64_t updates, const std::vector<std::uint64_t>& lacking);
   // The program restored a checkpoint on whose way `lost_updates` were lost; all ps are made of it.
   void restored(std::uint64_t lost_updates);

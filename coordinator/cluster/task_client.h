@@ -19,7 +19,7 @@ class TaskClient {
 
   kj::Promise<void> ping();
   rpc::Task<std::string> status();  // JSON, for people
-  // The newest coordinator that has joined the task, and since when it is silent.
+  // The newest coordinator that has joined the task, and how long it has been silent.
   struct Owner {
     std::string text;  // for people; empty: none has joined
     Duration silent_for{0};

@@ -17,7 +17,7 @@
 // journal the members are recorded before the first shard is asked. All of them had answered, and
 // the shards have kept their shares: the successor asks all shards to apply the round once more,
 // before it sends anything else. A shard that has lost its shares says so, as it would have before.
-// Members of a round that was not recorded run again as any closures do, in whichever rounds.
+// If a round was not recorded, its members run again like any other closures, in later rounds.
 //
 // Why nothing waits for ever. Members that run again go before all else in the queue; each round
 // ends when its members have answered, and can wait for the program only while nothing is queued

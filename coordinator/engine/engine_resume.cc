@@ -169,7 +169,7 @@ rpc::Task<void> Engine::finish_resumed() {
       [&](EngineStats& stats) { stats.global_step = books_.progress.global_step(); });
 }
 
-// Their numbers.
+// Returns the numbers of the closures that were adopted.
 std::vector<std::uint64_t> Engine::adopt(const std::vector<UnrecordedClosure>& unrecorded) {
   std::vector<std::uint64_t> numbers, lacking(members_.ps.size());
   for (const UnrecordedClosure& closure : unrecorded) {

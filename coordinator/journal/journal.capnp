@@ -179,7 +179,7 @@ struct Standing {
   positions @8 :List(Position);    # by pipeline
 }
 
-# What the program wants a successor to know.
+# The program leaves this text for a successor.
 struct Note {
   name @0 :Data;
   text @1 :Data;                   # empty: what had this name is taken back

@@ -66,8 +66,8 @@ class Journal {
   const std::shared_ptr<ConfigStore>& config_store() const { return config_store_; }
   const std::string& folder() const { return options_.folder; }
 
-  // The same once more, if the folder was in use: to be called when whoever had it can do nothing
-  // any more, as tasks have joined this one.
+  // Reads the folder again if another coordinator still had it when this one opened it. Call this
+  // once all tasks have joined this coordinator, so that the other one can change nothing any more.
   //   Errors  as open().
   rpc::Task<void> read_again(rpc::Reactor& reactor, Offload& offload);
   // Begins this coordinator's files. Where no run was found, `ps` says how many the new one has. To

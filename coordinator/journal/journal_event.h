@@ -153,7 +153,7 @@ struct SourcesAre {
   bool restoring = false;  // some shards may not have the rows of `restored` yet
 };
 
-// The program wants a successor to know this text; an empty one takes back what had that name.
+// The program leaves this text for a successor; an empty text removes the note of that name.
 struct NoteMade {
   std::string name, text;
 };

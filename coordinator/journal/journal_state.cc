@@ -48,8 +48,8 @@ void JournalState::on(DatasetMade&& event) {
   datasets_.push_back(std::move(event));
 }
 
-// Whoever goes on with a process that is new has to give it its rows, whether or not they were on
-// their way to it.
+// A new process has no rows until PsRebuilt says that it has them. A successor rebuilds it even if
+// its rows were already on the way.
 void JournalState::on(ShardsPlaced&& event) {
   const std::vector<ShardLayout> before = std::exchange(shards_, std::move(event)).shards;
   for (std::size_t i = 0; i < std::min(before.size(), shards_.shards.size()); ++i)

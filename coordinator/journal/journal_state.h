@@ -39,7 +39,7 @@ class JournalState {
   // The closures that the journal tells of, open or ended, and all numbers below those that have
   // ended.
   const AppliedClosures& known() const { return known_; }
-  // By their names.
+  // The notes of programs, by name.
   const std::map<std::string, std::string>& notes() const { return notes_; }
   // By their numbers.
   const std::map<std::uint64_t, ClosureSent>& open() const { return open_; }

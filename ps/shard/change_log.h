@@ -1,7 +1,7 @@
 // ChangeLog: what a shard tells of each change of its rows, so that copies on other ps can follow.
 //
-// Whoever replays the changes in the order in which they are told, beginning with rows and books
-// (ShardBooks) of one moment, has the same rows, and knows the same pushes as applied.
+// A copy that starts from the rows and books (ShardBooks) of one moment, and replays the changes in
+// the order in which they are told, has the same rows and knows the same pushes as applied.
 #pragma once
 #include <cstddef>
 #include <cstdint>

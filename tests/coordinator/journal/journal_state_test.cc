@@ -68,7 +68,7 @@ struct WrittenRun {
     note(closure);
     open[closure.sequence] = closure;
   }
-  // Shards are asked to apply some of the open closures as a round.
+  // Notes a round whose members are some of the open closures.
   void name_a_round() {
     RoundNamed named{.round = rounds + 1, .step = given};
     for (const auto& [sequence, closure] : open)
