@@ -52,7 +52,10 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
     return found == slow.end() ? 1 : found->second;
   }
   bool held(const std::string& from, const std::string& to) const override {
-    return partitions.contains({from, to});
+    return held_under_way(from, to) || stopped.contains(from);
+  }
+  bool held_under_way(const std::string& from, const std::string& to) const override {
+    return partitions.contains({from, to}) || stopped.contains(to);
   }
   bool take_drop(const std::string& from, const std::string& to) override {
     return drops.erase({from, to}) > 0;
@@ -69,6 +72,7 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
                                                                       const std::string& to);
   void break_if(const std::function<bool(const SimEnd&)>& wanted);
   void release(const Pair& direction);
+  void resume_if(const std::function<bool(const SimEnd&)>& wanted);
 
   SimReactor& reactor;
   SimNetworkOptions options;
@@ -78,6 +82,7 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   // in order of creation: faults strike in that order
   std::vector<std::weak_ptr<SimEnd>> ends;
   std::set<Pair> cuts, partitions, drops;
+  std::set<std::string> stopped;    // hosts that stand still
   std::map<std::string, int> slow;  // hosts, and how many times slower they are
   std::uint64_t fingerprint = 0;
   std::uint64_t deliveries = 0;
@@ -101,13 +106,18 @@ void SimNetwork::Impl::break_if(const std::function<bool(const SimEnd&)>& wanted
     if (auto end = weak.lock(); end && wanted(*end)) end->break_now();
 }
 
-void SimNetwork::Impl::release(const Pair& direction) {
-  if (partitions.erase(direction) == 0) return;
+// Bytes that are still held for another reason are held again.
+void SimNetwork::Impl::resume_if(const std::function<bool(const SimEnd&)>& wanted) {
   auto all = ends;
   for (auto& weak : all)
-    if (auto end = weak.lock();
-        end && end->host() == direction.first && end->peer_host() == direction.second)
-      end->resume();
+    if (auto end = weak.lock(); end && wanted(*end)) end->resume();
+}
+
+void SimNetwork::Impl::release(const Pair& direction) {
+  if (partitions.erase(direction) == 0) return;
+  resume_if([&](const SimEnd& end) {
+    return end.host() == direction.first && end.peer_host() == direction.second;
+  });
 }
 
 class SimNetwork::Impl::DoorListener final : public Listener {
@@ -172,15 +182,19 @@ class SimNetwork::Impl::HostNetwork final : public Network {
                                                  Address address) {
     auto to = host_of(address);
     co_await net->reactor.sleep(net->draw_delay(from, to));
-    // A partition swallows the request or its answer; the dialler's deadline ends this.
-    if (net->held(from, to) || net->held(to, from)) co_await kj::Promise<void>(kj::NEVER_DONE);
+    // A partition swallows the request or its answer, and a host that stands still does not dial:
+    // the dialler's deadline ends this. A host that stands still can be dialled: its kernel takes
+    // the connection.
+    if (net->partitions.contains({from, to}) || net->partitions.contains({to, from}) ||
+        net->stopped.contains(from))
+      co_await kj::Promise<void>(kj::NEVER_DONE);
     auto door = net->doors.find(address.host);
     bool refused =
         door == net->doors.end() || !door->second->open || net->cuts.contains({from, to});
     if (refused) throw UnavailableError(str("cannot connect to ", address.str(), ": refused"));
     auto [near, far] = net->connect(from, to);
     door->second->arrived.push_back(make_sim_socket(far, str("sim://", from)));
-    door->second->wake();
+    if (!net->stopped.contains(to)) door->second->wake();
     co_return make_sim_socket(near, address.str());
   }
   Impl& net_;
@@ -235,12 +249,27 @@ void SimNetwork::slow(const std::string& host, int times) {
     impl_->slow.erase(host);
 }
 
+void SimNetwork::stop(const std::string& host) { impl_->stopped.insert(host); }
+
+void SimNetwork::go_on(const std::string& host) {
+  if (impl_->stopped.erase(host) == 0) return;
+  for (auto& [address, door] : impl_->doors)
+    if (door->host == host) door->wake();
+  impl_->resume_if(
+      [&](const SimEnd& end) { return end.host() == host || end.peer_host() == host; });
+}
+
 void SimNetwork::drop_next(const std::string& from, const std::string& to) {
   impl_->drops.insert({from, to});
 }
 
+void SimNetwork::keep_next(const std::string& from, const std::string& to) {
+  impl_->drops.erase({from, to});
+}
+
 // Streams that were dialled and not yet accepted end with the door. The name is free at once.
 void SimNetwork::crash(const std::string& name) {
+  go_on(name);
   for (auto& [address, door] : impl_->doors) {
     if (door->host != name) continue;
     door->open = false;

@@ -36,9 +36,16 @@ class SimNetwork {
   void heal_all();
   // Whatever `host` sends and is sent takes so many times as long from now on; 1: as long as ever.
   void slow(const std::string& host, int times);
+  // As after SIGSTOP and SIGCONT: bytes to `host` wait until it goes on, and so do those that it
+  // would have written meanwhile. Those that were under way from it arrive. It can be dialled, and
+  // answers later. heal() and heal_all() leave it as it is.
+  void stop(const std::string& host);
+  void go_on(const std::string& host);
   // The next bytes that `from` writes to `to` vanish and that stream breaks: a request that was
   // served, its reply lost.
   void drop_next(const std::string& from, const std::string& to);
+  // Takes that back, if nothing was written since.
+  void keep_next(const std::string& from, const std::string& to);
   // As after SIGKILL: `name`'s streams and listeners end, what it had sent still arrives. It may
   // listen again at once.
   void crash(const std::string& name);

@@ -96,7 +96,7 @@ void SimEnd::set_out() {
 // A partition that began meanwhile also holds what is under way. An arrival is of no piece of its
 // own: it takes the oldest, so that the order stays however partitions come and go.
 void SimEnd::deliver_first() {
-  if (links_->held(host_, peer_host_)) return hold();
+  if (links_->held_under_way(host_, peer_host_)) return hold();
   if (under_way_.empty()) return;
   auto piece = std::move(under_way_.front());
   under_way_.pop_front();

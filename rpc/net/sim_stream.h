@@ -16,7 +16,9 @@ class SimLinks {
  public:
   virtual ~SimLinks() = default;
   virtual Duration draw_delay(const std::string& from, const std::string& to) = 0;
+  // Whether what `from` writes to `to` has to wait, and what is under way already.
   virtual bool held(const std::string& from, const std::string& to) const = 0;
+  virtual bool held_under_way(const std::string& from, const std::string& to) const = 0;
   virtual bool take_drop(const std::string& from, const std::string& to) = 0;
   virtual void delivered(const std::string& from, const std::string& to, std::size_t bytes) = 0;
 };

@@ -152,6 +152,42 @@ TEST(SimNetwork, APartitionBothWaysHoldsRequestsAndDialling) {
   EXPECT_EQ(cluster.reactor.wait(echo(client, 3)), 3u);
 }
 
+// A process that was stopped: its kernel takes connections, and what it had sent arrives.
+TEST(SimNetwork, AHostThatStandsStillServesCallsAndDiallersOnceItGoesOn) {
+  SimCluster cluster;
+  auto connection = cluster.connect();
+  auto client = connection->bootstrap<Echo>();
+  cluster.reactor.wait(echo(client, 1));
+  cluster.network.stop("ps0");
+  auto call = echo(client, 2).eagerlyEvaluate(nullptr);
+  auto dial = cluster.network.host("worker1")
+                  .connect(cluster.reactor, kPs, worker_hello(), 1min)
+                  .eagerlyEvaluate(nullptr);
+  cluster.reactor.advance(10s);
+  cluster.network.heal_all();
+  EXPECT_EQ(cluster.log.served, 1u);
+  EXPECT_FALSE(call.poll(cluster.reactor.scope()));
+  cluster.network.go_on("ps0");
+  EXPECT_EQ(cluster.reactor.wait(kj::mv(call)), 2u);
+  EXPECT_EQ(cluster.reactor.wait(echo(cluster.reactor.wait(kj::mv(dial))->bootstrap<Echo>(), 3)),
+            3u);
+}
+
+TEST(SimNetwork, WhatAHostHadSentBeforeItStoodStillArrives) {
+  SimCluster cluster;
+  auto connection = cluster.connect();
+  auto client = connection->bootstrap<Echo>();
+  cluster.reactor.wait(echo(client, 1));
+  auto call = echo(client, 2).eagerlyEvaluate(nullptr);
+  EXPECT_FALSE(call.poll(cluster.reactor.scope()));
+  cluster.network.stop("worker0");
+  cluster.reactor.advance(1s);
+  EXPECT_EQ(cluster.log.served, 2u);
+  EXPECT_FALSE(call.poll(cluster.reactor.scope()));
+  cluster.network.go_on("worker0");
+  EXPECT_EQ(cluster.reactor.wait(kj::mv(call)), 2u);
+}
+
 TEST(SimNetwork, ADroppedReplyWasServedButIsLostToTheCaller) {
   SimCluster cluster;
   auto connection = cluster.connect();
