@@ -199,7 +199,10 @@ interface Shard {
   record @18 (epoch :UInt64, stream :UInt64, number :UInt64, record :Record, payload :Data, more :Bool) -> ();
   # From the coordinator to a primary: these, and no others, are its backups. To one that is new here, by its process and place, rows
   # are copied while training goes on. One that is not among them is not waited for any more.
-  setBackups @19 (session :UInt64, backups :List(ShardReplica)) -> ();
+  # `leased`: it has backups, or may get some, of which one could become the primary unnoticed. Until the next setBackups, or another
+  # epoch, pulls and pushes are then answered only within 1 s of a sign of the coordinator or of all backups that have caught up; after
+  # that they first ask those backups, and are Unavailable if they do not answer within 1 s.
+  setBackups @19 (session :UInt64, backups :List(ShardReplica), leased :Bool) -> ();
   # How the backups stand, as soon as that is not version `seen` any more; after 10 seconds at the latest.
   awaitBackups @20 (session :UInt64, seen :UInt64) -> (version :UInt64, backups :List(BackupState));
 
@@ -221,6 +224,7 @@ struct ShardLayout {
   primary @0 :ShardReplica;    # answers pulls and pushes
   backups @1 :List(ShardReplica);
   epoch @2 :UInt64;            # of the primary: it goes up when another process answers for the rows
+  home @3 :UInt32;             # the ps that the shard is numbered under
 }
 
 struct VariableLayout {

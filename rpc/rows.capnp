@@ -104,6 +104,17 @@ struct Record {
       settledBelow @10 :UInt64;
     }
     complete @11 :Void;        # all rows have come
+    probe @12 :Void;           # nothing has happened: the answer shows that the backup still follows
+    sums :group {              # of rows as they are at this place of the log, each 64 of them one: a copy has the same
+      variable @13 :UInt32;
+      part @14 :UInt32;
+      rowBytes @15 :UInt32;    # with slots, of this rule. A table that has others, or is not there, is not compared
+      rule @20 :UInt16;
+      begin @16 :Int64;        # the first of the rows, local, which follow each other; of a hashed table the payload has their numbers
+      rows @17 :UInt32;
+      held @18 :Int64;         # rows of the table in all
+      sums @19 :List(UInt64);
+    }
   }
 }
 

@@ -26,7 +26,7 @@ BackupLink::BackupLink(const LinkParts& parts, Shard& shard, ShardReplica backup
 BackupLink::~BackupLink() = default;
 
 void BackupLink::begin(std::uint64_t position) {
-  position_ = sent_ = acknowledged_ = position;
+  position_ = sent_ = acknowledged_.position = position;
   push({record_of(shard_.books()), position_, false, false, {}});
   copier_.emplace(shard_);
   tasks_.spawn(str("records for ", rpc::task_name(rpc::Role::kPs, backup_.ps)), run());
@@ -136,7 +136,7 @@ rpc::Task<void> BackupLink::send(Item item) {
 void BackupLink::took(const Item& item) {
   if (!trouble_.empty()) return;
   unacknowledged_.pop_front();
-  acknowledged_ = item.position;
+  acknowledged_ = {item.position, item.since};
   // Changes that were answered before this, and are not acknowledged yet, have to be before the
   // backup counts as one that has them all.
   if (item.complete) joined_at_ = position_;

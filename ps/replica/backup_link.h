@@ -22,6 +22,7 @@
 #include "rpc/loop/task.h"
 #include "rpc/loop/task_group.h"
 #include "rpc/net/network.h"
+#include "rpc/server/last_heard.h"
 #include "rpc/server/signal.h"
 
 namespace cairn::ps {
@@ -30,13 +31,20 @@ namespace cairn::ps {
 struct LinkParts {
   // A shard that reaches no other ps, and can have no backups.
   LinkParts(rpc::Reactor& own) : reactor(own) {}  // NOLINT(google-explicit-constructor)
-  LinkParts(rpc::Reactor& own, rpc::Network& all, rpc::Hello greeting, ReplicationOptions how)
-      : reactor(own), network(&all), hello(std::move(greeting)), options(how) {}
+  LinkParts(rpc::Reactor& own, rpc::Network& all, rpc::Hello greeting, ReplicationOptions how,
+            std::shared_ptr<const rpc::LastHeard> of_coordinator)
+      : reactor(own),
+        network(&all),
+        hello(std::move(greeting)),
+        options(how),
+        coordinator(std::move(of_coordinator)) {}
 
   rpc::Reactor& reactor;
   rpc::Network* network = nullptr;
   rpc::Hello hello;  // of this ps; session and endpoint are filled in
   ReplicationOptions options;
+  // The coordinator that this ps works for.
+  std::shared_ptr<const rpc::LastHeard> coordinator = std::make_shared<rpc::LastHeard>();
 };
 
 class BackupLink {
@@ -56,10 +64,15 @@ class BackupLink {
   const ShardReplica& backup() const { return backup_; }
   // The position up to which changes are to be answered: what the backup has acknowledged, once it
   // has all rows; until then what was sent to it, so that it does not fall behind for ever.
-  std::uint64_t passed() const { return joined_at_ ? acknowledged_ : sent_; }
+  std::uint64_t passed() const { return joined_at_ ? acknowledged_.position : sent_; }
   // It has all rows, and every change that was answered. Once true it stays so.
-  bool caught_up() const { return joined_at_ && acknowledged_ >= *joined_at_; }
-  std::uint64_t acknowledged() const { return acknowledged_; }
+  bool caught_up() const { return joined_at_ && acknowledged_.position >= *joined_at_; }
+  std::uint64_t acknowledged() const { return acknowledged_.position; }
+  // Whether all rows are before whatever is appended now.
+  bool is_copied() const { return !copier_; }
+  // The newest record that it has acknowledged was handed over at this time: up to then, at least,
+  // it followed this primary.
+  TimePoint followed_at() const { return acknowledged_.handed_over; }
   const std::string& trouble() const { return trouble_; }
   std::uint64_t row_bytes() const { return row_bytes_; }
   // Looks whether it has been silent for too long.
@@ -92,7 +105,12 @@ class BackupLink {
   std::deque<TimePoint> unacknowledged_;  // since when, of those that were sent
   std::size_t unsent_bytes_ = 0, unsent_blocks_ = 0;
   std::uint64_t next_ = 0;  // record
-  std::uint64_t position_ = 0, sent_ = 0, acknowledged_ = 0, row_bytes_ = 0;
+  std::uint64_t position_ = 0, sent_ = 0, row_bytes_ = 0;
+  struct Acknowledged {
+    std::uint64_t position = 0;
+    TimePoint handed_over = TimePoint::min();  // none yet
+  };
+  Acknowledged acknowledged_;               // the newest record
   std::optional<std::uint64_t> joined_at_;  // the position from which on it is waited for
   std::string trouble_;
   rpc::Signal more_;

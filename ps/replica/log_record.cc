@@ -100,6 +100,19 @@ void put_rows(Shard& shard, wire::CopiedRows::Reader in, std::span<const std::by
       storage::decode_rows(all.substr(0, in.getKeyBytes()), all.substr(in.getKeyBytes())));
 }
 
+void compare_rows(Shard& shard, wire::Record::Sums::Reader in, std::span<const std::byte> payload) {
+  SummedRows theirs{in.getRowBytes(), static_cast<RuleKind>(in.getRule()), in.getBegin(),
+                    in.getRows()};
+  theirs.held = in.getHeld();
+  for (const std::uint64_t sum : cairn::wire::bounded(in.getSums(), 1u << 24, "sums of rows"))
+    theirs.sums.push_back(sum);
+  theirs.numbers.resize(payload.size() / sizeof(std::int64_t));
+  if (!theirs.numbers.empty())
+    std::memcpy(theirs.numbers.data(), payload.data(),
+                theirs.numbers.size() * sizeof(std::int64_t));
+  ShardCopy(shard).compare({in.getVariable(), in.getPart()}, theirs);
+}
+
 }  // namespace
 
 std::size_t LogRecord::bytes() const {
@@ -190,6 +203,24 @@ std::shared_ptr<LogRecord> record_of(RowChange& change, rpc::BufferPool& buffers
   return record;
 }
 
+std::shared_ptr<LogRecord> record_of(TableId table, const SummedRows& rows,
+                                     rpc::BufferPool& buffers) {
+  auto record = std::make_shared<LogRecord>();
+  auto out = record->head().initSums();
+  out.setVariable(table.variable);
+  out.setPart(table.part);
+  out.setRowBytes(rows.row_bytes);
+  out.setRule(static_cast<std::uint16_t>(rows.rule));
+  out.setBegin(rows.begin);
+  out.setRows(rows.rows);
+  out.setHeld(rows.held);
+  auto sums = out.initSums(static_cast<unsigned>(rows.sums.size()));
+  for (unsigned i = 0; i < sums.size(); ++i) sums.set(i, rows.sums[i]);
+  const std::size_t bytes = rows.numbers.size() * sizeof(std::int64_t);
+  if (bytes > 0) std::memcpy(record->allocate(bytes, buffers).data(), rows.numbers.data(), bytes);
+  return record;
+}
+
 std::shared_ptr<LogRecord> record_of_announced(std::uint64_t closures_below,
                                                std::uint64_t settled_below) {
   auto record = std::make_shared<LogRecord>();
@@ -202,6 +233,12 @@ std::shared_ptr<LogRecord> record_of_announced(std::uint64_t closures_below,
 std::shared_ptr<LogRecord> record_of_complete() {
   auto record = std::make_shared<LogRecord>();
   record->head().setComplete();
+  return record;
+}
+
+std::shared_ptr<LogRecord> record_of_probe() {
+  auto record = std::make_shared<LogRecord>();
+  record->head().setProbe();
   return record;
 }
 
@@ -233,7 +270,9 @@ void replay(Shard& shard, wire::Record::Reader head, std::span<const std::byte> 
       return shard.announce(shard.session(), announced.getClosuresBelow(),
                             announced.getSettledBelow());
     }
-    case wire::Record::COMPLETE: return;
+    case wire::Record::SUMS: return compare_rows(shard, head.getSums(), payload);
+    case wire::Record::COMPLETE:
+    case wire::Record::PROBE: return;
   }
   throw InvalidArgumentError("a record of a kind that this release does not know");
 }

@@ -42,13 +42,16 @@ std::shared_ptr<LogRecord> record_of(TableId table, const std::string& variable,
                                      const storage::StoredRows& rows, rpc::BufferPool& buffers);
 // The values of `change` are those of the record from then on.
 std::shared_ptr<LogRecord> record_of(RowChange& change, rpc::BufferPool& buffers);
+std::shared_ptr<LogRecord> record_of(TableId table, const SummedRows& rows,
+                                     rpc::BufferPool& buffers);
 std::shared_ptr<LogRecord> record_of_announced(std::uint64_t closures_below,
                                                std::uint64_t settled_below);
 std::shared_ptr<LogRecord> record_of_complete();
+std::shared_ptr<LogRecord> record_of_probe();
 
 // Does to the shard what the record says.
-//   Errors  InvalidArgument, DataLoss: the record is malformed; those of ShardCopy. Nothing has
-//           changed then.
+//   Errors  InvalidArgument, DataLoss: the record is malformed; those of ShardCopy, among them
+//           DataLoss: the rows are not those of the primary. Nothing has changed then.
 void replay(Shard& shard, wire::Record::Reader head, std::span<const std::byte> payload);
 
 }  // namespace cairn::ps

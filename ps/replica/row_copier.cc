@@ -26,8 +26,9 @@ RowCopier::Block RowCopier::block_of(const OfTable& of, RowRange places) {
 std::optional<RowCopier::Block> RowCopier::next(std::size_t bytes) {
   while (!tables_.empty()) {
     OfTable& of = tables_.back();
-    const auto rows = static_cast<std::int64_t>(
-        std::max<std::size_t>(1, bytes / std::max<std::size_t>(1, of.table->saved_row_bytes())));
+    // A reader of blocks takes no more rows of one than it could have bytes.
+    const auto rows = static_cast<std::int64_t>(std::clamp<std::size_t>(
+        bytes / std::max<std::size_t>(1, of.table->saved_row_bytes()), 1, storage::kBlockBytes));
     if (of.table->hashed() && place_ < of.table->held()) {
       const RowRange places{place_, std::min(place_ + rows, of.table->held())};
       place_ = places.end;

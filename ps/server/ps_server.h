@@ -1,5 +1,10 @@
 // PsServer: a ps process without the process: one listening address, a control service, and a shard
-// a thread.
+// per thread.
+//
+// Behind the endpoints of its own shards are those of backup places, up to kBackupsMax per shard:
+// shards that hold copies of other ps' rows, and answer for them if that ps is lost. A place is
+// made when a coordinator first connects to its endpoint, and shares the thread of one of the
+// shards. Greetings count the endpoints without them. A ps with a memory limit has none.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,7 +39,8 @@ struct PsServerOptions {
   std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
   std::string shards_why;          // for people: why so many
   ProcessIncarnation incarnation;  // none: drawn at random
-  // Its lineage begins with the process's number; SaveMemory::bytes are split over the shards.
+  // Its lineage begins with the process's number. SaveMemory::bytes are split over the shards; a
+  // backup place may use as much as a shard.
   ShardOptions shard;
   // For all that the process takes: rows of hashed tables for which it is too small lie in
   // `row_log_folder`, which is made and goes with the process. 0: no bound, and all are in memory.
@@ -61,6 +67,8 @@ class PsServer {
   ProcessIncarnation incarnation() const;
   std::size_t shards() const;
   const ShardCounters& counters(std::size_t shard) const;  // of shard 0, 1, ...
+  // For tests whose reactor is simulated: the shard at this endpoint; null: there is none.
+  Shard* shard_at(std::uint32_t endpoint) const;
   std::string status_json() const;
   std::vector<rpc::NamedLoop> loops() const;  // of the shards, where they have loops of their own
   // `handler` is called once, when a peer has asked over the wire that this process end.

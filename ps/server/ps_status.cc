@@ -63,6 +63,13 @@ Json shard_json(const ShardCounters& shard) {
 std::string status_json(const PsStatus& status) {
   Json shards = Json::array();
   for (const ShardCounters* shard : status.shards) shards.push_back(shard_json(*shard));
+  Json places = Json::array();
+  for (const auto& [endpoint, shard] : status.places) {
+    Json place = shard_json(*shard);
+    place["endpoint"] = endpoint;
+    place["session"] = get(shard->session);
+    places.push_back(std::move(place));
+  }
   const Json all = {{"role", "ps"},
                     {"index", status.index},
                     {"incarnation", status.incarnation.number},
@@ -72,7 +79,8 @@ std::string status_json(const PsStatus& status) {
                     {"session", status.session},
                     {"connections", status.connections ? status.connections() : 0},
                     {"shards_why", status.shards_why},
-                    {"shards", std::move(shards)}};
+                    {"shards", std::move(shards)},
+                    {"places", std::move(places)}};
   return json_text(all);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct PsStatus {
   std::uint64_t session = 0;  // the newest that any shard was configured for
   std::string address;
   std::vector<const ShardCounters*> shards;
-  std::string shards_why;                    // for people: why so many
+  std::map<std::uint32_t, const ShardCounters*> places;  // backup places in use, by endpoint
+  std::string shards_why;                                // for people: why so many
   std::function<std::size_t()> connections;  // that are open; none when the server has stopped
 };
 

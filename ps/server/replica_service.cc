@@ -42,7 +42,8 @@ kj::Promise<void> ReplicaService::setBackups(SetBackupsContext context) {
     for (const auto backup :
          cairn::wire::bounded(context.getParams().getBackups(), kBackupsMax, "backups"))
       backups.push_back(cairn::wire::read(backup));
-    host_->log.set_backups(host_->shard, backups);
+    host_->log.set_backups(host_->shard, backups,
+                           context.getParams().getLeased() ? Lease::kLeased : Lease::kNone);
   });
 }
 

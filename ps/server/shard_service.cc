@@ -6,6 +6,7 @@
 #include "core/disk/trace.h"
 #include "core/graph/wire/wire.h"
 #include "ps/server/await_rows.h"
+#include "ps/server/checkpoint_calls.h"
 #include "ps/server/checkpoint_tasks.h"
 #include "ps/server/replica_service.h"
 #include "ps/wire/wire_requests.h"
@@ -29,52 +30,16 @@ class ShardService final : public ReplicaService {
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
-    // The usual pull is answered within the call. A coroutine, whose frame costs an allocation, is
-    // begun only if rows are elsewhere.
-    std::optional<kj::Promise<void>> later;
-    auto answered = rpc::at_once([&] {
-      connection_.allow({rpc::Role::kWorker}, "Shard.pull");
-      connection_.verify_reading();
-      DecodedPull pull = read_pull(context.getParams(), shared_);
-      if (host_->shard.must_wait(pull.request))
-        later = connection_.guard(answer_pull_later(context, std::move(pull)));
-      else
-        answer_pull(context, pull);
-    });
-    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
+    if (host_->log.is_cut_off()) return once_confirmed(context, &ShardService::pull_now);
+    return pull_now(context);
   }
   kj::Promise<void> push(PushContext context) override {
-    std::optional<kj::Promise<void>> unused, later;
-    auto answered = rpc::at_once([&] {
-      connection_.allow({rpc::Role::kWorker}, "Shard.push");
-      DecodedPush push = read_push(context.getParams(), shared_);
-      // A push in one piece is applied before the call returns, and needs nothing kept.
-      if (push.request.pieces > 1) unused = keep_values(push);
-      const TraceSpan span("apply a push", push.request.step.closure);
-      const PushResult result = host_->shard.push(push.request);
-      context.releaseParams();  // unless they were kept, their buffer may serve the next message
-      if (result.waits != 0)
-        later = connection_.guard(answer_push_later(host_, context, result.waits));
-      else
-        answer_push(context, result);
-      if (!later.has_value() && host_->log.must_wait())
-        later = connection_.guard(everywhere(host_));
-    });
-    if (later.has_value()) answered = kj::mv(*later);
-    if (!unused.has_value()) return answered;
-    return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
+    if (host_->log.is_cut_off()) return once_confirmed(context, &ShardService::push_now);
+    return push_now(context);
   }
   kj::Promise<void> readState(ReadStateContext context) override {
-    std::optional<kj::Promise<void>> later;
-    auto answered = rpc::at_once([&] {
-      connection_.allow({rpc::Role::kWorker}, "Shard.readState");
-      const StateRequest request = read_state(context.getParams());
-      if (host_->shard.hurry(request))
-        later = connection_.guard(answer_state_later(context, request));
-      else
-        answer_state(context, request);
-    });
-    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
+    if (host_->log.is_cut_off()) return once_confirmed(context, &ShardService::read_state_now);
+    return read_state_now(context);
   }
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
@@ -83,7 +48,9 @@ class ShardService final : public ReplicaService {
       const Configuration configuration = read_configuration(context.getParams());
       take_charge();
       const bool news = configuration.session != host_->shard.session();
+      const Epoch before = host_->shard.epoch();
       const ShardVersion version = host_->shard.configure(configuration);
+      if (news || configuration.epoch != before) host_->log.end_lease();
       if (news && host_->on_session) host_->on_session(configuration.session);
       write(context.initResults(kSmallAnswer).initVersion(), version);
     });
@@ -169,6 +136,70 @@ class ShardService final : public ReplicaService {
   }
 
  private:
+  kj::Promise<void> pull_now(PullContext context) {
+    // The usual pull is answered within the call. A coroutine, whose frame costs an allocation, is
+    // begun only if rows are elsewhere.
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.pull");
+      connection_.verify_reading();
+      DecodedPull pull = read_pull(context.getParams(), shared_);
+      if (host_->shard.must_wait(pull.request))
+        later = connection_.guard(answer_pull_later(context, std::move(pull)));
+      else
+        answer_pull(context, pull);
+    });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
+  }
+  kj::Promise<void> push_now(PushContext context) {
+    std::optional<kj::Promise<void>> unused, later;
+    auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.push");
+      DecodedPush push = read_push(context.getParams(), shared_);
+      // A push in one piece is applied before the call returns, and needs nothing kept.
+      if (push.request.pieces > 1) unused = keep_values(push);
+      const TraceSpan span("apply a push", push.request.step.closure);
+      const PushResult result = host_->shard.push(push.request);
+      context.releaseParams();  // unless they were kept, their buffer may serve the next message
+      if (result.waits != 0)
+        later = connection_.guard(answer_push_later(host_, context, result.waits));
+      else
+        answer_push(context, result);
+      if (!later.has_value() && host_->log.must_wait())
+        later = connection_.guard(everywhere(host_));
+    });
+    if (later.has_value()) answered = kj::mv(*later);
+    if (!unused.has_value()) return answered;
+    return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
+  }
+  kj::Promise<void> read_state_now(ReadStateContext context) {
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.readState");
+      const StateRequest request = read_state(context.getParams());
+      if (host_->shard.hurry(request))
+        later = connection_.guard(answer_state_later(context, request));
+      else
+        answer_state(context, request);
+    });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
+  }
+
+  // The lease has run out: nothing is read or changed before it is certain that this shard still is
+  // the primary.
+  template <typename Context>
+  kj::Promise<void> once_confirmed(Context context,
+                                   kj::Promise<void> (ShardService::*now)(Context)) {
+    return connection_.guard(confirm_and_go_on(context, now));
+  }
+  template <typename Context>
+  rpc::Task<void> confirm_and_go_on(Context context,
+                                    kj::Promise<void> (ShardService::*now)(Context)) {
+    co_await host_->log.confirm();
+    kj::Promise<void> answered = (this->*now)(context);
+    co_await kj::mv(answered);
+  }
+
   // A call on a connection that the coordinator has given up may arrive after calls on its next
   // connection, or after another coordinator has begun. A late restore would then replace rows that
   // lanes are working with.
@@ -343,44 +374,6 @@ class ShardService final : public ReplicaService {
     unsigned next = 0;
     for (const VerifiedRead& read : reads)
       if (read.whole) written.set(next++, read.table->written());
-  }
-
-  static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
-    const std::string folder = read_folder(context.getParams().getFolder());
-    const auto params = context.getParams();
-    const std::vector<SavedDatabase> saved =
-        co_await save_shard(host, params.getAttempt(), folder, read_encoding(params.getEncoding()));
-    write(context.initResults(), saved);
-  }
-
-  static rpc::Task<void> find_and_answer(std::shared_ptr<ShardHost> host,
-                                         FindDatabasesContext context) {
-    std::vector<std::string> databases = read_local_databases(context.getParams().getDatabases());
-    const std::vector<std::string> troubles = co_await find_databases(host, std::move(databases));
-    auto out = context.initResults().initTroubles(static_cast<unsigned>(troubles.size()));
-    for (unsigned i = 0; i < out.size(); ++i) out.set(i, troubles[i].c_str());
-  }
-
-  static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host,
-                                            RestoreContext context) {
-    const auto params = context.getParams();
-    std::vector<std::string> databases;
-    for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases"))
-      databases.push_back(wire::read_name(name));
-    std::vector<VariableId> only;
-    for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables"))
-      only.push_back(id);
-    // A restore from no database is a new beginning, which reads no folder.
-    std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
-    const auto restore =
-        params.getOnDemand() && !databases.empty() ? restore_on_demand : restore_shard;
-    const RestoredRows restored = co_await restore(host, std::move(folder), std::move(databases),
-                                                   read_applied(params.getApplied()),
-                                                   std::move(only), read_moves(params.getMoves()));
-    auto results = context.initResults();
-    results.setRows(restored.report.rows);
-    results.setBytes(restored.bytes);
-    results.setLater(restored.later);
   }
 
   const std::uint64_t number_;  // of the connection: later ones have higher numbers

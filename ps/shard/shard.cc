@@ -166,8 +166,14 @@ void Shard::start_session(const Configuration& configuration) {
 }
 
 // Requests that wait were made in an earlier epoch: they are refused, as they would be from now on.
+//
+// A primary that is asked for another epoch may be one no more: it is closed until it is told, and
+// its backups are another one's.
 void Shard::begin_epoch(Epoch epoch) {
   layout_.epoch = epoch;
+  opened_.now = false;
+  ShardCounters::set(counters_.open, 0);
+  if (is_logged()) options_.log->begins_anew();
   // Shares of rounds were not copied: rounds of earlier runs cannot be summed here.
   if (layout_.copied) layout_.first = layout_.now;
   ShardCounters::set(counters_.epoch, epoch.number);

@@ -291,6 +291,7 @@ class Shard {
   PushResult apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces);
   std::uint64_t count_push(const PushRequest& request);  // its staleness
   PushResult finish_push(const PushRequest& request, Plan plan);
+  PushObserver* observer() const { return opened_.now ? options_.observer : nullptr; }
   bool is_logged() const { return options_.log != nullptr && options_.log->wanted(); }
   void tell(RowChange change, Plan& plan);
   PushResult duplicate(const PushRequest& request);

@@ -107,6 +107,21 @@ void ShardCopy::replay(const PushRequest& push) {
   shard_.finish_push(push, shard_.plan({&whole, 1}, push.encoding));
 }
 
+std::vector<std::pair<TableId, Table*>> ShardCopy::tables() const {
+  std::vector<std::pair<TableId, Table*>> all;
+  for (const auto& [key, table] : shard_.tables_)
+    all.push_back(
+        {{static_cast<VariableId>(key >> 32), static_cast<std::uint32_t>(key)}, table.get()});
+  std::ranges::sort(all, {}, [](const auto& one) { return one.first; });
+  return all;
+}
+
+void ShardCopy::compare(TableId id, const SummedRows& theirs) {
+  verify(shard_.session_);
+  const auto found = shard_.tables_.find(Shard::key(id.variable, id.part));
+  if (found != shard_.tables_.end()) ps::compare(*found->second, theirs);
+}
+
 void ShardCopy::replay(const RoundRequest& round, const PushPiece& sum) {
   verify(round.session);
   shard_.finish_round(round, shard_.plan({&sum, 1}, RowEncoding::kRaw));

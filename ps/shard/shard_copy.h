@@ -6,6 +6,7 @@
 #pragma once
 #include "ps/shard/change_log.h"
 #include "ps/shard/shard.h"
+#include "ps/table/row_sums.h"
 
 namespace cairn::ps {
 
@@ -25,6 +26,13 @@ class ShardCopy {
   //   Errors  also those of the push; nothing has changed then.
   void replay(const PushRequest& push);
   void replay(const RoundRequest& round, const PushPiece& sum);
+  // The other one's rows as it has them at this place of its log. A table that is not here yet is
+  // not compared.
+  //   Errors  also those of compare() (ps/table/row_sums.h).
+  void compare(TableId table, const SummedRows& theirs);
+
+  // All tables, whether the shard is open or not, by variable and part.
+  std::vector<std::pair<TableId, Table*>> tables() const;
 
  private:
   void verify(std::uint64_t session) const;

@@ -44,7 +44,7 @@ struct ShardOptions {
   TieringOptions tiering;  // instead of it
   RowWaitsOptions waits;
   SaveMemory save_memory;
-  PushObserver* observer = nullptr;
+  PushObserver* observer = nullptr;  // is not told what a copy replays
   // Outlives the shard. Null: nobody follows its changes.
   ChangeLog* log = nullptr;
 };

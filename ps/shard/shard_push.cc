@@ -78,7 +78,7 @@ void Shard::verify_slice(const PushRequest& request) const {
 PushResult Shard::duplicate(const PushRequest& request) {
   if (request.slice == 0) staging_.forget(request.step);
   ShardCounters::add(counters_.duplicates, 1);
-  if (options_.observer != nullptr) options_.observer->pushed(request.step, false, 0);
+  if (PushObserver* const told = observer()) told->pushed(request.step, false, 0);
   return {version(), 0, true};
 }
 
@@ -96,7 +96,7 @@ PushResult Shard::finish_push(const PushRequest& request, Plan plan) {
   const bool counted = applied_.begun(step.closure, step.push_number);
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
-  if (options_.observer != nullptr) options_.observer->pushed(step, true, staleness);
+  if (PushObserver* const told = observer()) told->pushed(step, true, staleness);
   if (request.slice == 0) staging_.forget(step);
   if (cuts_.mark.has_value()) count_copies();
   settle();

@@ -51,7 +51,7 @@ PushResult Shard::keep_share(const PushRequest& request, std::span<const PushPie
   if (request.step.global_step > 0)  // it will be, unless the round comes to nothing
     ShardCounters::raise(counters_.follow.step,
                          static_cast<std::uint64_t>(request.step.global_step));
-  if (options_.observer != nullptr) options_.observer->pushed(request.step, true, 0);
+  if (PushObserver* const told = observer()) told->pushed(request.step, true, 0);
   return {version(), 0, false};
 }
 
@@ -143,7 +143,7 @@ PushResult Shard::take_turn(const RoundRequest& request) {
 PushResult Shard::repeated(const RoundRequest& request) {
   rounds_.end(request.round);
   ShardCounters::add(counters_.duplicates, 1);
-  if (options_.observer != nullptr) options_.observer->applied_round(request, false);
+  if (PushObserver* const told = observer()) told->applied_round(request, false);
   return {version(), 0, true};
 }
 
@@ -171,7 +171,7 @@ PushResult Shard::finish_round(const RoundRequest& request, Plan plan) {
   apply_sum(plan);
   for (const RoundMember& member : request.members) applied_.add_whole(member.closure);
   rounds_.end(request.round);
-  if (options_.observer != nullptr) options_.observer->applied_round(request, true);
+  if (PushObserver* const told = observer()) told->applied_round(request, true);
   if (cuts_.mark.has_value()) count_copies();
   settle();
   return {version(), 0, false};

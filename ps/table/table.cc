@@ -271,10 +271,14 @@ void Table::put(const storage::SeenRows& seen) {
 }
 
 storage::StoredRows Table::rows_at(RowRange places) const {
-  storage::StoredRows out = saved_layout();
   std::vector<std::int64_t> at;
   for (std::int64_t place = places.begin; place < places.end; ++place)
     if (memory_.row_at(place) != IdIndex::kFree) at.push_back(place);
+  return rows_of_places(std::move(at));
+}
+
+storage::StoredRows Table::rows_of_places(std::vector<std::int64_t> at) const {
+  storage::StoredRows out = saved_layout();
   if (at.empty()) return out;
   if (hashed())
     std::ranges::sort(at, {}, [this](std::int64_t place) { return memory_.row_at(place); });

@@ -105,6 +105,8 @@ class Table {
   // The rows at these places, with their slots, in the order of their numbers; places without a row
   // are left out.
   storage::StoredRows rows_at(RowRange places) const;
+  // The same; each has a row.
+  storage::StoredRows rows_of_places(std::vector<std::int64_t> places) const;
 
   // One update: `rows` ascending and distinct, with `values` packed beside them; or every row, of a
   // table that is not hashed, as a table rule also wants. `continues`: further rows of the update

@@ -9,7 +9,7 @@
 
 namespace cairn::rpc {
 Endpoint control_endpoint(Reactor& reactor, TaskHooks hooks) {
-  auto owner = std::make_shared<TaskOwner>(reactor.clock());
+  auto owner = std::make_shared<TaskOwner>(reactor.clock(), hooks.heard);
   auto shared = std::make_shared<const TaskHooks>(std::move(hooks));
   return {&reactor, [owner, shared](const PeerInfo&, Connection& connection) {
             return wire::TaskControl::Client(kj::heap<ControlSession>(shared, owner, connection));

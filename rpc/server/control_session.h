@@ -9,6 +9,7 @@
 #include "core/base/incarnation.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/net/connection.h"
+#include "rpc/server/last_heard.h"
 #include "rpc/server/newest_term.h"
 #include "rpc/server/server.h"
 #include "rpc/server/task_owner.h"
@@ -29,6 +30,8 @@ struct TaskHooks {
   std::function<void(const std::string& reason)> shutdown;
   // Told of each coordinator that has joined; shared with the threads that coordinators call.
   std::shared_ptr<NewestTerm> terms = std::make_shared<NewestTerm>();
+  // Told of each sign of life of the one that owns this task; shared likewise.
+  std::shared_ptr<LastHeard> heard = std::make_shared<LastHeard>();
 };
 
 // The control endpoint of a task, with the coordinator that owns it. `reactor` outlives its

@@ -78,15 +78,24 @@ struct Acceptor::Impl {
   void welcome(std::unique_ptr<Socket> socket);
   void drop_oldest_stranger();
   Task<void> greet(std::unique_ptr<Socket> socket);
-  HelloReply judge(const ReceivedHello& received, Hello& hello) const;
-  void check(const Hello& hello) const;
+  HelloReply judge(const ReceivedHello& received, Hello& hello);
+  void check(const Hello& hello);
+  [[noreturn]] void refuse_endpoint(const std::string& sides, const Hello& hello) const;
+  std::shared_ptr<Doorway> find(std::uint32_t endpoint) const;
+  bool make_further(const Hello& hello);
   void hand_over(std::unique_ptr<Socket> socket, const Hello& hello,
                  std::shared_ptr<SharedMemory> shared);
   void stop();
+  template <typename Visit>
+  void for_each_doorway(Visit visit) const {
+    for (const auto& doorway : doorways) visit(doorway);
+    for (const auto& [endpoint, doorway] : further) visit(doorway);
+  }
   std::string self() const { return task_name(options.role, options.task); }
 
   AcceptorOptions options;
   std::vector<std::shared_ptr<Doorway>> doorways;
+  std::map<std::uint32_t, std::shared_ptr<Doorway>> further;  // beyond those, by endpoint
   Reactor& reactor;
   std::shared_ptr<std::atomic<std::size_t>> count = std::make_shared<std::atomic<std::size_t>>(0);
   std::unique_ptr<Listener> listener;
@@ -179,7 +188,7 @@ Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {
 }
 
 // The version comes first: only the prefix has a form that holds for all versions.
-HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) const {
+HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) {
   HelloReply reply;
   reply.role = options.role;
   reply.task = options.task;
@@ -203,7 +212,7 @@ HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) co
 }
 
 // The token comes first: a peer that does not know it learns nothing of the cluster.
-void Acceptor::Impl::check(const Hello& hello) const {
+void Acceptor::Impl::check(const Hello& hello) {
   auto sides = str(self(), " refuses ", task_name(hello.role, hello.task), ": ");
   if (!same_secret(hello.token, options.token)) {
     refuse(Code::kPermissionDenied,
@@ -213,16 +222,35 @@ void Acceptor::Impl::check(const Hello& hello) const {
     refuse(Code::kFailedPrecondition, str(sides, "it belongs to cluster \"", hello.cluster,
                                           "\", this one to \"", options.cluster, "\""));
   }
-  if (hello.endpoint >= doorways.size()) {
-    refuse(Code::kNotFound,
-           str(sides, "it wants endpoint ", hello.endpoint, ", there are ", doorways.size()));
-  }
+  const bool there = find(hello.endpoint) != nullptr;
+  if (!there && !options.further) refuse_endpoint(sides, hello);
   if (*count >= options.connections_max) {
     refuse(Code::kUnavailable,
            str(sides, "all ", options.connections_max, " connections are taken"));
   }
-  if (!options.admit) return;
-  if (auto reason = options.admit(hello)) refuse(Code::kFailedPrecondition, str(sides, *reason));
+  if (options.admit)
+    if (auto reason = options.admit(hello)) refuse(Code::kFailedPrecondition, str(sides, *reason));
+  // Last, so that a hello which is refused makes nothing.
+  if (!there && !make_further(hello)) refuse_endpoint(sides, hello);
+}
+
+void Acceptor::Impl::refuse_endpoint(const std::string& sides, const Hello& hello) const {
+  refuse(Code::kNotFound,
+         str(sides, "it wants endpoint ", hello.endpoint, ", there are ", doorways.size()));
+}
+
+// Null: there is none.
+std::shared_ptr<Doorway> Acceptor::Impl::find(std::uint32_t endpoint) const {
+  if (endpoint < doorways.size()) return doorways[endpoint];
+  const auto found = further.find(endpoint);
+  return found == further.end() ? nullptr : found->second;
+}
+
+bool Acceptor::Impl::make_further(const Hello& hello) {
+  auto made = options.further(hello);
+  if (!made) return false;
+  further.emplace(hello.endpoint, std::make_shared<Doorway>(std::move(*made)));
+  return true;
 }
 
 // The socket crosses to the endpoint's thread; if that has ended it is closed on the way. The
@@ -240,7 +268,7 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
                 .address = socket->peer_address(),
                 .shared = std::move(shared)};
   ++*count;
-  auto& doorway = doorways[hello.endpoint];
+  const std::shared_ptr<Doorway> doorway = find(hello.endpoint);
   auto adopt = [doorway, peer, count = count, log = options.log, self = self(),
                 connection = options.connection,
                 socket = std::shared_ptr<Socket>(std::move(socket))] {
@@ -266,7 +294,9 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
 void Acceptor::Impl::stop() {
   tasks.cancel_all();
   listener.reset();
-  for (auto& doorway : doorways) doorway->mailbox->post([doorway = doorway] { doorway->close(); });
+  for_each_doorway([](const std::shared_ptr<Doorway>& doorway) {
+    doorway->mailbox->post([doorway] { doorway->close(); });
+  });
 }
 
 Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions options,
@@ -278,8 +308,9 @@ Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions opt
 Acceptor::~Acceptor() {
   stop();
   // On this thread at once: what the calls under way refer to may go right after the acceptor.
-  for (auto& doorway : impl_->doorways)
-    if (doorway->endpoint.reactor == impl_->doorways[0]->endpoint.reactor) doorway->close();
+  impl_->for_each_doorway([own = &impl_->reactor](const std::shared_ptr<Doorway>& doorway) {
+    if (doorway->endpoint.reactor == own) doorway->close();
+  });
 }
 
 const Address& Acceptor::address() const { return impl_->address; }

@@ -40,6 +40,10 @@ struct AcceptorOptions {
   // May refuse a well-formed hello with a reason (a fenced incarnation, say). On endpoint 0's
   // thread.
   std::function<std::optional<std::string>(const Hello& hello)> admit;
+  // Makes an endpoint beyond those that replies count, for the first accepted hello that wants it;
+  // none: there is no such endpoint. What it makes stays. On endpoint 0's thread.
+  //   Errors  the hello is refused with them.
+  std::function<std::optional<Endpoint>(const Hello& hello)> further;
   LogSink log = log_line;
 };
 

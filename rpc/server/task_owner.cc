@@ -11,11 +11,11 @@ namespace cairn::rpc {
 
 // A coordinator whose host or network has gone leaves a connection behind that stays silent.
 bool TaskOwner::living() const {
-  return connection_ != nullptr && clock_.now() - last_heard_ < claim_.silence;
+  return connection_ != nullptr && clock_.now() - heard_->when() < claim_.silence;
 }
 
 std::string TaskOwner::text() const {
-  const double ago = std::chrono::duration<double>(clock_.now() - last_heard_).count();
+  const double ago = std::chrono::duration<double>(clock_.now() - heard_->when()).count();
   return str("session ", claim_.session, claim_.term > 1 ? str(", term ", claim_.term) : "", " (",
              claim_.who, ", from ", address_, "), since ", utc_text(since_us_), ", last heard ",
              fixed(ago, 1), " s ago");
@@ -52,13 +52,13 @@ ClaimAnswer TaskOwner::join(const void* connection, const Claim& claim, const st
   address_ = address;
   connection_ = connection;
   end_ = std::move(end);
-  last_heard_ = clock_.now();
+  heard_->note(clock_.now());
   if (end_other) end_other();
   return answer;
 }
 
 void TaskOwner::heard(const void* connection) {
-  if (connection == connection_) last_heard_ = clock_.now();
+  if (connection == connection_) heard_->note(clock_.now());
 }
 
 void TaskOwner::left(const void* connection) {

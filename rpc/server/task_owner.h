@@ -9,10 +9,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "rpc/server/claim.h"
+#include "rpc/server/last_heard.h"
 
 namespace cairn::rpc {
 
@@ -20,7 +23,12 @@ class TaskOwner {
  public:
   static constexpr Duration kSilenceMax = std::chrono::seconds(60);
 
-  explicit TaskOwner(const Clock& clock) : clock_(clock), last_heard_(clock.now()) {}
+  // `heard` is told of each sign of life of the owner, and shows it to other threads.
+  explicit TaskOwner(const Clock& clock,
+                     std::shared_ptr<LastHeard> heard = std::make_shared<LastHeard>())
+      : clock_(clock), heard_(std::move(heard)) {
+    heard_->note(clock.now());
+  }
 
   // `connection` names the connection that asks, which comes from `address`; `end` ends it, and is
   // called when another coordinator takes over. A claim's silence counts up to kSilenceMax. The
@@ -31,7 +39,7 @@ class TaskOwner {
   // The newest coordinator, for people; empty: none has joined yet.
   std::string newest() const { return claim_.session == 0 ? "" : text(); }
   // Since it was heard of; of none, since this owner was made.
-  Duration silent_for() const { return clock_.now() - last_heard_; }
+  Duration silent_for() const { return clock_.now() - heard_->when(); }
   void heard(const void* connection);  // it shows life
   void left(const void* connection);   // it has ended
 
@@ -45,7 +53,7 @@ class TaskOwner {
   const void* connection_ = nullptr;  // null: no coordinator is here
   std::function<void()> end_;
   std::int64_t since_us_ = 0;
-  TimePoint last_heard_;
+  std::shared_ptr<LastHeard> heard_;
 };
 
 }  // namespace cairn::rpc

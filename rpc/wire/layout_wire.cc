@@ -50,10 +50,11 @@ void write(ShardLayout::Builder out, const cairn::ShardLayout& shard) {
   auto backups = out.initBackups(static_cast<unsigned>(shard.backups.size()));
   for (unsigned i = 0; i < backups.size(); ++i) write(backups[i], shard.backups[i]);
   out.setEpoch(shard.epoch.number);
+  out.setHome(shard.home);
 }
 
 cairn::ShardLayout read(ShardLayout::Reader in) {
-  cairn::ShardLayout out{read(in.getPrimary()), {}, in.getEpoch()};
+  cairn::ShardLayout out{read(in.getPrimary()), {}, in.getEpoch(), in.getHome()};
   for (auto backup : bounded(in.getBackups(), kBackupsMax, "backups of a shard"))
     out.backups.push_back(read(backup));
   return out;

@@ -142,6 +142,19 @@ void shard_messages() {
          const std::vector<float> values(5, 1.0f);
          out.setPayload(data_of(values.data(), 20));
        }));
+  seed("shard_message", "record-probe", message<S::RecordParams>(10, [](auto out) {
+         out.setStream(1);
+         out.initRecord().setProbe();
+       }));
+  seed("shard_message", "record-sums", message<S::RecordParams>(10, [](auto out) {
+         out.setStream(1);
+         auto sums = out.initRecord().initSums();
+         sums.setRowBytes(16);
+         sums.setRule(static_cast<std::uint16_t>(RuleKind::kAdagrad));
+         sums.setRows(8);
+         sums.setHeld(8);
+         sums.initSums(1).set(0, 1);
+       }));
   seed("shard_message", "record-rows", message<S::RecordParams>(10, [](auto out) {
          storage::StoredRows rows{.rule = RuleKind::kAdagrad, .slots = 1, .dim = 2};
          rows.offsets = {0, 1};

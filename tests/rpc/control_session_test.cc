@@ -59,13 +59,15 @@ class ControlSessions : public ::testing::Test {
                   return TaskState{ProcessIncarnation{77}, 2, 3};
                 },
             .status_json = [] { return std::string("{}"); },
-            .shutdown = [this](const std::string& reason) { ended_for_ = reason; }};
+            .shutdown = [this](const std::string& reason) { ended_for_ = reason; },
+            .heard = heard_};
   }
 
   const std::unique_ptr<SimReactor> simulated_ = std::make_unique<SimReactor>();
   SimReactor& reactor_ = *simulated_;
   SimNetwork network_{reactor_};
   std::string ended_for_;
+  const std::shared_ptr<LastHeard> heard_ = std::make_shared<LastHeard>();
   Acceptor acceptor_{network_.host("ps"),
                      Address::parse("sim://ps"),
                      options(),
@@ -104,6 +106,17 @@ TEST_F(ControlSessions, PingsOfAnotherConnectionAreNoLifeOfTheOwner) {
   ping(*other);
   reactor_.advance(300ms);
   EXPECT_TRUE(join(*other, second_).granted);
+}
+
+TEST_F(ControlSessions, OtherThreadsSeeTheOwnersSignsOfLifeAndNoOthers) {
+  const auto owner = connect(), other = connect();
+  join(*owner, first_);
+  const TimePoint joined = heard_->when();
+  reactor_.advance(800ms);
+  ping(*other);
+  EXPECT_EQ(heard_->when(), joined);
+  ping(*owner);
+  EXPECT_GE(heard_->when(), joined + 800ms);
 }
 
 TEST_F(ControlSessions, AnOwnerWhoseConnectionHasEndedIsSucceededAtOnce) {

@@ -8,6 +8,7 @@
 
 #include "ps/replica/log_record.h"
 #include "ps/replica/row_copier.h"
+#include "ps/replica/row_summer.h"
 #include "tests/ps/shard/shard_fixture.h"
 
 namespace cairn::ps {
@@ -30,6 +31,12 @@ class CopiedShard final : public ChangeLog {
     following_ = true;
     told.push_back(record_of(primary.shard.books()));
     copier_.emplace(primary.shard);
+  }
+  // The copy compares a slice of its rows with the primary's of now. False: that were all.
+  bool compare_slice(std::size_t bytes) {
+    const auto slice = summer_.next(bytes);
+    if (slice) told.push_back(record_of(slice->table, slice->rows, buffers_));
+    return slice.has_value();
   }
   // False: that were all rows.
   bool copy_block(std::size_t bytes) {
@@ -66,6 +73,9 @@ class CopiedShard final : public ChangeLog {
  public:
   ShardHarness primary;  // after what it uses as its log
   Shard backup;
+
+ private:
+  RowSummer summer_{primary.shard};
 };
 
 // All rows of an open shard's tables, with their slots, as bytes.

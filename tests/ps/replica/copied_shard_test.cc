@@ -1,5 +1,5 @@
 // A copy that replays a shard's log has its rows, and knows its pushes.
-#include "tests/ps/replica/copied_shard.h"
+#include "tests/ps/replica/random_pushes.h"
 
 #include <gmock/gmock.h>
 
@@ -10,60 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr std::int64_t kRows = 200;
-
-UpdateRule lazy_adam() { return {RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}; }
-
-std::shared_ptr<const VariableSpec> hashed(std::string name) {
-  VariableSpec spec{.name = std::move(name),
-                    .dtype = DType::kFloat32,
-                    .shape = {1 << 20, 3},
-                    .initializer = Initializer::uniform(-1, 1),
-                    .hashed = true};
-  return std::make_shared<const VariableSpec>(std::move(spec));
-}
-
-std::vector<TableConfig> three_tables() {
-  return {whole_table(0, variable("dense", {kRows, 3}, Initializer::uniform(-1, 1)), adagrad()),
-          whole_table(1, hashed("hashed"), lazy_adam()),
-          whole_table(2, variable("whole", {4, 2}), sgd())};
-}
-
-// Numbers of a run, all from its seed.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : seed_(seed) {}
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random_key(seed_, ++n_) % static_cast<std::uint64_t>(bound));
-  }
-  Floats values(std::size_t count) {
-    Floats values(count);
-    for (float& value : values) value = static_cast<float>(below(2001) - 1000) / 1000.0f;
-    return values;
-  }
-  Ids ids(std::int64_t bound) {
-    std::set<std::int64_t> drawn;
-    for (std::int64_t i = below(8) + 1; i > 0; --i) drawn.insert(below(bound));
-    return {drawn.begin(), drawn.end()};
-  }
-
- private:
-  std::uint64_t seed_, n_ = 0;
-};
-
-void push_at_random(CopiedShard& both, Draws& draws, std::uint64_t closure) {
-  const std::int64_t which = draws.below(3);
-  const StepContext step = both.primary.step(closure);
-  if (which == 2) {
-    both.primary.push_whole(step, 2, draws.values(8));
-    return;
-  }
-  const Ids ids = draws.ids(which == 0 ? kRows : 300);
-  const Floats values = draws.values(ids.size() * 3);
-  both.primary.push(step, static_cast<VariableId>(which), ids, values,
-                    which == 0 ? adagrad() : lazy_adam());
-}
 
 TEST(CopiedShard, HasEveryRowAndPushWheneverTheCopyBegins) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

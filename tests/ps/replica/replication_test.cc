@@ -1,108 +1,12 @@
 // Primaries and backups over a simulated network.
 #include <gmock/gmock.h>
 
-#include "rpc/wire/layout_wire.h"
-#include "tests/ps/replica/copied_shard.h"
-#include "tests/ps/server/server_fixture.h"
+#include "tests/ps/replica/three_ps.h"
 
 namespace cairn::ps {
 namespace {
 
 using testing::HasSubstr;
-
-std::vector<TableConfig> tables(std::int64_t rows = 400) {
-  return {whole_table(0, variable("v", {rows, 4}, Initializer::uniform(-1, 1)), adagrad())};
-}
-
-// Three ps of one shard each, with the same tables; the first one's is open.
-struct ThreePs {
-  explicit ThreePs(std::int64_t rows = 400, std::uint64_t seed = 1)
-      : network(reactor, {.seed = seed}),
-        offload(make_inline_offload()),
-        store(storage::make_memory_row_store(disk)) {
-    for (std::uint32_t i = 0; i < 3; ++i) {
-      PsServerOptions options = server_options("sim://" + name(i), 1);
-      options.index = i;
-      options.incarnation = 100 + i;
-      servers.push_back(std::make_unique<PsServer>(reactor, network.host(name(i)), *offload, *store,
-                                                   std::move(options)));
-      clients.push_back(std::make_unique<ShardClient>(reactor, network.host("worker"),
-                                                      servers.back()->address(), 0));
-      clients.back()->configure(tables(rows));
-    }
-    primary().open();
-  }
-  static std::string name(std::uint32_t i) { return str("ps-", i); }
-  ShardClient& primary() { return *clients[0]; }
-  ShardReplica replica(std::uint32_t i) {
-    return {i, servers[i]->address().str(), 1, servers[i]->incarnation()};
-  }
-  void set_backups(const std::vector<std::uint32_t>& ps, ShardClient* of = nullptr) {
-    auto request = (of != nullptr ? *of : primary()).ruled.setBackupsRequest();
-    request.setSession(ShardHarness::kSession);
-    auto out = request.initBackups(static_cast<unsigned>(ps.size()));
-    for (unsigned i = 0; i < out.size(); ++i) wire::write(out[i], replica(ps[i]));
-    primary().wait(request.send().ignoreResult());
-  }
-  struct News {
-    std::uint64_t version = 0;
-    std::vector<bool> caught_up;
-    std::vector<std::string> troubles;
-    std::vector<std::uint64_t> behind;  // records
-  };
-  News news(std::uint64_t seen) {
-    auto request = primary().ruled.awaitBackupsRequest();
-    request.setSession(ShardHarness::kSession);
-    request.setSeen(seen);
-    kj::Promise<capnp::Response<wire::Shard::AwaitBackupsResults>> sent = request.send();
-    const auto answer = primary().wait(kj::mv(sent));
-    News news{answer.getVersion(), {}, {}, {}};
-    for (const auto backup : answer.getBackups()) {
-      news.caught_up.push_back(backup.getCaughtUp());
-      news.troubles.push_back(backup.getTrouble());
-      news.behind.push_back(backup.getBehind());
-    }
-    return news;
-  }
-  void until_caught_up() {
-    for (News now = news(0);; now = news(now.version))
-      if (std::ranges::all_of(now.caught_up, [](bool one) { return one; })) return;
-  }
-  // The backup on ps `i` answers for the rows from now on. Nothing of theirs is pulled before.
-  Floats promoted_rows(std::uint32_t i) {
-    ShardClient& backup = *clients[i];
-    auto request = backup.ruled.configureRequest();
-    request.setSession(ShardHarness::kSession);
-    request.setLayoutVersion(2);
-    request.setSeed(42);
-    request.setEpoch(2);
-    backup.wait(request.send().ignoreResult());
-    backup.open();
-    auto pull = backup.shard.pullRequest();
-    pull.initStep().setSession(ShardHarness::kSession);
-    pull.getStep().setIncarnation(1);
-    pull.getStep().setEpoch(2);
-    pull.initHeaders(1)[0].setWhole(true);
-    kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = pull.send();
-    const auto answer = backup.wait(kj::mv(sent));
-    Floats rows(answer.getValues().size() / sizeof(float));
-    std::copy_n(answer.getValues().begin(), answer.getValues().size(),
-                reinterpret_cast<kj::byte*>(rows.data()));
-    return rows;
-  }
-  void push(std::uint64_t closure, float value) {
-    primary().push(closure, 0, Floats(rows() * 4, value), 0, adagrad());
-  }
-  std::size_t rows() { return primary().pull(0).size() / 4; }
-
-  rpc::SimReactor reactor;
-  rpc::SimNetwork network;
-  MemoryDisk disk;
-  std::unique_ptr<Offload> offload;
-  std::unique_ptr<storage::RowStore> store;
-  std::vector<std::unique_ptr<PsServer>> servers;
-  std::vector<std::unique_ptr<ShardClient>> clients;
-};
 
 TEST(Replication, EveryAnsweredPushIsOnEveryBackup) {
   ThreePs ps;
@@ -121,10 +25,10 @@ TEST(Replication, EveryAnsweredPushIsOnEveryBackup) {
 TEST(Replication, ABackupHasCaughtUpOnlyOnceItHasAllThatWasAnswered) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ThreePs ps(20, seed);
+    ThreePs ps(20, seed, {.comparison = Duration(0)});
     ps.network.slow("ps-1", 5);
     ps.set_backups({1});
-    ThreePs::News now;
+    BackupNews now;
     for (std::uint64_t closure = 1; now.caught_up.empty() || !now.caught_up[0]; ++closure) {
       ps.push(closure, 1);
       now = ps.news(0);

@@ -47,6 +47,7 @@ class ShardEpoch : public testing::Test {
 TEST_F(ShardEpoch, WhatGoesByAnOlderOneIsRefusedWithBothNamedAndChangesNothing) {
   push(1, ShardHarness::kEpoch);
   shard.shard.configure(next_epoch());
+  shard.shard.open();
   const auto both = AllOf(HasSubstr("in epoch 2"), HasSubstr("of epoch 1"));
   EXPECT_THAT(refusal<AbortedError>([&] { push(2, ShardHarness::kEpoch); }), both);
   EXPECT_THAT(refusal<AbortedError>([&] { push(1, ShardHarness::kEpoch); }), both);  // a repetition
@@ -65,6 +66,13 @@ TEST_F(ShardEpoch, OneThatHasNotBegunHereIsWaitedFor) {
   const auto both = AllOf(HasSubstr("in epoch 1"), HasSubstr("of epoch 2"));
   EXPECT_THAT(refusal<UnavailableError>([&] { push(1, kNext); }), both);
   EXPECT_THAT(refusal<UnavailableError>([&] { pull(kNext); }), both);
+}
+
+// A primary that was replaced, and has not heard of it, must not answer on in the other's epoch.
+TEST_F(ShardEpoch, TheNextOneBeginsClosed) {
+  shard.shard.configure(next_epoch());
+  EXPECT_FALSE(shard.shard.is_open());
+  EXPECT_THAT(refusal<UnavailableError>([&] { push(1, kNext); }), HasSubstr("not open yet"));
 }
 
 TEST_F(ShardEpoch, NeverGoesBack) {
@@ -88,6 +96,7 @@ TEST_F(ShardEpoch, TheNextOneGoesOnWithTheLineageOfTheRows) {
   const ShardVersion pulled = shard.shard.version();
   push(1, ShardHarness::kEpoch);
   shard.shard.configure(next_epoch());
+  shard.shard.open();
   EXPECT_EQ(shard.shard.version(), (ShardVersion{pulled.lineage, 1}));
 
   StepContext step = shard.step(2);
@@ -104,8 +113,8 @@ TEST_F(RowWaitsTest, ANewEpochRefusesWhatWaitsInTheOldOne) {
   source.hold("a", 3, 30);
   const auto push_waits = push(shard.step(1), {3}, 1), pull_waits = pull({3});
   shard.shard.configure(next_epoch());
-  EXPECT_EQ(push_waits->code(), Code::kAborted);
-  EXPECT_EQ(pull_waits->code(), Code::kAborted);
+  EXPECT_EQ(push_waits->code(), Code::kUnavailable);
+  EXPECT_EQ(pull_waits->code(), Code::kUnavailable);
   source.release();
   EXPECT_EQ(shard.shard.version().counter, 0u);
 }

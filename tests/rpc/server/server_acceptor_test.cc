@@ -73,6 +73,38 @@ TEST(AcceptorHello, AnEndpointThatIsNotThereIsRefused) {
   expect_alive(pair);
 }
 
+TEST(AcceptorHello, AFurtherEndpointIsMadeForTheFirstThatWantsItAndStays) {
+  EchoLog log;
+  int made = 0;
+  auto options = with_token();
+  Reactor* loop = nullptr;
+  options.further = [&](const Hello& hello) -> std::optional<Endpoint> {
+    if (hello.endpoint == 9) throw FailedPreconditionError("not the ninth");
+    if (hello.endpoint != 4) return std::nullopt;
+    ++made;
+    return echo_endpoint(*loop, log);
+  };
+  EchoPair pair(Transport::kAuto, options);
+  loop = pair.reactor.get();
+  auto hello = worker_hello();
+  hello.endpoint = 4;
+  EXPECT_EQ(refusal(pair, hello).code, Code::kPermissionDenied);
+  EXPECT_EQ(made, 0);
+
+  hello.token = "right";
+  for (int round = 0; round < 2; ++round) {
+    auto connection = pair.connect(hello);
+    EXPECT_EQ(connection->peer().endpoints, 1u);
+    EXPECT_EQ(pair.wait(echo(connection->bootstrap<Echo>(), 3)), 3u);
+  }
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(log.served, 2u);
+  hello.endpoint = 5;
+  EXPECT_EQ(refusal(pair, hello).code, Code::kNotFound);
+  hello.endpoint = 9;
+  EXPECT_EQ(refusal(pair, hello).code, Code::kFailedPrecondition);
+}
+
 TEST(AcceptorHello, TheOwnerMayRefuseAnIncarnation) {
   auto options = ps_options();
   options.admit = [](const Hello& hello) -> std::optional<std::string> {
