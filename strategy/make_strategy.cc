@@ -31,6 +31,10 @@ void verify(const std::string& name, const StrategyOptions& options) {
   if (options.consistency != Consistency{} && name != "parameter_server")
     throw InvalidArgumentError(str("the strategy ", name, " has no consistency to choose: that is ",
                                    "parameter_server's"));
+  if (options.replicas != 1 && name != "parameter_server" && name != "hybrid")
+    throw InvalidArgumentError(str("the strategy ", name, " has no ps on which ", options.replicas,
+                                   " replicas of its rows could lie: that is parameter_server's ",
+                                   "and hybrid's; devices say how many replicas compute"));
   if (options.devices.size() > 1 && (name == "one_device" || name == "hybrid"))
     throw InvalidArgumentError(
         str("the strategy ", name, " has one replica in a process, not ", options.devices.size()));
@@ -56,7 +60,8 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, StrategyOptions
     return std::make_unique<MultiWorkerMirroredStrategy>(
         resolver, CommunicationOptions{},
         MultiWorkerOptions{.seed = options.seed, .devices = std::move(devices)});
-  ParameterServerOptions on_ps{.seed = options.seed, .consistency = options.consistency};
+  ParameterServerOptions on_ps{
+      .seed = options.seed, .consistency = options.consistency, .replicas = options.replicas};
   if (name == "hybrid") return std::make_unique<HybridStrategy>(resolver, std::move(on_ps));
   on_ps.devices = std::move(devices);
   return std::make_unique<ParameterServerStrategy>(resolver, std::move(on_ps));

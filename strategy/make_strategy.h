@@ -16,14 +16,15 @@ struct StrategyOptions {
   // logical CPUs for mirrored and central_storage, one for all others.
   std::vector<std::string> devices = {};
   Consistency consistency = {};  // of parameter_server
+  std::uint32_t replicas = 1;    // of each shard, on other ps: of parameter_server and hybrid
 };
 
 // one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server or hybrid, with
 // the cluster that TF_CONFIG says where it is one of several processes. What these options do not
 // have, the strategies' own have (strategy/strategies.h).
 //   Errors  InvalidArgument: an unknown name (the message suggests the nearest); more than one
-//           device for one_device or hybrid; a consistency for any but parameter_server. Otherwise
-//           the strategy's own.
+//           device for one_device or hybrid; a consistency for any but parameter_server; replicas
+//           for any without ps. Otherwise the strategy's own.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, StrategyOptions options = {});
 
 }  // namespace cairn

@@ -82,7 +82,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   verify_encoding(policy.encoding);
   verify_chain(policy, session_.parts.disk);
-  verify_local_folder(policy, session_.parts.disk);
+  verify_local_folder(policy);
   const TimePoint began = session_.parts.clock.now();
   std::uint64_t id = 0;
   Disk* disk = &session_.parts.disk;

@@ -89,7 +89,7 @@ class Checkpointer final : public CheckpointSaver {
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);
   // InvalidArgument: local_folder cannot be combined with another option of the policy.
-  static void verify_local_folder(const CheckpointPolicy& policy, const Disk& disk);
+  void verify_local_folder(const CheckpointPolicy& policy) const;
   rpc::Task<void> choose_local_rows(std::shared_ptr<Cut> cut, CheckpointPolicy policy);
   // Has the ps remove rows that no checkpoint of the folder names any more.
   rpc::Task<void> remove_local_rows(std::string folder);

@@ -10,14 +10,14 @@
 
 namespace cairn {
 
-void Checkpointer::verify_local_folder(const CheckpointPolicy& policy, const Disk& disk) {
+void Checkpointer::verify_local_folder(const CheckpointPolicy& policy) const {
   if (policy.local_folder.empty()) return;
   const std::string given = str("local_folder is \"", policy.local_folder, "\"");
   if (!policy.local_folder.starts_with('/') || policy.local_folder.ends_with('/') ||
       storage::absolute_place(policy.local_folder) != policy.local_folder)
     throw InvalidArgumentError(
         str(given, ": give an absolute path, as /data/cairn, which every ps has on its machine"));
-  if (!disk.has_links(policy.folder))
+  if (!session_.parts.disk.has_links(policy.folder))
     throw InvalidArgumentError(str(given, ", and ", policy.folder,
                                    " is in a bucket, which all ps reach: let it have the rows too, "
                                    "and leave the local folder out"));
@@ -25,6 +25,11 @@ void Checkpointer::verify_local_folder(const CheckpointPolicy& policy, const Dis
     throw InvalidArgumentError(str(given, " and consolidate_after ", policy.consolidate_after,
                                    ": the coordinator makes chains full of what it has on its "
                                    "disk, and the rows are on those of the ps; leave it out"));
+  if (session_.options.recovery.replicas > 1)
+    throw InvalidArgumentError(
+        str(given, " and replicas ", session_.options.recovery.replicas,
+            ": rows may be answered for on another machine than the one that "
+            "wrote them; leave the local folder out"));
   if (!policy.lasting)
     throw InvalidArgumentError(str(given,
                                    ": a checkpoint that is not to last is read by its caller at "

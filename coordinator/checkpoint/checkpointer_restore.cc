@@ -74,7 +74,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   go_on_from(source);
   // All are marked before the first is restored: from now on the run's state is that of the
   // checkpoint, and a ps that is lost in between must not come back with rows from before it.
-  for (auto& ps : members_.ps) ps->needs_rows = true;
+  for (auto& ps : members_.ps) ps->set_needs_rows(true);
   {
     const TableLock::Hold hold(lock_);
     // A successor must not take rows that shards have for those of the checkpoint.
@@ -87,7 +87,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   // shows whether it is restored.
   const auto all_restored = [&] {
     return all_there() && std::none_of(members_.ps.begin(), members_.ps.end(),
-                                       [](const auto& ps) { return ps->needs_rows; });
+                                       [](const auto& ps) { return ps->needs_rows(); });
   };
   while (!all_restored()) co_await change();
   // Kept before a closure is sent: a successor that restored once more would take its update away.
@@ -111,12 +111,12 @@ rpc::Task<void> Checkpointer::restore_ps(Ps* ps, std::shared_ptr<CheckpointView>
     co_await tables_.restore(ps, tables_.synced(), 0, sources, ShardTables::Rest::kBeginsAnew);
     ++members_.restores;
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
-    ps->needs_rows = false;
+    ps->set_needs_rows(false);
     tables_.follow_restore(ps);
   } catch (const UnavailableError&) {
     // It still needs its rows, so that PsGroup rebuilds it when it is back. If it answered this
     // over a sound connection, it is cut off: otherwise it would never be rebuilt.
-    if (ps->control) ps->control->connection().close();
+    members_.cut_off(*ps);
   }
 }
 
@@ -167,7 +167,7 @@ rpc::Task<void> Checkpointer::resume(journal::SourcesAre sources) {
   sources_.newest = found->newest;
   if (const auto& restored = sources_.restored; restored && restored->session != session_.number)
     become_heir_of(*restored);
-  for (const auto& ps : members_.ps) ps->needs_rows = sources.restoring;
+  for (const auto& ps : members_.ps) ps->set_needs_rows(sources.restoring);
 }
 
 void Checkpointer::record_sources(bool restoring) {

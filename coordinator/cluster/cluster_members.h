@@ -87,18 +87,59 @@ struct Worker : ClusterMember {
   std::vector<std::unique_ptr<LaneState>> lanes;
 };
 
+struct Ps;
+
+// A place where a copy of a shard's rows may be: an endpoint of a ps. Written by PsGroup.
+struct ShardPlace {
+  Ps* host = nullptr;
+  std::uint32_t endpoint = 0;
+  std::unique_ptr<ShardClient> client;  // null: the host is away
+  ShardId shard = 0;
+  // The shard there is configured as a backup of the present primary, in its epoch (by
+  // ReplicaKeeper).
+  bool follows = false;
+  TimePoint named_at{};  // to the primary, the last time
+
+  // As a layout has it, with the present process of the host.
+  ShardReplica replica() const;
+};
+
+// A shard, and the places where its rows may be; the first one is on the ps that it is numbered
+// under. One of them is the primary's, which answers for the rows.
+struct PlacedShard {
+  ShardId number = 0;
+  std::vector<ShardPlace> places;
+  std::size_t primary = 0;  // index into places
+  // The primary's process is new to the rows, or a restore (Checkpointer) has not ended: it must be
+  // rebuilt before it serves.
+  bool needs_rows = false;
+  ProcessIncarnation served;  // the primary's, once it has been part of the session
+
+  const ShardPlace& at() const { return places[primary]; }
+};
+
+// A ps: its process, and the shards that are numbered under it. While there are replicas, another
+// process may answer for these: `ready` says that all of them are answered for.
 struct Ps : ClusterMember {
-  std::vector<std::unique_ptr<ShardClient>> shards;
-  // Those that it has when it is there: by Engine, once all ps were connected.
+  std::vector<PlacedShard> placed;  // complete once the engine started
+  // The primaries of all of them, by their number; none while one of the primaries is away.
+  std::vector<ShardClient*> shards;
+  std::vector<ShardPlace*> hosted;  // the places of all shards that are on this process
+  // Backups of its shards that may take over, as was kept last (by ShardTables).
+  std::size_t in_sync = 0;
   ShardId first_shard = 0;
   std::uint32_t shard_count = 0;
   bool lost_for_good = false;
   std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
-  // Its process is new, or a restore (Checkpointer) has not ended: it must be rebuilt before it
-  // serves.
-  bool needs_rows = false;
+  // It has been attached, and not lost since; `ready` may have gone before the loss is noticed.
+  bool in_service = false;
   // How often it became part of the session: a mark is of one of these times.
   std::uint64_t attached = 0;
+  // How often that was other than by a backup that took over.
+  std::uint64_t rows_may_differ = 0;
+
+  bool needs_rows() const;
+  void set_needs_rows(bool needs);
   // Rows that it restores on demand (by ShardTables).
   struct Coming {
     std::string from;          // the checkpoint's folder; empty: all are there
@@ -117,16 +158,26 @@ struct ClusterMembers {
   std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
   // Pushes are held on the lanes for a cut, or about to be (by ClosureScheduler).
   bool pushes_held = false;
+  // Lanes wait for answers from where a shard is no more: they are sent the layout as soon as this
+  // version is synced (set by PsGroup; ClosureScheduler sends it). 0: there is no hurry.
+  std::uint64_t urgent_layout = 0;
 
   std::vector<ClusterMember*> all() const;  // the ps, then the workers
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
   // The first ps that still has rows to restore, or null.
   const Ps* still_restoring() const;
-  // The shards of the ps that are connected, in the order of the ps. Valid until the next wait.
+  // The primaries of the ps that are connected, in the order of the ps. Valid until the next wait.
   std::vector<ShardClient*> all_shards() const;
   // How often each ps became part of the session, by ps.
   std::vector<std::uint64_t> times_attached() const;
+  // Numbers the shards of all ps, which are connected, and gives each so many places, on different
+  // ps. The layout begins with what this returns.
+  //   Errors  FailedPrecondition: with replicas, two ps have different numbers of shards.
+  std::vector<ShardLayout> place_shards(std::size_t replicas);
+  // Ends the connections to the processes that answer for the ps's shards, so that they are lost,
+  // and attached anew.
+  void cut_off(Ps& ps);
   // Another number whenever rows may have changed otherwise than by updates.
   std::uint64_t rows_generation() const;
   // Tasks without a connection.

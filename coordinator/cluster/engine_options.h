@@ -72,7 +72,7 @@ struct CheckpointPolicy {
 // When a task that may be only busy counts as lost: once `missed_max` heartbeats in a row, one each
 // `interval`, went unanswered.
 struct Heartbeats {
-  Duration interval = std::chrono::milliseconds(200);
+  Duration interval = std::chrono::milliseconds(150);
   int missed_max = 5;
 };
 
@@ -116,6 +116,10 @@ struct PsRecovery {
   bool on;
   // Every restore, the program's own too, is one with RestoreOptions::on_demand.
   bool on_demand = false;
+  // On so many ps each row lies. All that one of them, the primary, answers the others have, its
+  // backups, so that one of these goes on with the rows, at the update where they stand, if the
+  // primary is lost. 1: there are none, and rows come back as of the newest checkpoint.
+  std::uint32_t replicas = 1;
 };
 
 // A journal: if the coordinator dies, the next one that is started with the same journal goes on

@@ -62,6 +62,18 @@ struct ShardRestored {
   bool later = false;  // they are still to come
 };
 
+// How a backup of a shard stands, as its primary tells.
+struct BackupState {
+  ShardReplica backup;     // without its address
+  bool caught_up = false;  // it has all rows, and no push is answered any more that it lacks
+  std::string trouble;     // why it is sent nothing any more; empty: nothing is wrong
+  std::uint64_t behind = 0, row_bytes = 0;
+};
+struct BackupNews {
+  std::uint64_t version = 0;
+  std::vector<BackupState> backups;
+};
+
 class ShardClient {
  public:
   ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId shard);
@@ -95,6 +107,12 @@ class ShardClient {
                                    std::map<std::string, RowMove> moves = {},
                                    bool on_demand = false);
   rpc::Task<void> await_restore();
+  // These, and no others, are the backups of the shard, which is open. From then on it answers only
+  // while it hears of the coordinator or of them, since another one may become the primary.
+  //   Errors  FailedPrecondition: its rows cannot be copied; says why.
+  rpc::Task<void> set_backups(std::uint64_t session, std::vector<ShardReplica> backups);
+  // How they stand, once that is not version `seen` any more, or after some seconds.
+  rpc::Task<BackupNews> await_backups(std::uint64_t session, std::uint64_t seen);
   // For each of these databases in local folders why it is not on the ps's machine; empty: it is.
   rpc::Task<std::vector<std::string>> find_databases(std::vector<std::string> databases);
   // Removes folders of rows from that machine, where they are there.

@@ -4,6 +4,7 @@
 #include "coordinator/cluster/shard_client.h"
 #include "core/graph/wire/wire.h"
 #include "rpc/cairn.capnp.h"
+#include "rpc/wire/layout_wire.h"
 #include "storage/any_disk.h"
 
 namespace cairn {
@@ -229,6 +230,30 @@ rpc::Task<ShardRestored> ShardClient::restore(
 
 rpc::Task<void> ShardClient::await_restore() {
   co_await stub_->shard.awaitRestoreRequest().send().ignoreResult();
+}
+
+rpc::Task<void> ShardClient::set_backups(std::uint64_t session, std::vector<ShardReplica> backups) {
+  auto request = stub_->shard.setBackupsRequest();
+  request.setSession(session);
+  request.setLeased(true);
+  auto list = request.initBackups(static_cast<unsigned>(backups.size()));
+  for (unsigned i = 0; i < list.size(); ++i) wire::write(list[i], backups[i]);
+  co_await request.send().ignoreResult();
+}
+
+rpc::Task<BackupNews> ShardClient::await_backups(std::uint64_t session, std::uint64_t seen) {
+  auto request = stub_->shard.awaitBackupsRequest();
+  request.setSession(session);
+  request.setSeen(seen);
+  auto response = co_await request.send();
+  BackupNews news{response.getVersion(), {}};
+  for (auto backup : wire::bounded(response.getBackups(), kBackupsMax, "backups of a shard"))
+    news.backups.push_back({{backup.getPs(), {}, backup.getEndpoint(), backup.getProcess()},
+                            backup.getCaughtUp(),
+                            std::string(backup.getTrouble().begin(), backup.getTrouble().end()),
+                            backup.getBehind(),
+                            backup.getRowBytes()});
+  co_return news;
 }
 
 rpc::Task<std::vector<std::string>> ShardClient::find_databases(

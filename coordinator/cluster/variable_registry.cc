@@ -29,7 +29,7 @@ VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardLay
   layout_->shards = std::move(shards);
   shard_bytes_.resize(layout_->shard_count());
   for (ShardId shard = 0; shard < layout_->shard_count(); ++shard) {
-    const std::uint32_t ps = layout_->shards[shard].primary.ps;
+    const std::uint32_t ps = layout_->shards[shard].home;
     if (ps >= ps_.size()) ps_.resize(ps + 1);
     ps_[ps].push_back(shard);
   }
@@ -213,14 +213,19 @@ void VariableRegistry::set_seed(std::uint64_t seed) {
   edit().seed = seed;
 }
 
-void VariableRegistry::set_primary(ShardId first, std::size_t count, ProcessIncarnation process) {
+void VariableRegistry::set_primary(ShardId shard, ShardReplica primary) {
   std::lock_guard hold(mutex_);
-  if (layout_->shards.at(first).primary.process == process) return;
-  Layout& layout = edit();
-  for (std::size_t shard = first; shard < first + count; ++shard) {
-    layout.shards.at(shard).primary.process = process;
-    ++layout.shards[shard].epoch.number;
-  }
+  if (layout_->shards.at(shard).primary == primary) return;
+  ShardLayout& changed = edit().shards[shard];
+  changed.primary = std::move(primary);
+  changed.backups.clear();
+  ++changed.epoch.number;
+}
+
+void VariableRegistry::set_backups(ShardId shard, std::vector<ShardReplica> backups) {
+  std::lock_guard hold(mutex_);
+  if (layout_->shards.at(shard).backups == backups) return;
+  edit().shards[shard].backups = std::move(backups);
 }
 
 }  // namespace cairn

@@ -53,9 +53,11 @@ class VariableRegistry {
   // The seed of initial values, for a restore. FailedPrecondition: variables were made from another
   // one.
   void set_seed(std::uint64_t seed);
-  // Another process of its ps answers for these shards, from the next epoch of each on. Nothing if
-  // it does already.
-  void set_primary(ShardId first, std::size_t count, ProcessIncarnation process);
+  // Another process, or another place, answers for the shard, from its next epoch on, and has no
+  // backups yet. Nothing if it does already.
+  void set_primary(ShardId shard, ShardReplica primary);
+  // These have every update which the primary has answered.
+  void set_backups(ShardId shard, std::vector<ShardReplica> backups);
 
  private:
   std::vector<RowRange> partition(const VariableSpec& spec) const;

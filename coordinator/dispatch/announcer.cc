@@ -52,10 +52,10 @@ rpc::Task<void> Announcer::tell_in_time(Ps* ps, Word word) {
     std::string what = str("announcing closures to ", ps->name);
     co_await session_.parts.reactor.with_deadline(tell(ps, word), kAnnounceDeadline, what);
   } catch (const Error& e) {
-    if (!ps->ready || !ps->control) co_return;
+    if (!ps->ready) co_return;
     log_warning(ps->name, " could not be told which closures there are (", e.what(),
                 "); its connection is ended");
-    ps->control->connection().close();
+    members_.cut_off(*ps);
   }
 }
 

@@ -104,6 +104,8 @@ class ClosureScheduler {
   std::exception_ptr input_error(const ErrorParts& parts, const LaneState& lane) const;
   void torn(Closure& closure);
 
+  void spread_layout();
+  rpc::Task<void> send_layout(LaneState* lane, std::shared_ptr<const Layout> layout);
   rpc::Task<void> hold_lane(LaneState* lane);
 
   Session& session_;

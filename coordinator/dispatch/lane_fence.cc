@@ -30,7 +30,7 @@ rpc::Task<void> LaneFence::raise() {
       // It is being lost, or it is stuck; cut off, it is fenced when it is attached again.
       log_warning(ps->name, " could not fence a lost worker (", e.what(),
                   "); its connection is ended");
-      if (ps->control) ps->control->connection().close();
+      members_.cut_off(*ps);
       ps->ready = false;
     }
   }

@@ -49,16 +49,6 @@ void verify_seen(const storage::DatabaseInfo& database, const std::string& check
           " wrote, is not on its machine: gather the checkpoint ", checkpoint,
           " in one folder (`cairn ckpt copy`) and restore it from there"));
 }
-
-[[noreturn]] void rethrow_restoring(const Error& error, ShardId shard, const std::string& folder) {
-  const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
-  const std::string cure = damaged ? str("; `cairn ckpt verify ", folder,
-                                         "` tells all that is wrong with it, restore a sound one")
-                                   : "";
-  throw_error(error.code(),
-              str("restoring shard ", shard, " from ", folder, ": ", error.what(), cure),
-              error.task());
-}
 }  // namespace
 
 void ShardTables::begin(std::vector<ShardLayout> shards) {
@@ -99,6 +89,14 @@ void ShardTables::attached(std::shared_ptr<const Layout> layout) {
     resync_ = true;
     return;
   }
+  synced_ = layout;
+  synced_version_ = layout->version;
+}
+
+// Shards go by their own epoch alone. A layout that has newer tables, too, waits for the sync that
+// makes them.
+void ShardTables::backups_changed(std::shared_ptr<const Layout> layout) {
+  if (layout->version <= synced_version_ || !same_tables(*synced_, *layout)) return;
   synced_ = layout;
   synced_version_ = layout->version;
 }
@@ -178,6 +176,7 @@ rpc::Task<void> ShardTables::sync_all() {
       }
       synced_ = layout;
       synced_version_ = layout->version;
+      backups_changed(registry_->layout());
       resync_ = false;
     } catch (...) {
       error = std::current_exception();
@@ -193,15 +192,54 @@ rpc::Task<void> ShardTables::sync_all() {
 
 rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> layout,
                                        VariableId first) {
-  co_await config_.keep_epochs(layout);
-  if (recorder_.on()) co_await recorder_.keep_layout(layout);
+  co_await keep_layout();
   auto last = static_cast<VariableId>(layout->variables.size());
-  if (!ps->control || ps->shards.empty())
-    throw UnavailableError(str(ps->name, " is away"), ps->name);
-  for (std::size_t s = 0; s < ps->shards.size(); ++s)
+  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
+  for (const PlacedShard& shard : ps->placed)
+    for (const ShardPlace& place : shard.places) {
+      if (!place.follows || place.client == nullptr) continue;
+      // Without the tables it refuses the first change of them, and is a backup no more.
+      try {
+        co_await place.client->configure(session_.number, layout, first, last);
+      } catch (const Error& error) {
+        log_warning(place.host->name, ": a backup of shard ", shard.number,
+                    " has not taken the newest tables: ", error.what());
+      }
+    }
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     co_await ps->shards[s]->configure(session_.number, layout, first, last);
+    if (!ps->shards.empty()) ps->placed[s].at().host->served = ps->placed[s].at().host->process;
+  }
   // The loop ends early, and without an error, if the ps was lost during the last wait.
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+}
+
+// One at a time, so that no older layout is kept after a newer one.
+rpc::Task<std::shared_ptr<const Layout>> ShardTables::keep_layout() {
+  while (keeping_) co_await session_.changed.wait();
+  keeping_ = true;
+  const auto kept = kj::defer([this] {
+    keeping_ = false;
+    session_.changed.notify_all();
+  });
+  const auto layout = registry_->layout();
+  co_await config_.keep_shards(layout);
+  if (recorder_.on()) co_await recorder_.keep_layout(layout);
+  for (const auto& ps : members_.ps) ps->in_sync = 0;
+  for (const ShardLayout& shard : layout->shards)
+    members_.ps.at(shard.home)->in_sync += shard.backups.size();
+  co_return layout;
+}
+
+// The rows that the shard gets are not those that its backups have. They leave the layout before,
+// so that none of them takes over, and what the primary has told of them counts no more.
+rpc::Task<void> ShardTables::forget_backups(ShardId shard) {
+  const auto before = registry_->layout();
+  Ps& ps = *members_.ps.at(before->shards[shard].home);
+  for (ShardPlace& place : ps.placed.at(shard - ps.first_shard).places) place.follows = false;
+  if (before->shards[shard].backups.empty()) co_return;
+  registry_->set_backups(shard, {});
+  backups_changed(co_await keep_layout());
 }
 
 // The variables from `first` on that have a part on the shard.
@@ -241,147 +279,6 @@ rpc::Task<void> ShardTables::verify_databases(
   for (std::size_t i = 0; i < names.size(); ++i)
     if (const auto& [database, checkpoint] = needed.at(names[i]); !troubles[i].empty())
       refuse_not_there(*ps, database, checkpoint, troubles[i]);
-}
-
-// All shards at once: each reads the disk and places rows by itself. ps->shards is looked at afresh
-// after each wait: it is empty once the ps is lost.
-rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
-                                     std::vector<std::shared_ptr<CheckpointView>> sources,
-                                     Rest rest) {
-  std::vector<kj::Promise<void>> shards;
-  for (std::size_t s = 0; s < ps->shards.size(); ++s)
-    shards.push_back(restore_from(ps, s, layout, first, sources, rest).start());
-  co_await rpc::all_ended(std::move(shards));
-}
-
-rpc::Task<void> ShardTables::restore_from(Ps* ps, std::size_t shard,
-                                          std::shared_ptr<const Layout> layout, VariableId first,
-                                          std::vector<std::shared_ptr<CheckpointView>> sources,
-                                          Rest rest) {
-  const ShardId number = ps->shards.at(shard)->shard();
-  std::vector<VariableId> here = variables_on(*layout, number, first);
-  // Sources are asked in their order, and the first that has rows for a variable gives it them.
-  for (const auto& source : sources) {
-    if (!source) continue;
-    std::vector<VariableId> wanted, others;
-    for (const VariableId id : here)
-      (source->move_of(*layout->variables[id].spec) ? wanted : others).push_back(id);
-    here = std::move(others);
-    co_await restore_variables(ps, shard, source, layout, std::move(wanted));
-  }
-  // A shard takes an empty list for all of its tables.
-  if (rest == Rest::kBeginsAnew && !here.empty()) {
-    if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-    co_await ps->shards[shard]->begin_anew(std::move(here));
-  }
-  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-}
-
-// Row numbers of many rows fill a message, so that each variable that has some goes by itself.
-rpc::Task<void> ShardTables::restore_variables(Ps* ps, std::size_t shard,
-                                               std::shared_ptr<CheckpointView> source,
-                                               std::shared_ptr<const Layout> layout,
-                                               std::vector<VariableId> wanted) {
-  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-  const std::vector<std::string> databases =
-      names_of(needed_databases(*source, *layout, ps->shards[shard]->shard(), wanted));
-  for (auto at = wanted.begin(); at != wanted.end();) {
-    if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-    std::vector<VariableId> together;
-    std::map<std::string, RowMove> moves;
-    for (bool alone = false; at != wanted.end() && !alone; ++at) {
-      const VariableSpec& spec = *layout->variables[*at].spec;
-      const RowMove move = source->move_of(spec).value();
-      alone = move.numbers != nullptr;
-      if (alone && !together.empty()) break;
-      together.push_back(*at);
-      if (!source->plan->as_saved(spec)) moves.emplace(spec.name, move);
-    }
-    co_await restore_shard(ps, shard, source, databases, std::move(together), std::move(moves));
-  }
-  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
-}
-
-rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> layout) {
-  std::vector<std::shared_ptr<CheckpointView>> sources{sources_.restored};
-  co_await verify_databases(ps, layout, static_cast<VariableId>(synced_->variables.size()),
-                            sources);
-  co_await restore(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
-}
-
-// A new process from the very beginning: an earlier attempt that came to nothing may have left it
-// with rows, and with closures that it takes for applied, of which the sources know nothing.
-rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
-                                     std::shared_ptr<CheckpointView> newest) {
-  const bool anew = ps->served != ps->process;
-  ps->coming.begin({});
-  std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
-  co_await verify_databases(ps, layout, 0, sources);
-  if (anew)
-    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
-  // The same process needs rows only where a restore was cut short: its rows are of before that.
-  co_await restore(ps, layout, 0, sources, anew ? Rest::kAsItIs : Rest::kBeginsAnew);
-}
-
-rpc::Task<void> ShardTables::restore_shard(Ps* ps, std::size_t shard,
-                                           std::shared_ptr<CheckpointView> source,
-                                           std::vector<std::string> databases,
-                                           std::vector<VariableId> wanted,
-                                           std::map<std::string, RowMove> moves) {
-  const ShardId number = ps->shards[shard]->shard();
-  AppliedClosures applied =
-      source->session == session_.number ? source->applied : AppliedClosures{};
-  const bool on_demand = source->on_demand || session_.options.recovery.on_demand;
-  ShardRestored restored;
-  try {
-    restored = co_await ps->shards[shard]->restore(source->folder, std::move(databases), applied,
-                                                   wanted, std::move(moves), on_demand);
-  } catch (const Error& error) {
-    rethrow_restoring(error, number, source->folder);
-  }
-  if (restored.later) ps->coming.begin(source->folder);
-  if (restored.later)
-    log_info("shard ", number, ": rows of ", wanted.size(), " variables come on demand from ",
-             source->folder);
-  else
-    log_info("shard ", number, ": ", restored.rows, " rows of ", wanted.size(),
-             " variables restored from ", source->folder);
-}
-
-// ---- rows that come on demand ----
-
-void ShardTables::follow_restore(Ps* ps) {
-  if (!ps->coming.from.empty() && ps->coming.error == nullptr)
-    session_.tasks.spawn("wait for rows that are restored on demand", await_restore(ps));
-}
-
-// The loss of the ps ends this, and whoever attaches it again follows anew.
-rpc::Task<void> ShardTables::await_restore(Ps* ps) {
-  const Ps::Coming awaited = ps->coming;
-  std::exception_ptr error;
-  try {
-    for (std::size_t s = 0; s < ps->shards.size(); ++s) {
-      const ShardId number = ps->shards[s]->shard();
-      try {
-        co_await ps->shards[s]->await_restore();
-      } catch (const Error& failure) {
-        rethrow_restoring(failure, number, awaited.from);
-      }
-    }
-  } catch (const UnavailableError&) {
-    co_return;
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (ps->shards.empty() || ps->coming.number != awaited.number) co_return;
-  if (error == nullptr) {
-    ps->coming.begin({});
-    log_info(ps->name, ": all rows are restored from ", awaited.from);
-  } else {
-    ps->coming.error = error;
-    session_.queue.fail_all(error);
-  }
-  session_.changed.notify_all();
 }
 
 }  // namespace cairn

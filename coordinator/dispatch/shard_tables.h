@@ -49,6 +49,7 @@ class ShardTables {
   void resume(const Layout& found);
   VariableRegistry& registry() { return *registry_; }
   ConfigKeeper& config() { return config_; }
+  const ConfigKeeper& config() const { return config_; }
 
   // ---- the synced layout ----
   // Do all shards have the tables of this layout version?
@@ -73,9 +74,14 @@ class ShardTables {
                              std::vector<ProgramVariable> made);
 
   // ---- one ps ----
-  // Sends its shards their tables from variable `first` on, and closes them. The layout is
-  // recorded, and its epochs are kept, first.
+  // Sends its shards their tables from variable `first` on, first the backups and then the
+  // primaries, and closes them. The layout is kept first.
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
+  // Ends once the newest layout is recorded, and what it says of shards is kept: then shards may
+  // hear of it, and primaries of their backups.
+  rpc::Task<std::shared_ptr<const Layout>> keep_layout();
+  // This layout is kept, and says other things of backups alone.
+  void backups_changed(std::shared_ptr<const Layout> layout);
   // Variables that no source has rows for keep theirs, or begin anew.
   enum class Rest : std::uint8_t { kAsItIs, kBeginsAnew };
   // Asks the ps whether it has the databases in local folders that restore() would have it read.
@@ -92,7 +98,7 @@ class ShardTables {
   void follow_restore(Ps* ps);
   // Only variables that no lane knows of yet. What merely got slots keeps its rows.
   rpc::Task<void> restore_new(Ps* ps, std::shared_ptr<const Layout> layout);
-  // All rows, into a process that may be new.
+  // All rows of the shards that need them, into processes that may be new to them.
   rpc::Task<void> rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
                           std::shared_ptr<CheckpointView> newest);
 
@@ -100,11 +106,14 @@ class ShardTables {
   static std::vector<VariableId> variables_on(const Layout& layout, ShardId shard,
                                               VariableId first);
   rpc::Task<void> sync_all();
+  rpc::Task<void> forget_backups(ShardId shard);
   std::vector<ProgramVariable> made_since(const Layout& layout) const;
   rpc::Task<void> verify_restorable(std::shared_ptr<const Layout> layout);
   rpc::Task<void> restore_from(Ps* ps, std::size_t shard, std::shared_ptr<const Layout> layout,
                                VariableId first,
                                std::vector<std::shared_ptr<CheckpointView>> sources, Rest rest);
+  rpc::Task<void> rebuild_shard(Ps* ps, std::size_t shard, std::shared_ptr<const Layout> layout,
+                                std::vector<std::shared_ptr<CheckpointView>> sources);
   rpc::Task<void> restore_variables(Ps* ps, std::size_t shard,
                                     std::shared_ptr<CheckpointView> source,
                                     std::shared_ptr<const Layout> layout,
@@ -125,6 +134,7 @@ class ShardTables {
   std::uint64_t synced_version_ = 0;  // of synced_: asked for each closure
   std::shared_ptr<const Layout> synced_;
   bool resync_ = false;              // a ps has tables that others may lack
+  bool keeping_ = false;             // a layout is being kept
   std::exception_ptr sync_failure_;  // of the last sync; not that a ps was lost
 };
 

@@ -28,8 +28,9 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
                     [this] { scheduler_.pump(); }),
       auto_saver_(session_, books_.progress, checkpointer_),
       workers_(session_, members_, scheduler_, *policy_, fence_, books_.losses),
-      ps_group_(session_, members_, tables_, table_lock_, sources_, fence_, announcer_,
-                books_.losses, recorder_, [this] { scheduler_.pump(); }),
+      ps_{PsGroup(session_, members_, tables_, table_lock_, sources_, fence_, announcer_,
+                  books_.losses, recorder_, [this] { scheduler_.pump(); }),
+          ReplicaKeeper(session_, members_, tables_, table_lock_, [this] { scheduler_.pump(); })},
       status_(session_, members_, gate_, table_lock_, checkpointer_) {}
 
 Engine::~Engine() { stop(); }

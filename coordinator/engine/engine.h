@@ -6,6 +6,7 @@
 //   Announcer        announces to shards which closures there are
 //   ShardTables      the layout's way to the shards; TableLock: one at a time
 //   Workers, PsGroup connect, watch, give up, bring back; LaneFence shuts out what was lost
+//   ReplicaKeeper    the backups of shards
 //   Checkpointer     cut, save, restore; AutoSaver: when
 //   ProgressBook     how far the run has come; LossLedger: what was lost
 //   Recorder         writes into the journal, if there is one, what all of these do
@@ -38,6 +39,7 @@
 #include "coordinator/dispatch/shard_tables.h"
 #include "coordinator/dispatch/table_lock.h"
 #include "coordinator/engine/ps_group.h"
+#include "coordinator/engine/replica_keeper.h"
 #include "coordinator/engine/status_reporter.h"
 #include "coordinator/engine/workers.h"
 #include "coordinator/progress/progress_book.h"
@@ -143,6 +145,7 @@ class Engine {
   void list_members();
   rpc::Task<void> connect_everybody();
   void number_members();
+  rpc::Task<void> watch_ps();
   rpc::Task<void> show_life();
   // ---- with what an earlier coordinator has left ----
   void verify_found() const;
@@ -176,7 +179,11 @@ class Engine {
   Checkpointer checkpointer_;
   AutoSaver auto_saver_;
   Workers workers_;
-  PsGroup ps_group_;
+  struct Servers {
+    PsGroup group;
+    ReplicaKeeper replicas;
+  };
+  Servers ps_;
   StatusReporter status_;
   Program program_;
 };

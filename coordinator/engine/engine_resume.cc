@@ -70,14 +70,23 @@ Layout Engine::found_layout(const std::vector<ShardLayout>& connected) const {
                                       layout.shards.size(), " shards, and the ps of this cluster ",
                                       connected.size(), ": start each with as many as it had"));
   for (std::size_t i = 0; i < connected.size(); ++i) {
-    ShardReplica& primary = layout.shards[i].primary;
-    if (primary.ps != connected[i].primary.ps)
-      throw FailedPreconditionError(str("shard ", i, " is on ps ", connected[i].primary.ps,
+    ShardLayout& shard = layout.shards[i];
+    if (shard.home != connected[i].home)
+      throw FailedPreconditionError(str("shard ", i, " is on ps ", connected[i].home,
                                         ", and in the run that the journal tells of on ps ",
-                                        primary.ps,
+                                        shard.home,
                                         ": start each ps with as many shards as it had"));
-    primary.address = connected[i].primary.address;
-    primary.endpoint = connected[i].primary.endpoint;
+    // The store is newer than the journal where the earlier coordinator died between the two, and
+    // then by one change.
+    if (const auto& kept = tables_.config().found(); kept.size() == connected.size()) {
+      ShardLayout before = std::exchange(shard, kept[i]);
+      if (!has_rows_after(before, shard.primary)) shard.primary.process = {};
+    }
+    const auto addressed = [this](ShardReplica& replica) {
+      if (replica.ps < members_.ps.size()) replica.address = members_.ps[replica.ps]->address;
+    };
+    addressed(shard.primary);
+    for (ShardReplica& backup : shard.backups) addressed(backup);
   }
   return layout;
 }
@@ -95,7 +104,7 @@ rpc::Task<void> Engine::resume_books() {
   books_.progress.resume(found->global_step(), std::move(pipelines), datasets);
   announcer_.resume(found->closures_below());
   const FoundFunctions functions = found_functions();
-  ps_group_.unrecorded().steps = steps_of(functions);
+  ps_.group.unrecorded().steps = steps_of(functions);
   const auto open = open_closures(functions);
   recorder_.resume({found->global_step(), session_.term.number, open.size(), 0, found->notes()},
                    open);
@@ -159,7 +168,7 @@ std::vector<std::shared_ptr<Closure>> Engine::open_closures(const FoundFunctions
 rpc::Task<void> Engine::finish_resumed() {
   if (recorder_.found() == nullptr) co_return;
   co_await recorder_.resumed_ended();
-  const std::vector<UnrecordedClosure> found = co_await ps_group_.unrecorded().all_asked();
+  const std::vector<UnrecordedClosure> found = co_await ps_.group.unrecorded().all_asked();
   const std::vector<std::uint64_t> adopted = adopt(found);
   const auto& restored = sources_.restored;
   const bool other = restored && restored->session != session_.number;
@@ -184,7 +193,7 @@ std::vector<std::uint64_t> Engine::adopt(const std::vector<UnrecordedClosure>& u
                   lack.empty() ? "" : "; lost on " + lack);
   }
   if (numbers.empty()) return numbers;
-  const StepsOfUpdate steps = ps_group_.unrecorded().steps;
+  const StepsOfUpdate steps = ps_.group.unrecorded().steps;
   books_.progress.adopt_steps(static_cast<std::int64_t>(numbers.size()) * steps.least);
   books_.losses.adopt(numbers.size(), lacking);
   for (std::size_t ps = 0; ps < lacking.size(); ++ps)

@@ -1,6 +1,7 @@
 // The engine's beginning and end: all tasks are connected, join the session, and are let go.
 
 #include "coordinator/cluster/task_roles.h"
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 
 namespace cairn {
@@ -61,17 +62,20 @@ rpc::Task<void> Engine::start() {
   // Every task has joined the new term by now, so that nothing of an earlier one counts from here.
   co_await recorder_.begin(members_.ps.size());
   number_members();
+  co_await watch_ps();
   co_await resume_books();
   const Clock* clock = &session_.parts.clock;
   for (auto& ps : members_.ps)
-    co_await join_or_lose(ps.get(), ps_group_.attach_in_time(ps.get()), clock);
+    co_await join_or_lose(ps.get(), ps_.group.attach_in_time(ps.get()), clock);
   for (auto& worker : members_.workers)
     co_await join_or_lose(worker.get(), workers_.configure(worker.get()), clock);
   // From here on closures are sent. The loops below bring back the tasks that were lost on the way.
   session_.started = true;
-  // The loops that bring back the lost begin only now: before that they and the start would connect
-  // the same task twice.
-  for (auto& ps : members_.ps) session_.tasks.spawn(ps->name, ps_group_.keep(ps.get()));
+  for (auto& ps : members_.ps)
+    session_.tasks.spawn(str("shards of ", ps->name), ps_.group.serve(ps.get()));
+  ps_.replicas.run();
+  // The loops that bring back lost workers begin only now: before that they and the start would
+  // connect the same one twice.
   for (auto& worker : members_.workers)
     session_.tasks.spawn(worker->name, workers_.keep(worker.get()));
   session_.tasks.spawn("watch for workers", workers_.watch_for_none());
@@ -87,6 +91,18 @@ void Engine::list_members() {
   verify_distinct_addresses(cluster);
   list_tasks(cluster, rpc::Role::kPs, members_.ps);
   list_tasks(cluster, rpc::Role::kWorker, members_.workers);
+  if (const std::uint32_t replicas = session_.options.recovery.replicas;
+      replicas < 1 || replicas > members_.ps.size() || replicas > 1 + kBackupsMax)
+    throw InvalidArgumentError(str("replicas is ", replicas, ", and the cluster has ",
+                                   members_.ps.size(),
+                                   " ps: each copy of a row lies on another ps, ",
+                                   "and there are at most ", 1 + kBackupsMax, " copies"));
+  else if (replicas > 1 && HybridConsistency::is(session_.options.consistency))
+    throw UnimplementedError(
+        str("replicas is ", replicas,
+            " under HybridStrategy: a round that some shards have applied "
+            "when a backup takes over would be lost there; leave replicas out, or use "
+            "ParameterServerStrategy"));
   policy_->verify_members();
 }
 
@@ -95,7 +111,7 @@ rpc::Task<void> Engine::connect_everybody() {
   const TimePoint deadline = session_.parts.clock.now() + session_.options.start.timeout;
   for (;;) {
     for (auto& ps : members_.ps)
-      if (!ps->control) co_await dial_once(ps.get(), ps_group_.connect(ps.get()));
+      if (!ps->control) co_await dial_once(ps.get(), ps_.group.connect(ps.get()));
     for (auto& worker : members_.workers)
       if (!worker->control) co_await dial_once(worker.get(), workers_.connect(worker.get()));
     const std::vector<MissingTask> missing = members_.not_connected();
@@ -114,15 +130,7 @@ rpc::Task<void> Engine::connect_everybody() {
 
 // Shards and lanes are numbered over the whole cluster once it is known how many each task has.
 void Engine::number_members() {
-  std::vector<ShardLayout> all;
-  for (auto& ps : members_.ps) {
-    ps->first_shard = static_cast<ShardId>(all.size());
-    ps->shard_count = static_cast<std::uint32_t>(ps->shards.size());
-    ShardId number = ps->first_shard;
-    for (const auto& shard : ps->shards) shard->set_shard(number++);
-    for (ShardLayout& shard : shards_of({ps->index, ps->address, 1, ps->process}, ps->shard_count))
-      all.push_back(std::move(shard));
-  }
+  std::vector<ShardLayout> all = members_.place_shards(session_.options.recovery.replicas);
   if (recorder_.found() != nullptr)
     tables_.resume(found_layout(all));
   else
@@ -132,6 +140,14 @@ void Engine::number_members() {
       lane->number = members_.lanes.size();
       members_.lanes.push_back(lane.get());
     }
+}
+
+// A ps that is lost meanwhile is connected again by its loop.
+rpc::Task<void> Engine::watch_ps() {
+  for (auto& ps : members_.ps) {
+    co_await dial_once(ps.get(), ps_.group.connect_places(ps.get()));
+    session_.tasks.spawn(ps->name, ps_.group.keep(ps.get()));
+  }
 }
 
 std::vector<std::int64_t> Engine::workers_of_lanes() const {
@@ -161,6 +177,8 @@ void Engine::stop() {
   for (auto& worker : members_.workers) worker->control.reset();
   for (auto& ps : members_.ps) {
     ps->shards.clear();
+    for (PlacedShard& shard : ps->placed)
+      for (ShardPlace& place : shard.places) place.client.reset();
     ps->control.reset();
   }
 }

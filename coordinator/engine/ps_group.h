@@ -1,8 +1,10 @@
-// PsGroup: connects the ps, watches them, and rebuilds one that was lost.
+// PsGroup: connects the ps, watches them, and sees to it that their shards are answered for.
 //
-// The same process with its state is attached as it is. A new one is sent its tables, the rows of
-// its parts from the newest checkpoint, and the fence, and is opened last; until all of that is
-// done, however often it is lost meanwhile, it does not serve. What the checkpoint did not have is
+// A process that is lost takes the primaries with it that it had. Of each of these shards a backup
+// that is in sync takes over, in the next epoch and with all rows; without one the shard waits. The
+// same process with its state is attached as it is. A new one is sent its tables, the rows of its
+// parts from the newest checkpoint, and the fence, and is opened last; until all of that is done,
+// however often it is lost meanwhile, it does not serve. What the checkpoint did not have is
 // counted (LossLedger).
 //   Thread  the engine's.
 //   Errors  connect(), attach_in_time(): Unavailable, DeadlineExceeded: try again.
@@ -18,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "coordinator/cluster/cluster_members.h"
 #include "coordinator/cluster/dialer.h"
@@ -52,21 +55,28 @@ class PsGroup {
         dialer_(session),
         pump_(std::move(pump)) {}
 
-  // Dials the ps's control and shards, and joins it.
+  // Dials the ps's control and the shards that are placed there, and joins it. Before the shards
+  // are placed (ClusterMembers::place_shards) these are its own.
   rpc::Task<void> connect(Ps* ps);
-  // Makes a connected ps part of the session: the same process with its state, or one that is
-  // rebuilt from the newest checkpoint. One that falls silent meanwhile is given up like any other.
+  // Once they are placed: dials those of a connected ps that are still missing.
+  rpc::Task<void> connect_places(Ps* ps);
+  // Makes the ps's shards part of the session: each with the process that has its rows, or with one
+  // that is rebuilt from the newest checkpoint. If a process falls silent meanwhile this ends.
   rpc::Task<void> attach_in_time(Ps* ps);
-  // Watches one ps and brings it back, for as long as the engine lives.
+  // Watches the process of one ps and connects it again, for as long as the engine lives.
   rpc::Task<void> keep(Ps* ps);
+  // Has the shards of one ps attached again whenever they are not answered for.
+  rpc::Task<void> serve(Ps* ps);
   // The closures that the ps have told of as they were attached.
   Unrecorded& unrecorded() { return unrecorded_; }
 
  private:
   kj::Promise<rpc::Silence> silence_of(Ps* ps);
   rpc::Task<void> give_up_in_silence(Ps* ps);
+  bool choose_primaries(Ps& ps);
   rpc::Task<void> attach(Ps* ps);
-  void lose(Ps& ps, const std::string& reason);
+  bool lose(Ps& process, const std::string& reason);
+  void lose_shards(Ps& ps, const Ps& process, const std::string& reason);
   rpc::Task<void> wait_longer(Ps* ps);
   void give_up(Ps& ps, std::exception_ptr error);
   rpc::Task<void> keep_rebuilt(Ps* ps, std::uint64_t version,

@@ -30,6 +30,12 @@ Json task_json(const ClusterMember& member) {
   return task;
 }
 
+// How many backups its shards have that could take over, and how many they should have.
+void show_replicas(Json& task, const Ps& ps, std::size_t replicas) {
+  task["in_sync"] = ps.in_sync;
+  task["backups"] = ps.placed.size() * (replicas - 1);
+}
+
 Json stuck_json(const StuckClosure& stuck) {
   const ClosureProgress& at = stuck.closure;
   Json out{{"sequence", at.sequence},
@@ -99,7 +105,12 @@ Json StatusReporter::make_status() const {
               {"workers", Json::array()},
               {"stuck", Json::array()},
               {"losses", Json::array()}};
-  for (const auto& ps : members_.ps) status["ps"].push_back(task_json(*ps));
+  for (const auto& ps : members_.ps) {
+    Json task = task_json(*ps);
+    if (const auto replicas = session_.options.recovery.replicas; replicas > 1)
+      show_replicas(task, *ps, replicas);
+    status["ps"].push_back(std::move(task));
+  }
   for (const auto& worker : members_.workers) {
     Json task = task_json(*worker);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());

@@ -6,19 +6,43 @@
 namespace cairn {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+
+Json json_of(const ShardReplica& replica) {
+  return {{"ps", replica.ps}, {"endpoint", replica.endpoint}, {"process", replica.process.number}};
+}
+
+ShardReplica replica_of(const Json& json) {
+  return {json.at("ps"), {}, json.at("endpoint"), json.at("process").get<std::uint64_t>()};
+}
+
+Json json_of(const ShardLayout& shard) {
+  Json backups = Json::array();
+  for (const ShardReplica& backup : shard.backups) backups.push_back(json_of(backup));
+  return {{"epoch", shard.epoch.number},
+          {"home", shard.home},
+          {"primary", json_of(shard.primary)},
+          {"backups", std::move(backups)}};
+}
+
+ShardLayout shard_of(const Json& json) {
+  ShardLayout shard{
+      replica_of(json.at("primary")), {}, json.at("epoch").get<std::uint64_t>(), json.at("home")};
+  for (const Json& backup : json.at("backups")) shard.backups.push_back(replica_of(backup));
+  return shard;
+}
 
 }  // namespace
 
 std::string to_text(const ClusterConfig& config) {
-  Json epochs = Json::array();
-  for (const Epoch epoch : config.epochs) epochs.push_back(epoch.number);
+  Json shards = Json::array();
+  for (const ShardLayout& shard : config.shards) shards.push_back(json_of(shard));
   return json_text({{"format", kFormat},
                     {"cluster", config.cluster},
                     {"session", config.session},
                     {"term", config.term.number},
                     {"holder", config.holder},
-                    {"epochs", std::move(epochs)}},
+                    {"shards", std::move(shards)}},
                    2) +
          "\n";
 }
@@ -35,8 +59,7 @@ ClusterConfig parse_cluster_config(const std::string& text, const std::string& w
     config.session = read.at("session");
     config.term = read.at("term").get<std::uint64_t>();
     config.holder = read.at("holder");
-    for (const Json& epoch : read.at("epochs"))
-      config.epochs.emplace_back(epoch.get<std::uint64_t>());
+    for (const Json& shard : read.at("shards")) config.shards.push_back(shard_of(shard));
   } catch (const Json::exception& error) {
     throw DataLossError(str(where, " is not the configuration of a cluster: ", error.what()));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/incarnation.h"
+#include "core/rows/layout.h"
 
 namespace cairn {
 
@@ -13,7 +14,9 @@ struct ClusterConfig {
   std::uint64_t session = 0;  // of the coordinator that has the term
   Term term;                  // of the newest coordinator; none: there was none yet
   std::string holder;         // for people: who that is
-  std::vector<Epoch> epochs;  // of the session's shards, by ShardId
+  // The session's, by ShardId: who answers for its rows, since which epoch, and who may take over.
+  // There are no addresses in it, which are the cluster's.
+  std::vector<ShardLayout> shards;
 };
 
 // As JSON.

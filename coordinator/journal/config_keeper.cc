@@ -20,6 +20,14 @@ std::string named(const ClusterConfig& config) {
   return str("term ", config.term, " (", config.holder, ")");
 }
 
+std::vector<ShardLayout> without_addresses(std::vector<ShardLayout> shards) {
+  for (ShardLayout& shard : shards) {
+    shard.primary.address.clear();
+    for (ShardReplica& backup : shard.backups) backup.address.clear();
+  }
+  return shards;
+}
+
 }  // namespace
 
 rpc::Task<void> ConfigKeeper::take_term() {
@@ -31,7 +39,8 @@ rpc::Task<void> ConfigKeeper::take_term() {
     throw FailedPreconditionError(str(store->where(), " is that of cluster \"",
                                       kept_.config.cluster, "\", this coordinator's is \"", own,
                                       "\": give it another one, or correct the cluster's id"));
-  ClusterConfig next{own, session_.number, kept_.config.term.number + 1, process_text(), {}};
+  if (kept_.config.session == session_.number) found_ = kept_.config.shards;
+  ClusterConfig next{own, session_.number, kept_.config.term.number + 1, process_text(), found_};
   session_.term = next.term;
   const bool taken = co_await replace(std::move(next));
   if (taken) co_return;
@@ -41,12 +50,11 @@ rpc::Task<void> ConfigKeeper::take_term() {
           store->where(), ". End one of the two"));
 }
 
-rpc::Task<void> ConfigKeeper::keep_epochs(std::shared_ptr<const Layout> layout) {
+rpc::Task<void> ConfigKeeper::keep_shards(std::shared_ptr<const Layout> layout) {
   if (session_.options.session.config_store == nullptr) co_return;
   ClusterConfig next = kept_.config;
-  next.epochs.clear();
-  for (const ShardLayout& shard : layout->shards) next.epochs.push_back(shard.epoch);
-  while (next.epochs != kept_.config.epochs) {
+  next.shards = without_addresses(layout->shards);
+  while (next.shards != kept_.config.shards) {
     const bool kept = co_await replace(next);
     if (kept) co_return;
     const Kept newest = co_await read();

@@ -1,5 +1,5 @@
-// ConfigKeeper: keeps durably who the coordinator is, and which epoch each shard is in, before
-// anybody is told of it (coordinator/journal/cluster_config.h).
+// ConfigKeeper: keeps durably who the coordinator is, and of each shard its epoch, its primary and
+// the backups that may take over, before anybody acts on it (coordinator/journal/cluster_config.h).
 //
 // The program that starts a coordinator with a store has seen to it that no other one is at work
 // with it: the later term counts, whoever has it.
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "coordinator/cluster/session.h"
 #include "coordinator/journal/cluster_config.h"
@@ -26,9 +27,13 @@ class ConfigKeeper {
 
   // Takes the next term. To be called before the first task is dialled.
   rpc::Task<void> take_term();
-  // Keeps the epochs of the layout's shards. To be called before any shard is configured by that
-  // layout.
-  rpc::Task<void> keep_epochs(std::shared_ptr<const Layout> layout);
+  // How an earlier coordinator of the session left its shards; empty: there is none, or it had
+  // none.
+  const std::vector<ShardLayout>& found() const { return found_; }
+  // Keeps what the layout says of its shards. To be called before any shard is configured by that
+  // layout, and before a primary is told of other backups. One call at a time, with ever newer
+  // layouts.
+  rpc::Task<void> keep_shards(std::shared_ptr<const Layout> layout);
 
  private:
   struct Kept {
@@ -41,6 +46,7 @@ class ConfigKeeper {
 
   Session& session_;
   Kept kept_;
+  std::vector<ShardLayout> found_;
 };
 
 }  // namespace cairn

@@ -51,7 +51,8 @@ LossLedger::Holdings read(wire::Holdings::Reader in) {
 }
 
 PsRebuilt read(wire::Rebuilt::Reader in) {
-  PsRebuilt rebuilt{in.getPs(), in.getLayout(), read(in.getFrom()), nullptr, in.getProcess()};
+  PsRebuilt rebuilt{in.getPs(), in.getLayout(), read(in.getFrom()), nullptr, {}};
+  for (const std::uint64_t process : in.getProcesses()) rebuilt.processes.emplace_back(process);
   if (!in.hasApplied()) return rebuilt;
   auto applied = std::make_shared<AppliedClosures>();
   applied->low_watermark = in.getApplied().getLowWatermark();

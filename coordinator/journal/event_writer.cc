@@ -71,7 +71,8 @@ void write(cairn::wire::AppliedSet::Builder out, std::uint64_t low_watermark,
 void write(wire::Rebuilt::Builder out, const PsRebuilt& rebuilt) {
   out.setPs(rebuilt.ps);
   out.setLayout(rebuilt.layout_version);
-  out.setProcess(rebuilt.process.number);
+  auto processes = out.initProcesses(count(rebuilt.processes.size()));
+  for (unsigned i = 0; i < processes.size(); ++i) processes.set(i, rebuilt.processes[i].number);
   write(out.initFrom(), rebuilt.from);
   if (rebuilt.applied != nullptr)
     write(out.initApplied(), rebuilt.applied->low_watermark, rebuilt.applied->ranges);

@@ -128,7 +128,7 @@ struct Rebuilt {
   layout @1 :UInt64;
   from @2 :Holdings;
   applied @3 :Rows.AppliedSet;     # of this session, by the checkpoint; absent: none
-  process @4 :UInt64;              # that has the rows
+  processes @4 :List(UInt64);      # that have the rows, by the ps's shards; 0: that one had them before
 }
 
 # A checkpoint that rows come from, and which of them.

@@ -126,7 +126,8 @@ struct PsRebuilt {
   std::uint64_t layout_version = 0;
   LossLedger::Holdings from;
   std::shared_ptr<const AppliedClosures> applied;  // of this session, by the checkpoint; null: none
-  ProcessIncarnation process;                      // that has the rows from now on
+  // That have the rows from now on, by the ps's shards; none: that shard's process had them before.
+  std::vector<ProcessIncarnation> processes;
 };
 
 // How the run stands, but for what is made (functions, variables, datasets) and what is open.
@@ -163,7 +164,7 @@ using Event = std::variant<Opened, FunctionMade, VariableMade, DatasetMade, Shar
                            RoundNamed, Known, NoteMade>;
 
 // The format of records: an older release refuses what a newer one has written.
-inline constexpr std::uint32_t kEventFormat = 1;
+inline constexpr std::uint32_t kEventFormat = 2;
 
 std::string to_record(std::span<const Event> events);
 //   Errors  DataLoss: it is none, naming `where`. FailedPrecondition: a newer release wrote it.

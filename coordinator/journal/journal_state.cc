@@ -48,14 +48,13 @@ void JournalState::on(DatasetMade&& event) {
   datasets_.push_back(std::move(event));
 }
 
-// A new process has no rows until PsRebuilt says that it has them. A successor rebuilds it even if
-// its rows were already on the way.
+// A new process has no rows until PsRebuilt says that it has them, unless it was a backup that has
+// all of them. A successor rebuilds it even if its rows were already on the way.
 void JournalState::on(ShardsPlaced&& event) {
   const std::vector<ShardLayout> before = std::exchange(shards_, std::move(event)).shards;
   for (std::size_t i = 0; i < std::min(before.size(), shards_.shards.size()); ++i)
-    if (ProcessIncarnation& process = shards_.shards[i].primary.process;
-        process != before[i].primary.process)
-      process = {};
+    if (!has_rows_after(before[i], shards_.shards[i].primary))
+      shards_.shards[i].primary.process = {};
 }
 
 Pipeline& JournalState::pipeline(std::uint64_t number) {
@@ -125,8 +124,12 @@ void JournalState::on(Known&& event) { known_.merge({event.settled_below, event.
 void JournalState::on(PsRebuilt&& event) {
   if (event.ps >= losses_.state().ps.size())
     refuse(str("ps ", event.ps, " of ", losses_.state().ps.size(), " is rebuilt"));
-  for (ShardLayout& shard : shards_.shards)
-    if (shard.primary.ps == event.ps) shard.primary.process = event.process;
+  std::size_t next = 0;
+  for (ShardLayout& shard : shards_.shards) {
+    if (shard.home != event.ps || next == event.processes.size()) continue;
+    if (const ProcessIncarnation process = event.processes[next++]; process != 0)
+      shard.primary.process = process;
+  }
   losses_.rebuilt(event.ps, {.layout_version = event.layout_version,
                              .from = std::move(event.from),
                              .has = std::move(event.applied)});

@@ -174,11 +174,11 @@ std::uint64_t Recorder::settled(std::uint64_t low_watermark) {
   return settled_.kept;
 }
 
-rpc::Task<void> Recorder::keep_rebuilt(std::size_t ps, ProcessIncarnation process,
+rpc::Task<void> Recorder::keep_rebuilt(std::size_t ps, std::vector<ProcessIncarnation> processes,
                                        LossLedger::Rebuilt how) {
   if (!on()) co_return;
   journal_->note(PsRebuilt{static_cast<std::uint32_t>(ps), how.layout_version, std::move(how.from),
-                           std::move(how.has), process});
+                           std::move(how.has), std::move(processes)});
   co_await journal_->kept();
 }
 

@@ -81,8 +81,10 @@ class Recorder {
   std::uint64_t settled(std::uint64_t low_watermark);
 
   // ---- what was lost, and where rows come from ----
-  // Ends once it is kept that this process of the ps has its rows.
-  rpc::Task<void> keep_rebuilt(std::size_t ps, ProcessIncarnation process, LossLedger::Rebuilt how);
+  // Ends once it is kept that these processes have rows of the ps's shards, by shard; none: that
+  // one had them before.
+  rpc::Task<void> keep_rebuilt(std::size_t ps, std::vector<ProcessIncarnation> processes,
+                               LossLedger::Rebuilt how);
   void sources(journal::SourcesAre sources);
   // The program has gone back to a state of its own choice.
   void standing(std::int64_t global_step, const LossLedger& losses, const ProgressBook& progress);

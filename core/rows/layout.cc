@@ -145,9 +145,16 @@ const VariableLayout* Layout::find(const std::string& name) const {
   return nullptr;
 }
 
+bool has_rows_after(const ShardLayout& before, const ShardReplica& next) {
+  const auto same = [&next](const ShardReplica& one) {
+    return one.ps == next.ps && one.endpoint == next.endpoint && one.process == next.process;
+  };
+  return same(before.primary) || std::ranges::any_of(before.backups, same);
+}
+
 std::vector<ShardLayout> shards_of(ShardReplica first, std::uint32_t count) {
   std::vector<ShardLayout> shards;
-  for (; count > 0; --count, ++first.endpoint) shards.push_back({first, {}, 1});
+  for (; count > 0; --count, ++first.endpoint) shards.push_back({first, {}, 1, first.ps});
   return shards;
 }
 

@@ -57,7 +57,12 @@ struct ShardLayout {
   ShardReplica primary;
   std::vector<ShardReplica> backups;  // that have every update which the primary has answered
   Epoch epoch = 1;                    // of the primary; never none
+  std::uint32_t home = 0;             // the ps that the shard is numbered under
+  bool operator==(const ShardLayout&) const = default;
 };
+// Whether `next`, as the shard's primary after `before`, has its rows: it is the same process, or
+// one of those that have every update.
+bool has_rows_after(const ShardLayout& before, const ShardReplica& next);
 // A layout names at most so many backups of a shard.
 inline constexpr std::size_t kBackupsMax = 7;
 

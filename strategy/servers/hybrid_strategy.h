@@ -24,7 +24,8 @@
 //   A worker is lost  its closure goes to the next step, and the others repeat this one without
 //                     it, in a smaller group. Back again, it fetches the copies and joins in.
 //   A ps is lost      as under ParameterServerStrategy; the workers drop their copies, so that all
-//                     go on from the rows that the ps was rebuilt from.
+//                     go on from the rows that the ps was rebuilt from. With replicas they keep
+//                     them: no row has changed.
 //   Fewer closures    than workers at the end of an epoch, or of the program's closures: the group
 //                     is made anew with as many workers as there are closures.
 //

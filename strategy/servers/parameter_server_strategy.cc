@@ -9,6 +9,7 @@
 #include "strategy/base/device_names.h"
 #include "strategy/servers/cluster_coordinator.h"
 #include "strategy/servers/journal_of_environment.h"
+#include "strategy/servers/ps_replicas.h"
 #include "strategy/servers/worker_replicas.h"
 
 namespace cairn {
@@ -27,6 +28,9 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   engine.variables = {options.partitioner, options.placement, options.seed,
                       options.engine.variables.check_replicas};
   engine.consistency = options.consistency;
+  if (options.replicas != 1) engine.recovery.replicas = options.replicas;
+  verify_ps_replicas("replicas", engine.recovery.replicas,
+                     static_cast<std::int64_t>(engine.cluster.task_count("ps")));
   // Options that the program sets go before the environment, in which `cairn up` leaves the
   // cluster's name and token.
   if (engine.cluster_id == EngineOptions{}.cluster_id)

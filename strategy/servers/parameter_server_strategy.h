@@ -41,7 +41,12 @@ struct ParameterServerOptions {
   // the replicas of a closure one after another, so that the processors of a worker are used by its
   // lanes. The worker chooses the device they compute on, a GPU perhaps: cairn-worker --device.
   std::vector<std::string> devices = {};
-  // its cluster, variables and consistency come from the resolver and the fields above
+  // The copies of each shard's rows, each on another ps; at most 8. With 2 or more, an update that
+  // was answered is on as many ps, one of which goes on with the rows if another one is lost. 1: a
+  // ps that was lost has the rows of the newest checkpoint, and later updates are gone.
+  std::uint32_t replicas = 1;
+  // Its cluster, variables, consistency and replicas come from the resolver and the fields
+  // above.
   EngineOptions engine = {};
 };
 
@@ -55,8 +60,8 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   // Connects to every task of the cluster. Where options leave them open, the cluster's id, the
   // token and the journal are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or
   // CAIRN_TOKEN_FILE, CAIRN_JOURNAL), as `cairn up` sets them.
-  //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in
-  //           time; names it.
+  //   Errors  InvalidArgument: not such a cluster; more replicas than it has ps, before it connects
+  //           to any. Unavailable: a task could not be reached in time; names it.
   explicit ParameterServerStrategy(const ClusterResolver& resolver,
                                    ParameterServerOptions options = {});
   // On an engine that runs already (the simulation's).

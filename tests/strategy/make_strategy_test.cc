@@ -7,6 +7,7 @@
 namespace cairn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& name, const StrategyOptions& options = {}) {
@@ -31,6 +32,9 @@ TEST(MakeStrategy, SaysWhatItWasAskedForAndDoesNotHave) {
   EXPECT_THAT(refusal("horovod"), HasSubstr("they are one_device, mirrored, central_storage, "));
   EXPECT_THAT(refusal("mirrored", {.consistency = Consistency::bounded(2)}),
               HasSubstr("that is parameter_server's"));
+  EXPECT_THAT(refusal("mirrored", {.replicas = 2}),
+              AllOf(HasSubstr("mirrored has no ps"), HasSubstr("2 replicas"),
+                    HasSubstr("parameter_server's and hybrid's")));
   EXPECT_THAT(refusal("one_device", {.devices = {"cpu:0", "cpu:1"}}),
               HasSubstr("has one replica in a process, not 2"));
 }

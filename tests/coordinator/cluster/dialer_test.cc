@@ -42,7 +42,7 @@ TEST_F(Joining, ATaskForWhichNobodyIsAtWorkIsGranted) { EXPECT_EQ(join(), ""); }
 TEST_F(Joining, AtTheStartAPredecessorThatFallsSilentIsWaitedFor) {
   fake_ps(0).owner.at_work = "pid 4711 on host ada";
   auto joined = begin();
-  run_for(milliseconds(1500));
+  run_for(milliseconds(1200));
   EXPECT_FALSE(ended(joined));
   fake_ps(0).owner.at_work.clear();
   run_for(milliseconds(200));
@@ -54,7 +54,7 @@ TEST_F(Joining, ACoordinatorThatStaysAtWorkIsNamedWithTheCure) {
   const TimePoint began = ground.reactor.clock().now();
   EXPECT_THAT(join(), AllOf(HasSubstr("/job:ps/task:0 at sim://ps0 works for another coordinator"),
                             HasSubstr("pid 4711 on host ada"), HasSubstr("--take-over")));
-  EXPECT_NEAR(session.seconds_since(began), 2, 0.3);  // twice the time of five heartbeats
+  EXPECT_NEAR(session.seconds_since(began), 1.5, 0.2);  // twice the time of five heartbeats
 }
 
 TEST_F(Joining, OnceTheSessionHasStartedNoOtherCoordinatorIsWaitedFor) {

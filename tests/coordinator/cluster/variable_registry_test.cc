@@ -76,22 +76,35 @@ TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
   EXPECT_THAT(shards, ::testing::ElementsAre(0, 2, 1, 3, 0));
 }
 
-TEST(Registry, AnotherProcessAnswersForAPsInTheNextEpochOfEachOfItsShards) {
-  std::vector<ShardLayout> two_each = shards_of({0, "", 1, 1}, 2);
-  for (ShardLayout& shard : shards_of({1, "", 1, 1}, 2)) two_each.push_back(std::move(shard));
-  VariableRegistry registry({}, two_each);
+TEST(Registry, AnotherProcessAnswersForAShardInItsNextEpoch) {
+  VariableRegistry registry({}, shards_of({0, "", 1, 1}, 2));
   const auto before = registry.layout();
-  registry.set_primary(2, 2, 1);  // the same
+  registry.set_primary(1, {0, "", 2, 1});  // the same
   EXPECT_EQ(registry.version(), before->version);
-  registry.set_primary(2, 2, 9);
+  registry.set_primary(1, {0, "", 2, 9});
   std::vector<std::uint64_t> epochs, processes;
   for (const ShardLayout& shard : registry.layout()->shards) {
     epochs.push_back(shard.epoch.number);
     processes.push_back(shard.primary.process.number);
   }
-  EXPECT_THAT(epochs, ::testing::ElementsAre(1, 1, 2, 2));
-  EXPECT_THAT(processes, ::testing::ElementsAre(1, 1, 9, 9));
+  EXPECT_THAT(epochs, ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(processes, ::testing::ElementsAre(1, 9));
   EXPECT_GT(registry.version(), before->version);
+}
+
+TEST(Registry, AShardThatAnotherPlaceAnswersForHasNoBackupsYet) {
+  VariableRegistry registry({}, shards_of({0, "", 1, 1}, 2));
+  const std::uint64_t before = registry.version();
+  const ShardReplica backup{1, "", 2, 7};
+  registry.set_backups(0, {backup});
+  registry.set_backups(0, {backup});
+  EXPECT_EQ(registry.version(), before + 1);
+  EXPECT_THAT(registry.layout()->shards[0].backups, ::testing::ElementsAre(backup));
+  EXPECT_EQ(registry.layout()->shards[0].epoch, 1u);
+  registry.set_primary(0, backup);
+  EXPECT_EQ(registry.layout()->shards[0].primary, backup);
+  EXPECT_THAT(registry.layout()->shards[0].backups, ::testing::IsEmpty());
+  EXPECT_EQ(registry.layout()->shards[0].home, 0u);
 }
 
 TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {

@@ -185,6 +185,8 @@ TEST_F(Syncing, ARebuiltPsTakesEachVariableFromTheFirstSourceThatHoldsIt) {
   forget_calls();
   auto newest = checkpoint("/c/2", {"a"});
   sources.restored = checkpoint("/c/1", {"a", "b", "c"});
+  ps(0).set_needs_rows(true);
+  ps(1).set_needs_rows(true);
   ground.reactor.wait(tables.rebuild(&ps(0), tables.synced(), newest));  // a and c
   EXPECT_THAT(fake_ps(0).calls, ElementsAre("restore /c/2", "restore /c/1"));
   ground.reactor.wait(tables.rebuild(&ps(1), tables.synced(), newest));  // b and d
@@ -196,6 +198,7 @@ TEST_F(Syncing, ADamagedCheckpointIsNamedWithTheCure) {
   create("v");
   sync();
   fake_ps(0).script.fail<DataLossError>("restore", "block 7: checksum");
+  ps(0).set_needs_rows(true);
   try {
     ground.reactor.wait(tables.rebuild(&ps(0), tables.synced(), checkpoint("/c/1", {"v"})));
     FAIL() << "it was rebuilt";

@@ -47,6 +47,7 @@ struct PartTest : ::testing::Test {
   // From now on members that are lost are brought back.
   void watch() {
     for (auto& one : members.ps) session.tasks.spawn(one->name, ps_group.keep(one.get()));
+    for (auto& one : members.ps) session.tasks.spawn(one->name, ps_group.serve(one.get()));
     for (auto& one : members.workers) session.tasks.spawn(one->name, workers.keep(one.get()));
   }
   // A scalar on each of the first shards.
@@ -161,17 +162,7 @@ struct PartTest : ::testing::Test {
     worker.name = str("/job:worker/task:", i);
   }
   void number_members() {
-    std::vector<ShardLayout> all;
-    for (auto& ps : members.ps) {
-      ps->first_shard = static_cast<ShardId>(all.size());
-      ps->shard_count = static_cast<std::uint32_t>(ps->shards.size());
-      ShardId number = ps->first_shard;
-      for (const auto& shard : ps->shards) shard->set_shard(number++);
-      for (ShardLayout& shard :
-           shards_of({ps->index, ps->address, 1, ps->process}, ps->shard_count))
-        all.push_back(std::move(shard));
-    }
-    tables.begin(std::move(all));
+    tables.begin(members.place_shards(session.options.recovery.replicas));
     for (auto& worker : members.workers)
       for (auto& lane : worker->lanes) {
         lane->number = members.lanes.size();

@@ -94,24 +94,26 @@ TEST(FileConfigStore, GivesEachVersionToOneOfManyWriters) {
 }
 
 TEST(ClusterConfigs, ReadAsTheyWereWritten) {
-  const ClusterConfig written{"cairn", 7, 3, "pid 4711 on host ada", {1, 2}};
+  const std::vector<ShardLayout> shards{{{0, "", 1, 5}, {{1, "", 3, 6}}, 1, 0},
+                                        {{0, "", 2, 5}, {}, 2, 1}};
+  const ClusterConfig written{"cairn", 7, 3, "pid 4711 on host ada", shards};
   const ClusterConfig read = parse_cluster_config(to_text(written), "the store");
   EXPECT_EQ(read.cluster, "cairn");
   EXPECT_EQ(read.session, 7u);
   EXPECT_EQ(read.term, 3u);
   EXPECT_EQ(read.holder, "pid 4711 on host ada");
-  EXPECT_EQ(read.epochs, (std::vector<Epoch>{1, 2}));
+  EXPECT_EQ(read.shards, shards);
   EXPECT_EQ(parse_cluster_config("", "the store").term, 0u);
 }
 
 TEST(ClusterConfigs, WhatIsNoneIsRefusedAndOneOfANewerReleaseToo) {
-  for (const char* text : {"[]", "{", "{}", R"({"format": 1, "cluster": 7})"})
+  for (const char* text : {"[]", "{", "{}", R"({"format": 2, "cluster": 7})"})
     EXPECT_THROW(parse_cluster_config(text, "the store"), DataLossError) << text;
   try {
-    parse_cluster_config(R"({"format": 2})", "the store");
+    parse_cluster_config(R"({"format": 3})", "the store");
     ADD_FAILURE() << "it was read";
   } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("the store"), HasSubstr("format 2")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("the store"), HasSubstr("format 3")));
   }
 }
 

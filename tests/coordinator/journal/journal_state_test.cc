@@ -226,7 +226,7 @@ TEST(JournalState, APsThatIsNewHasItsProcessOnceItIsRebuilt) {
   JournalState next;
   replay(next, state.standing());
   EXPECT_THAT(processes_of(next), ElementsAre(0, 0));
-  next.apply(PsRebuilt{.ps = 0, .layout_version = 2, .process = 12});
+  next.apply(PsRebuilt{.ps = 0, .layout_version = 2, .processes = {12}});
   EXPECT_THAT(processes_of(next), ElementsAre(12, 0));
   next.apply(placed(3, 12, 22));
   EXPECT_THAT(processes_of(next), ElementsAre(12, 0));

@@ -29,14 +29,14 @@ SavedVariables two_tables_and_a_tower() {
 RestorePlan plan_of(RestoreOptions options) {
   return RestorePlan(two_tables_and_a_tower(), "/ckpt", std::move(options));
 }
-ProgramVariable variable(std::string name, Shape shape, const UpdateRule& rule = kPlanAdam,
-                         bool hashed = false) {
+ProgramVariable made_variable(std::string name, Shape shape, const UpdateRule& rule = kPlanAdam,
+                              bool hashed = false) {
   VariableSpec spec{.name = std::move(name), .shape = std::move(shape), .hashed = hashed};
   return {std::make_shared<const VariableSpec>(std::move(spec)), rule};
 }
 // Where the variable's rows come from; empty: it begins anew.
 std::string source(const RestorePlan& plan, const std::string& name, Shape shape) {
-  const auto move = plan.move_of(*variable(name, std::move(shape)).spec);
+  const auto move = plan.move_of(*made_variable(name, std::move(shape)).spec);
   return move.has_value() ? move->from : "";
 }
 template <typename Call>
@@ -81,7 +81,7 @@ TEST(RestorePlan, EachVariableTakesTheRowsOfItsNameByDefault) {
   const RestorePlan plan = plan_of({});
   EXPECT_EQ(source(plan, "head", {3}), "head");
   EXPECT_EQ(source(plan, "neck", {3}), "");
-  EXPECT_TRUE(plan.as_saved(*variable("head", {3}).spec));
+  EXPECT_TRUE(plan.as_saved(*made_variable("head", {3}).spec));
 }
 
 TEST(RestorePlan, IncludeAndExcludeChooseByPatterns) {
@@ -94,18 +94,19 @@ TEST(RestorePlan, IncludeAndExcludeChooseByPatterns) {
 
 TEST(RestorePlan, ThatWhichIsLeftOutMayHaveAnyShapeAndIsNoDifference) {
   const RestorePlan plan = plan_of({.exclude = {"tower/*"}});
-  const std::vector<ProgramVariable> made{variable("embedding/city", {10, 2}),
-                                          variable("embedding/user", {20, 2}),
-                                          variable("tower/w", {7}), variable("head", {3})};
+  const std::vector<ProgramVariable> made{
+      made_variable("embedding/city", {10, 2}), made_variable("embedding/user", {20, 2}),
+      made_variable("tower/w", {7}), made_variable("head", {3})};
   plan.verify(made);
   EXPECT_TRUE(plan.compare(made).none()) << plan.compare(made).text();
 }
 
 TEST(RestorePlan, ThatWhichIncludeDoesNotNameIsNoDifferenceEither) {
   const RestorePlan plan = plan_of({.include = {"head"}});
-  EXPECT_TRUE(plan.compare({variable("head", {3}), variable("another", {2})}).none());
+  EXPECT_TRUE(plan.compare({made_variable("head", {3}), made_variable("another", {2})}).none());
   const RestorePlan strict = plan_of({.exclude = {"head"}});
-  EXPECT_THAT(strict.compare({variable("another", {2})}).not_saved, ElementsAre("\"another\""));
+  EXPECT_THAT(strict.compare({made_variable("another", {2})}).not_saved,
+              ElementsAre("\"another\""));
 }
 
 TEST(RestorePlan, RenamesMoveVariablesAndTheOthersKeepTheirNames) {
@@ -114,7 +115,7 @@ TEST(RestorePlan, RenamesMoveVariablesAndTheOthersKeepTheirNames) {
   EXPECT_EQ(source(plan, "neck", {3}), "head");
   EXPECT_EQ(source(plan, "head", {3}), "");
   EXPECT_EQ(source(plan, "embedding/city", {10, 2}), "embedding/city");
-  EXPECT_FALSE(plan.as_saved(*variable("neck", {3}).spec));
+  EXPECT_FALSE(plan.as_saved(*made_variable("neck", {3}).spec));
 }
 
 TEST(RestorePlan, TwoVariablesMayChangePlaces) {
@@ -127,7 +128,7 @@ TEST(RestorePlan, TwoVariablesMayChangePlaces) {
 
 TEST(RestorePlan, ARenameOntoAVariableThatIsNeverMadeIsADifference) {
   const RestorePlan plan = plan_of({.include = {"head"}, .rename = {{"head", "neck"}}});
-  const RestoreDifferences found = plan.compare({variable("nack", {3})});
+  const RestoreDifferences found = plan.compare({made_variable("nack", {3})});
   EXPECT_THAT(found.renamed_onto_nothing, ElementsAre("\"head\" as \"neck\""));
   EXPECT_THAT(found.text(), HasSubstr("renamed onto no variable of the program: \"head\""));
   EXPECT_FALSE(found.none());
@@ -136,7 +137,7 @@ TEST(RestorePlan, ARenameOntoAVariableThatIsNeverMadeIsADifference) {
 TEST(RestorePlan, ATargetOfWhatIsLeftOutBeginsAnewWithoutADifference) {
   const RestorePlan plan = plan_of({.exclude = {"tower/w"}, .rename = {{"*", "new/*"}}});
   EXPECT_TRUE(plan.leaves_out("new/tower/w"));
-  EXPECT_THAT(plan.compare({variable("new/tower/w", {1})}).not_saved, IsEmpty());
+  EXPECT_THAT(plan.compare({made_variable("new/tower/w", {1})}).not_saved, IsEmpty());
 }
 
 TEST(RestorePlan, APatternThatMatchesNothingIsRefusedWithTheNearestName) {
@@ -186,7 +187,7 @@ TEST(RestorePlan, ChoosingNothingIsRefused) {
 TEST(RestorePlan, OtherTypesAreRefusedWithAllTheirNames) {
   const RestorePlan plan = plan_of({.rename = {{"head", "neck"}}});
   const std::string text = plan_refusal([&] {
-    plan.verify({variable("neck", {4}), variable("tower/w", {4, 2})});
+    plan.verify({made_variable("neck", {4}), made_variable("tower/w", {4, 2})});
   });
   EXPECT_THAT(text,
               AllOf(HasSubstr("\"neck\" is float32[4], in the checkpoint float32[3] as \"head\""),
@@ -195,7 +196,7 @@ TEST(RestorePlan, OtherTypesAreRefusedWithAllTheirNames) {
 }
 
 TEST(RestorePlan, WithoutSlotsAnotherOptimizerIsNoDifference) {
-  const std::vector<ProgramVariable> made{variable("head", {3}, kPlanAdagrad)};
+  const std::vector<ProgramVariable> made{made_variable("head", {3}, kPlanAdagrad)};
   EXPECT_FALSE(plan_of({.include = {"head"}}).compare(made).none());
   const RestorePlan plan = plan_of({.include = {"head"}, .slots = false});
   EXPECT_TRUE(plan.compare(made).none());
@@ -206,19 +207,19 @@ TEST(RestorePlan, RowsOfAHashedVariableFitADenseOneOfTheSameRowShape) {
   const SavedVariables saved{{"v", {{DType::kFloat32, {1 << 30, 2}}, {}, true}}};
   const RestorePlan plan(saved, "/ckpt");
   EXPECT_EQ(source(plan, "v", {100, 2}), "v");
-  EXPECT_TRUE(plan.may_not_fit(*variable("v", {100, 2}).spec));
-  EXPECT_FALSE(plan.fits(*variable("v", {100, 3}).spec));
+  EXPECT_TRUE(plan.may_not_fit(*made_variable("v", {100, 2}).spec));
+  EXPECT_FALSE(plan.fits(*made_variable("v", {100, 3}).spec));
   // Ids are hashes by the number of rows: of another number they mean something else.
-  EXPECT_FALSE(plan.fits(*variable("v", {1 << 20, 2}, {}, true).spec));
+  EXPECT_FALSE(plan.fits(*made_variable("v", {1 << 20, 2}, {}, true).spec));
 }
 
 TEST(RestorePlan, RowsOfADenseVariableFitAHashedOneThatHasAsMany) {
   const SavedVariables saved{{"v", {{DType::kFloat32, {100, 2}}, {}}}};
   const RestorePlan plan(saved, "/ckpt");
-  EXPECT_TRUE(plan.fits(*variable("v", {1 << 30, 2}, {}, true).spec));
-  EXPECT_FALSE(plan.may_not_fit(*variable("v", {1 << 30, 2}, {}, true).spec));
+  EXPECT_TRUE(plan.fits(*made_variable("v", {1 << 30, 2}, {}, true).spec));
+  EXPECT_FALSE(plan.may_not_fit(*made_variable("v", {1 << 30, 2}, {}, true).spec));
   EXPECT_THAT(plan_refusal([&] {
-                plan.verify({variable("v", {99, 2}, {}, true)});
+                plan.verify({made_variable("v", {99, 2}, {}, true)});
               }),
               HasSubstr("whose rows are more than its ids"));
 }
@@ -229,11 +230,11 @@ std::shared_ptr<const RowNumbers> row_numbers(RowNumbers all) {
 
 TEST(RestorePlan, RowsWithNewNumbersMayChangeTheNumberOfRows) {
   const RestorePlan plan = plan_of({.rows = {{"head", row_numbers({5, kRowGone, 0})}}});
-  const auto move = plan.move_of(*variable("head", {6}).spec);
+  const auto move = plan.move_of(*made_variable("head", {6}).spec);
   ASSERT_TRUE(move.has_value());
   EXPECT_THAT(*move->numbers, ElementsAre(5, -1, 0));
   EXPECT_EQ(move->rows, 6);
-  EXPECT_THAT(plan_refusal([&] { plan.verify({variable("head", {5})}); }),
+  EXPECT_THAT(plan_refusal([&] { plan.verify({made_variable("head", {5})}); }),
               HasSubstr("\"head\" has 5 rows, and row 0 of the checkpoint is to go to row 5"));
 }
 
@@ -245,7 +246,7 @@ TEST(RestorePlan, RowNumbersThatCannotBeMeantAreRefused) {
   EXPECT_THAT(refused({.rows = {{"nothing", row_numbers({0})}}}),
               HasSubstr("rows: \"nothing\" takes no rows of the checkpoint"));
   const RestorePlan plan = plan_of({.rows = {{"head", row_numbers({0, 1})}}});
-  EXPECT_THAT(plan_refusal([&] { plan.verify({variable("head", {3})}); }),
+  EXPECT_THAT(plan_refusal([&] { plan.verify({made_variable("head", {3})}); }),
               HasSubstr("new numbers for 2 rows, and the checkpoint has 3"));
 }
 
@@ -263,8 +264,8 @@ TEST(RestorePlan, TheTextHasALineForEachVariable) {
                                     .rename = {{"tower/*", "user_tower/*"}},
                                     .rows = {{"head", row_numbers({1, kRowGone, 0})}}});
   const std::string text =
-      plan.text({variable("head", {5}), variable("user_tower/w", {4, 3}, kPlanAdagrad),
-                 variable("embedding/city", {10, 2}), variable("new", {1})});
+      plan.text({made_variable("head", {5}), made_variable("user_tower/w", {4, 3}, kPlanAdagrad),
+                 made_variable("embedding/city", {10, 2}), made_variable("new", {1})});
   EXPECT_EQ(
       text,
       "from the checkpoint /ckpt:\n"
@@ -277,9 +278,9 @@ TEST(RestorePlan, TheTextHasALineForEachVariable) {
 }
 
 TEST(RestorePlan, ARestoreByNamesIsNothingUnusual) {
-  EXPECT_FALSE(plan_of({}).unusual({variable("head", {3}), variable("other", {3})}));
+  EXPECT_FALSE(plan_of({}).unusual({made_variable("head", {3}), made_variable("other", {3})}));
   EXPECT_TRUE(plan_of({.slots = false}).unusual({}));
-  EXPECT_TRUE(plan_of({}).unusual({variable("embedding/city", {10, 2}, {}, true)}));
+  EXPECT_TRUE(plan_of({}).unusual({made_variable("embedding/city", {10, 2}, {}, true)}));
 }
 
 }  // namespace

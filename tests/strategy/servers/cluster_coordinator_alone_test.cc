@@ -16,6 +16,12 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+std::vector<std::uint64_t> epochs_of(const ClusterConfig& config) {
+  std::vector<std::uint64_t> epochs;
+  for (const ShardLayout& shard : config.shards) epochs.push_back(shard.epoch.number);
+  return epochs;
+}
+
 class OneCoordinator : public ::testing::Test {
  protected:
   SimulatedCluster cluster_{{.ps = 2, .workers = 2}};
@@ -117,7 +123,7 @@ TEST_F(OneCoordinator, OneThatStartsLaterWithItsConfigurationHasTheNextTermAndTh
   EXPECT_EQ(status_of(*next)["term"], 2);
   const ClusterConfig kept = parse_cluster_config(config_->read().text, "the store");
   EXPECT_EQ(kept.term, 2u);
-  EXPECT_THAT(kept.epochs, ElementsAre(1u, 1u));
+  EXPECT_THAT(epochs_of(kept), ElementsAre(1u, 1u));
   cluster_.run_for(seconds(3));
   const Counters counters(*next);
   EXPECT_EQ(counters.value_of_v(), 0.0f);
@@ -160,7 +166,7 @@ TEST_F(OneCoordinator, AVersionOfItsOwnThatItDidNotHearOfIsNoSuccessor) {
   EXPECT_EQ(counters.value_of_v(), 0.0f);
   const ClusterConfig kept = parse_cluster_config(config_->read().text, "the store");
   EXPECT_EQ(kept.term, 1u);
-  EXPECT_THAT(kept.epochs, ElementsAre(1u, 2u));
+  EXPECT_THAT(epochs_of(kept), ElementsAre(1u, 2u));
 }
 
 TEST_F(OneCoordinator, TheConfigurationOfAnotherClusterIsRefused) {
@@ -185,7 +191,8 @@ TEST_F(OneCoordinator, ANewProcessOfAPsAnswersInAnEpochThatIsKeptFirst) {
   cluster_.start_ps(1);
   cluster_.run_for(seconds(3));
   EXPECT_EQ(counters.value_of_v(), 0.0f);
-  EXPECT_THAT(parse_cluster_config(config_->read().text, "the store").epochs, ElementsAre(1u, 2u));
+  EXPECT_THAT(epochs_of(parse_cluster_config(config_->read().text, "the store")),
+              ElementsAre(1u, 2u));
 }
 
 TEST_F(OneCoordinator, ARunKeepsTheCheckpointsOfOthersInItsFolder) {
