@@ -102,11 +102,13 @@ class LocalCluster:
         partitioner: _cairn.Partitioner | None = None,
         devices: Sequence[str] = (),
         engine: _cairn.EngineOptions | None = None,
+        replicas: int = 1,
     ) -> _cairn.ParameterServerStrategy:
         """Connects to the cluster as its coordinator, within `timeout` seconds.
 
         `seed` is that of initial values; `hybrid` makes a HybridStrategy, which has neither
-        `consistency` nor `devices`.
+        `consistency` nor `devices`; each row lies on `replicas` of the ps, so that the loss of one
+        loses no update.
         """
         cluster = self._run.cluster
         if cluster is None or self._run.closed:
@@ -117,13 +119,16 @@ class LocalCluster:
         if hybrid:
             if consistency is not None or devices:
                 raise TypeError("strategy(hybrid=True) takes neither consistency nor devices")
-            made = _cairn.HybridStrategy(*where, tables_folder=tables, partitioner=partitioner, engine=engine)
+            made = _cairn.HybridStrategy(
+                *where, tables_folder=tables, partitioner=partitioner, engine=engine, replicas=replicas
+            )
         else:
             made = _cairn.ParameterServerStrategy(
                 *where,
                 tables_folder=tables,
                 partitioner=partitioner,
                 engine=engine,
+                replicas=replicas,
                 consistency=consistency,
                 devices=devices,
             )

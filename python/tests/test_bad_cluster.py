@@ -63,6 +63,10 @@ CASES = [
     Case("a file that no worker sees", lambda h: h.coordinator.schedule(h.next, (h.coordinator.create_shared_dataset(cairn.Dataset.csv("/none.csv", {"value": "float32"})),)).get(), cairn.ClosureInputError, "/none.csv"),
     Case("a checkpoint that is none", lambda h: h.coordinator.restore("/none"), cairn.NotFoundError, "/none"),
     Case("a folder that cannot be made", lambda h: h.coordinator.save("/proc/none"), cairn.Error, "/proc/none"),
+    Case("more replicas than ps", lambda h: h.cluster.strategy(replicas=2), INVALID, "replicas is 2", "1 ps"),
+    Case("more replicas than ps, of tables", lambda h: h.cluster.strategy(hybrid=True, replicas=2), INVALID, "replicas is 2", "1 ps"),
+    Case("no replica", lambda h: h.cluster.strategy(replicas=0), INVALID, "replicas is 0", "from 1 to 8"),
+    Case("replicas without ps", lambda h: cairn.make_strategy("mirrored", replicas=2), INVALID, "mirrored", "no ps", "2 replicas"),
     Case("a wait for nothing", lambda h: h.coordinator.fetch(1, timeout="x"), TypeError, "ClusterCoordinator.fetch()", "\"timeout\" is 'x'"),
 ]
 

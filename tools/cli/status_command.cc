@@ -49,6 +49,13 @@ std::string threads_of(const Json& own) {
   return "";
 }
 
+// " 4 of 4 backups in sync"; empty without replicas.
+std::string backups_of(const Json& task) {
+  const long long backups = task.value("backups", 0ll);
+  if (backups == 0) return "";
+  return str(" ", task.value("in_sync", 0ll), " of ", backups, " backups in sync");
+}
+
 // One line per task, and a second one if it is in trouble. A ps or worker that is away has no
 // details.
 void print_task(const Json& task, const Json& description) {
@@ -57,8 +64,8 @@ void print_task(const Json& task, const Json& description) {
               task.value("ready", false) ? "up" : "AWAY");
   if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   const Json own = task.value("details", Json::object());
-  std::printf("%s%s%s%s", threads_of(own).c_str(), memory_text(own).c_str(), save_text(own).c_str(),
-              restore_text(own).c_str());
+  std::printf("%s%s%s%s%s", threads_of(own).c_str(), memory_text(own).c_str(),
+              save_text(own).c_str(), restore_text(own).c_str(), backups_of(task).c_str());
   if (std::string log = log_of(description, name); !log.empty())
     std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());

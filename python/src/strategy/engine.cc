@@ -112,6 +112,7 @@ void bind_parts(nb::module_& m) {
 False)")
       .add("on", &PsRecovery::on, "False: it is an error at once.")
       .add("on_demand", &PsRecovery::on_demand, "Training goes on before all rows are there.")
+      .add("replicas", &PsRecovery::replicas, "On so many ps each row lies.")
       .options();
   FieldsOf<JournalOptions>(m, "JournalOptions",
                            R"(Where a coordinator writes what one that follows it goes on with.

@@ -57,7 +57,8 @@ ParameterServerOptions options_of(const std::optional<std::string>& cluster_id,
                                   std::optional<double> timeout,
                                   std::shared_ptr<Partitioner> partitioner,
                                   const std::string& placement, const std::string& transport,
-                                  const std::optional<EngineOptions>& engine) {
+                                  const std::optional<EngineOptions>& engine,
+                                  std::uint32_t replicas) {
   ParameterServerOptions options;
   if (engine) options.engine = *engine;
   if (cluster_id) options.engine.cluster_id = *cluster_id;
@@ -67,6 +68,7 @@ ParameterServerOptions options_of(const std::optional<std::string>& cluster_id,
   options.placement = placement_of(placement);
   options.seed = seed;
   options.transport = transport_of(transport);
+  options.replicas = replicas;
   return options;
 }
 
@@ -75,7 +77,8 @@ ParameterServerOptions options_of(const std::optional<std::string>& cluster_id,
   "seed: int = 0, timeout: float | None = None, _beside: object = None, *, "                \
   "tables_folder: str | None = None, partitioner: "                                         \
   "Partitioner | None = None, placement: str = 'size_aware', transport: str = 'auto', "     \
-  "cluster_resolver: ClusterResolver | None = None, engine: EngineOptions | None = None"
+  "cluster_resolver: ClusterResolver | None = None, engine: EngineOptions | None = None, "  \
+  "replicas: int = 1"
 
 void bind_parameter_servers(nb::module_& m) {
   nb::class_<Servers, StrategyObject>(m, "ParameterServerStrategy",
@@ -96,10 +99,10 @@ Without arguments it is the cluster that TF_CONFIG names.
              std::optional<std::string> tables_folder, std::shared_ptr<Partitioner> partitioner,
              const std::string& placement, const std::string& transport,
              const ClusterResolver* cluster_resolver, const std::optional<EngineOptions>& engine,
-             nb::handle consistency, std::vector<std::string> devices) {
+             std::uint32_t replicas, nb::handle consistency, std::vector<std::string> devices) {
             ParameterServerOptions options =
                 options_of(cluster_id, token, seed, timeout, std::move(partitioner), placement,
-                           transport, engine);
+                           transport, engine, replicas);
             options.consistency = consistency_of(consistency);
             options.devices = std::move(devices);
             new (self) Servers(
@@ -111,7 +114,7 @@ Without arguments it is the cluster that TF_CONFIG names.
           "seed"_a = 0, "timeout"_a = nb::none(), "_beside"_a = nb::none(), nb::kw_only(),
           "tables_folder"_a = nb::none(), "partitioner"_a = nb::none(),
           "placement"_a = "size_aware", "transport"_a = "auto", "cluster_resolver"_a = nb::none(),
-          "engine"_a = nb::none(), "consistency"_a = nb::none(),
+          "engine"_a = nb::none(), "replicas"_a = 1, "consistency"_a = nb::none(),
           "devices"_a = std::vector<std::string>{},
           nb::sig("def __init__(self, " CAIRN_CLUSTER_PARAMETERS
                   ", consistency: Consistency | str | None = None, devices: "
@@ -122,7 +125,8 @@ Without arguments it is the cluster that TF_CONFIG names.
           "are "
           "too large to travel to them are written there, by default in the run's folder, and it "
           "is "
-          "removed at the end if it was not there before.")
+          "removed at the end if it was not there before. replicas: the ps on which each row lies, "
+          "so that the loss of one loses no update.")
       .def_prop_ro(
           "layout", [](const Servers& of) { return layout_of(of); },
           "Where the variables lie now.");
@@ -143,10 +147,10 @@ True)")
              std::optional<std::string> tables_folder, std::shared_ptr<Partitioner> partitioner,
              const std::string& placement, const std::string& transport,
              const ClusterResolver* cluster_resolver, const std::optional<EngineOptions>& engine,
-             bool check_replicas) {
+             std::uint32_t replicas, bool check_replicas) {
             ParameterServerOptions options =
                 options_of(cluster_id, token, seed, timeout, std::move(partitioner), placement,
-                           transport, engine);
+                           transport, engine, replicas);
             options.engine.variables.check_replicas = check_replicas;
             new (self)
                 Hybrid(connected<HybridStrategy>({std::move(tf_config), std::move(options),
@@ -157,7 +161,7 @@ True)")
           "seed"_a = 0, "timeout"_a = nb::none(), "_beside"_a = nb::none(), nb::kw_only(),
           "tables_folder"_a = nb::none(), "partitioner"_a = nb::none(),
           "placement"_a = "size_aware", "transport"_a = "auto", "cluster_resolver"_a = nb::none(),
-          "engine"_a = nb::none(), "check_replicas"_a = false,
+          "engine"_a = nb::none(), "replicas"_a = 1, "check_replicas"_a = false,
           nb::sig("def __init__(self, " CAIRN_CLUSTER_PARAMETERS
                   ", check_replicas: bool = False) -> None"));
 }
@@ -189,18 +193,19 @@ void bind_make_strategy(nb::module_& m) {
   m.def(
       "make_strategy",
       [](const std::string& name, std::uint64_t seed, std::vector<std::string> devices,
-         nb::handle consistency) {
+         nb::handle consistency, std::uint32_t replicas) {
         StrategyOptions options{.seed = seed,
                                 .devices = std::move(devices),
-                                .consistency = consistency_of(consistency)};
+                                .consistency = consistency_of(consistency),
+                                .replicas = replicas};
         return object_of_kind(name,
                               owner_from([&] { return make_strategy(name, std::move(options)); }));
       },
       "name"_a, "seed"_a = 0, "devices"_a = std::vector<std::string>{},
-      "consistency"_a = nb::none(),
+      "consistency"_a = nb::none(), "replicas"_a = 1,
       nb::sig("def make_strategy(name: str, seed: int = 0, devices: "
-              "collections.abc.Sequence[str] = [], consistency: Consistency | str | None = None) "
-              "-> Strategy"),
+              "collections.abc.Sequence[str] = [], consistency: Consistency | str | None = None, "
+              "replicas: int = 1) -> Strategy"),
       "A strategy by its name: \"one_device\", \"mirrored\", \"central_storage\", "
       "\"multi_worker_mirrored\", \"parameter_server\" or \"hybrid\".\n\n>>> "
       "cairn.make_strategy(\"mirrored\").num_replicas_in_sync\n2");

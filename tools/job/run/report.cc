@@ -28,6 +28,7 @@ Json cluster_json(const Job& job) {
     return {{"workers", cluster.workers}, {"transport", cluster.transport}, {"wire", cluster.wire}};
   return {{"ps", cluster.ps},
           {"workers", cluster.workers},
+          {"replicas", cluster.ps_loss.replicas},
           {"shards", cluster.shards},
           {"lanes", cluster.lanes},
           {"threads_why", cluster.threads_why.empty() ? Json(nullptr) : Json(cluster.threads_why)},

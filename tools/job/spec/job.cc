@@ -119,6 +119,7 @@ void read_threads(TomlTable& table, const char* key, int& threads) {
 void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("ps", cluster.ps);
   table.read("workers", cluster.workers);
+  table.read("replicas", cluster.ps_loss.replicas);
   read_threads(table, "shards", cluster.shards);
   read_threads(table, "lanes", cluster.lanes);
   table.read("memory_limit", cluster.memory_limit);
@@ -132,9 +133,9 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("deterministic", cluster.deterministic);
   read_device_cache(table, cluster);
   table.read("partition_min_bytes", cluster.partition_min_bytes);
-  table.read("ps_wait_seconds", cluster.ps_wait_seconds);
-  table.read("recovery", cluster.recovery);
-  table.read("restore_on_demand", cluster.restore_on_demand);
+  table.read("ps_wait_seconds", cluster.ps_loss.ps_wait_seconds);
+  table.read("recovery", cluster.ps_loss.recovery);
+  table.read("restore_on_demand", cluster.ps_loss.restore_on_demand);
   table.read("steps_per_closure", cluster.steps_per_closure);
   table.refuse_unknown();
 }

@@ -100,9 +100,14 @@ struct JobCluster {
   bool deterministic = false;         // results repeat bit for bit on the same GPU
   std::string device_cache = "auto";  // of tables on a GPU: core/base/device_cache.h
   std::int64_t partition_min_bytes = 256 << 10;
-  double ps_wait_seconds = 600;
-  bool recovery = true;
-  bool restore_on_demand = false;
+  // How a ps may be lost.
+  struct PsLoss {
+    int replicas = 1;  // of each row, on as many ps
+    double ps_wait_seconds = 600;
+    bool recovery = true;
+    bool restore_on_demand = false;
+  };
+  PsLoss ps_loss;
   std::int64_t steps_per_closure = 1;
 };
 

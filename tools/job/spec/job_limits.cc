@@ -8,6 +8,7 @@
 #include "core/base/memory_limit.h"
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/known_names.h"
+#include "strategy/servers/ps_replicas.h"
 #include "tools/job/spec/job_callbacks.h"
 #include "tools/job/spec/job_conditions.h"
 #include "tools/job/spec/job_crosses.h"
@@ -202,6 +203,8 @@ void verify_early_stopping(const Job& job, const Limits& limits) {
 void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.whole("cluster.ps", cluster.ps, 1, kTasksMax);
   limits.whole("cluster.workers", cluster.workers, 1, kTasksMax);
+  // Whether there are as many ps is known once the cluster is: cairn-coordinator's is there.
+  limits.whole("cluster.replicas", cluster.ps_loss.replicas, 1, kPsReplicasMax);
   for (const auto& [key, threads] :
        {std::pair("cluster.shards", cluster.shards), std::pair("cluster.lanes", cluster.lanes)})
     if (threads != kAutoThreads) limits.whole(key, threads, 1, kTasksMax);
@@ -209,7 +212,7 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.whole("cluster.send_window", cluster.send_window, 1, 1 << 16);
   limits.whole("cluster.steps_per_closure", cluster.steps_per_closure, 1, 1 << 20);
   limits.whole("cluster.partition_min_bytes", cluster.partition_min_bytes, 1, kMany);
-  limits.above_0("cluster.ps_wait_seconds", cluster.ps_wait_seconds, kSecondsMax);
+  limits.above_0("cluster.ps_wait_seconds", cluster.ps_loss.ps_wait_seconds, kSecondsMax);
   limits.name("cluster.transport", cluster.transport, {"auto", "tcp", "unix"});
   limits.name("cluster.arithmetic", cluster.arithmetic,
               {"float32", "tf32", "bfloat16", "mixed_bfloat16"});

@@ -23,6 +23,7 @@ const std::vector<KeyOf>& keys_of_kinds() {
   static const std::string none = "it starts no servers";
   static const std::vector<KeyOf> all = {
       {"cluster.ps", {ps, hybrid}, none},
+      {"cluster.replicas", {ps, hybrid}, none},
       {"cluster.shards", {ps, hybrid}, none},
       {"cluster.memory_limit", {ps, hybrid}, none},
       {"cluster.row_log", {ps, hybrid}, none},
@@ -57,8 +58,10 @@ std::string listed(const std::vector<std::string>& names, const char* last) {
 std::string instead_of_replicas(const std::string& kind) {
   if (kind == "parameter_server")
     return "its workers compute steps each at its own pace: cluster.workers and cluster.lanes say "
-           "how many at once";
-  if (kind == "hybrid") return "each worker is one replica: cluster.workers says how many";
+           "how many at once, and cluster.replicas on how many ps each row lies";
+  if (kind == "hybrid")
+    return "each worker is one replica: cluster.workers says how many, and cluster.replicas on how "
+           "many ps each row lies";
   return "it has one replica";
 }
 

@@ -47,7 +47,9 @@ void for_each_job_flag(TrainRequest& request, Flag&& flag) {
        "What it runs on: parameter_server, hybrid, mirrored, multi_worker_mirrored, "
        "central_storage or one_device; the file's keys of its own strategy do not count");
   flag("--replicas", wanted.strategy.replicas,
-       "Replicas of mirrored and central_storage, and of each multi_worker_mirrored worker");
+       "Copies of each row under parameter_server and hybrid, each on another ps, so that the loss "
+       "of a ps loses no update (1); else replicas of mirrored and central_storage, and of each "
+       "multi_worker_mirrored worker");
   flag("--consistency", wanted.strategy.consistency,
        "Of parameter_server: asynchronous, bounded with --max-staleness, or synchronous");
   flag("--max-staleness", wanted.strategy.max_staleness,

@@ -15,6 +15,7 @@
 #include "model/steps/cluster_steps.h"
 #include "rpc/server/token.h"
 #include "strategy/servers/hybrid_strategy.h"
+#include "strategy/servers/ps_replicas.h"
 #include "tools/job/spec/job_service.h"
 #include "tools/job/spec/job_strategy.h"
 #include "tools/job/spec/job_threads.h"
@@ -53,11 +54,12 @@ ParameterServerOptions strategy_options(const Job& job, std::shared_ptr<UpToShar
   options.engine.send_window = job.cluster.send_window;
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
   options.engine.computing = {parse_arithmetic(job.cluster.arithmetic), job.cluster.deterministic};
-  options.engine.recovery = job.cluster.recovery;
-  options.engine.recovery.on_demand = job.cluster.restore_on_demand;
+  options.engine.recovery = job.cluster.ps_loss.recovery;
+  options.engine.recovery.on_demand = job.cluster.ps_loss.restore_on_demand;
   options.consistency = consistency_of(job.strategy);
+  options.replicas = static_cast<std::uint32_t>(job.cluster.ps_loss.replicas);
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(job.cluster.ps_wait_seconds));
+      std::chrono::duration<double>(job.cluster.ps_loss.ps_wait_seconds));
   return options;
 }
 
@@ -185,8 +187,10 @@ TrainedJob train_on_local_cluster(const TrainRequest& request, const RunHost& ho
   output.send_log_to(cluster.dir() + "/logs/chief-0.log");  // beside the roles' logs
   const std::string data =
       options.data_workers > 0 ? str(", ", options.data_workers, " data workers") : "";
-  output.say(str("cluster: ", wanted.ps, " ps and ", wanted.workers, " workers", data, ", logs in ",
-                 cluster.dir(), "/logs"));
+  const std::string copies =
+      wanted.ps_loss.replicas > 1 ? str(", each row on ", wanted.ps_loss.replicas, " ps") : "";
+  output.say(str("cluster: ", wanted.ps, " ps and ", wanted.workers, " workers", data, copies,
+                 ", logs in ", cluster.dir(), "/logs"));
   output.say("threads: " + threads_text(wanted));
   if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
   TrainerOptions trainer = trainer_options(
@@ -241,6 +245,8 @@ TrainedJob train_on_given_cluster(const TrainRequest& request, const RunHost& ho
   verify_distinct_addresses(resolver.cluster_spec());
   prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().task_count("ps"));
   prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
+  verify_ps_replicas(place_of_replicas(request), prepared.job.cluster.ps_loss.replicas,
+                     prepared.job.cluster.ps);
   const GivenClusterRun run(request.dir,
                             {resolver.cluster_spec(), request.cluster_id, request.token_file});
   output.say("the run's folder is " + run.dir());

@@ -8,6 +8,10 @@
 
 namespace cairn::tools {
 
+std::string place_of_replicas(const TrainRequest& request) {
+  return request.overrides.strategy.replicas ? "--replicas" : "cluster.replicas";
+}
+
 void apply(const TrainRequest& request, Job& job) {
   const JobOverrides& wanted = request.overrides;
   std::map<std::string, std::string> flags;  // by the key that each overrides
@@ -24,7 +28,10 @@ void apply(const TrainRequest& request, Job& job) {
       "--consistency");
   set(wanted.strategy.max_staleness, job.strategy.max_staleness, "strategy.max_staleness",
       "--max-staleness");
-  set(wanted.strategy.replicas, job.strategy.replicas, "strategy.replicas", "--replicas");
+  if (job.strategy.on_servers())
+    set(wanted.strategy.replicas, job.cluster.ps_loss.replicas, "cluster.replicas", "--replicas");
+  else
+    set(wanted.strategy.replicas, job.strategy.replicas, "strategy.replicas", "--replicas");
   set(wanted.ps, job.cluster.ps, "cluster.ps", "--ps");
   set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
   set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
@@ -50,7 +57,8 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.computing.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
   set(wanted.computing.device_cache, job.cluster.device_cache, "cluster.device_cache",
       "--device-cache");
-  set(wanted.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
+  set(wanted.ps_wait_seconds, job.cluster.ps_loss.ps_wait_seconds, "cluster.ps_wait_seconds",
+      "--ps-wait");
   set(wanted.epochs, job.data.epochs, "data.epochs", "--epochs");
   set(wanted.steps, job.data.steps, "data.steps", "--steps");
   set(wanted.seed, job.model.seed, "model.seed", "--seed");
@@ -60,11 +68,11 @@ void apply(const TrainRequest& request, Job& job) {
     flags["cluster.deterministic"] = "--deterministic";
   }
   if (wanted.recovery.off) {
-    job.cluster.recovery = false;
+    job.cluster.ps_loss.recovery = false;
     flags["cluster.recovery"] = "--no-recovery";
   }
   if (wanted.recovery.on_demand) {
-    job.cluster.restore_on_demand = true;
+    job.cluster.ps_loss.restore_on_demand = true;
     flags["cluster.restore_on_demand"] = "--restore-on-demand";
   }
   if (!request.warm_start.empty()) job.warm_start.from = request.warm_start;

@@ -15,6 +15,7 @@ struct JobOverrides {
   struct Strategy {
     std::optional<std::string> kind, consistency;
     std::optional<std::uint32_t> max_staleness;
+    // Under a kind with ps, cluster.replicas: the copies of each shard's rows.
     std::optional<int> replicas;
   };
   Strategy strategy;
@@ -76,6 +77,9 @@ struct TrainRequest {
   };
   Journal journal;
 };
+
+// The name under which the copies of each row were asked for: "--replicas", or the job's key.
+std::string place_of_replicas(const TrainRequest& request);
 
 // Overrides of the request change the job, and what they say is checked as the file is. If they
 // name a strategy, what the file says for its own is not read.

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/disk/disk.h"
 #include "storage/any_disk.h"
+#include "strategy/servers/ps_replicas.h"
 #include "tools/job/parts/job_lists.h"
 #include "tools/job/parts/job_warnings.h"
 #include "tools/job/parts/label_texts.h"
@@ -88,6 +89,8 @@ Job job_to_train(const TrainRequest& request) {
     throw InvalidArgumentError(
         str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
             job.strategy.kind, "\": name a service that runs in data.service.address"));
+  if (job.strategy.on_servers())
+    verify_ps_replicas(place_of_replicas(request), job.cluster.ps_loss.replicas, job.cluster.ps);
   if (!job.strategy.on_workers()) replica_devices(job);  // before data is read for them
   return job;
 }

@@ -26,7 +26,8 @@ struct PreparedJob {
 //   Errors  those of the job file and the flags.
 Job job_of(const TrainRequest& request);
 // The same for a run of this machine: finds what needs no data to be refused.
-//   Errors  also InvalidArgument: --data-workers where there are no servers. NotFound: a device.
+//   Errors  also InvalidArgument: --data-workers where there are no servers; more replicas than ps.
+//           NotFound: a device.
 Job job_to_train(const TrainRequest& request);
 // Reads the job and its data once, and says its findings.
 //   Errors  those of the job file, the flags, the data; the report's path holds another file.

@@ -47,7 +47,9 @@ TEST(JobStrategy, EveryKindIsTakenWithTheKeysThatItReads) {
         "kind = 'multi_worker_mirrored'\n[cluster]\nworkers = 3\ntransport = 'tcp'",
         "kind = 'multi_worker_mirrored'\nreplicas = 2\n[cluster]\nworkers = 3",
         "kind = 'hybrid'\n[cluster]\nps = 1\nworkers = 3\npipeline_depth = 1",
-        "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3"})
+        "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3",
+        "kind = 'hybrid'\n[cluster]\nreplicas = 2",
+        "consistency = 'synchronous'\n[cluster]\nps = 3\nreplicas = 3"})
     EXPECT_EQ(answer_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
 }
 
@@ -65,7 +67,13 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
   const std::pair<const char*, std::vector<const char*>> cases[] = {
       {"replicas = 2",
        {"some.toml:4: strategy.replicas", "\"parameter_server\"", "cluster.workers and",
-        "mirrored, multi_worker_mirrored or central_storage"}},
+        "cluster.replicas", "mirrored, multi_worker_mirrored or central_storage"}},
+      {"kind = 'mirrored'\n[cluster]\nreplicas = 2",
+       {"some.toml:6: cluster.replicas", "\"mirrored\"", "no servers",
+        "parameter_server or hybrid"}},
+      {"kind = 'hybrid'\n[cluster]\nreplicas = 0",
+       {"some.toml:6: cluster.replicas is 0", "from 1 to 8"}},
+      {"[cluster]\nps = 9\nreplicas = 9", {"some.toml:6: cluster.replicas is 9", "from 1 to 8"}},
       {"kind = 'multi_worker_mirrored'\nreplicas = 0",
        {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
       {"kind = 'hybrid'\nreplicas = 2",
@@ -136,6 +144,28 @@ TEST(JobStrategy, AFlagThatChoosesTheStrategyLeavesTheFilesKeysOfItsOwnOneAside)
         job);
   EXPECT_EQ(job.strategy.kind, "mirrored");
   EXPECT_EQ(job.strategy.replicas, 3);
+}
+
+TEST(JobStrategy, TheFlagForReplicasIsOfRowsWhereThereArePsAndElseOfWhatComputes) {
+  const auto applied = [](const std::string& kind) {
+    Job job = parse_job(kData + "[strategy]\nkind = '" + kind + "'", "some.toml");
+    apply({.job_file = "some.toml", .overrides = {.strategy = {.replicas = 2}}}, job);
+    return std::pair(job.cluster.ps_loss.replicas, job.strategy.replicas);
+  };
+  EXPECT_EQ(applied("parameter_server"), std::pair(2, 0));
+  EXPECT_EQ(applied("hybrid"), std::pair(2, 0));
+  EXPECT_EQ(applied("mirrored"), std::pair(1, 2));
+  EXPECT_EQ(applied("multi_worker_mirrored"), std::pair(1, 2));
+  EXPECT_THAT(answer_to_flags({.strategy = {.replicas = 9}}),
+              HasSubstr("--replicas is 9: a whole number from 1 to 8"));
+  EXPECT_THAT(answer_to_flags({.strategy = {.replicas = 2}}, "[strategy]\nkind = 'one_device'"),
+              HasSubstr("--replicas is not read"));
+}
+
+// The ps of a cluster that is there already are not those of the job.
+TEST(JobStrategy, MoreReplicasThanTheJobHasPsAreTakenUntilTheClusterIsKnown) {
+  EXPECT_EQ(answer_to("[cluster]\nps = 2\nreplicas = 3"), "it was taken");
+  EXPECT_EQ(answer_to_flags({.strategy = {.replicas = 3}, .ps = 3}), "it was taken");
 }
 
 TEST(JobStrategy, EveryKindMultipliesInWhatTheJobSays) {

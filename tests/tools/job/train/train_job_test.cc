@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -88,6 +89,27 @@ TEST_F(TrainJob, OnServersIsTheirCoordinator) {
   EXPECT_EQ(report["steps"], 32);
   EXPECT_THAT(said_, Contains(HasSubstr("cluster: 1 ps and 1 workers")));
   EXPECT_THAT(folder_.read("run/logs/chief-0.log"), HasSubstr("checkpoint"));
+}
+
+TEST_F(TrainJob, SaysOnHowManyPsEachRowLies) {
+  TrainRequest wanted =
+      request("parameter_server", {{"cluster", {{"ps", 2}, {"workers", 1}, {"replicas", 2}}}});
+  const Json report = parse_json(train_job(wanted, events()).report, "the report");
+  EXPECT_EQ(report["cluster"]["replicas"], 2);
+  EXPECT_EQ(report["steps"], 32);
+  EXPECT_THAT(said_, Contains(HasSubstr("2 ps and 1 workers, each row on 2 ps")));
+}
+
+TEST_F(TrainJob, MoreReplicasThanPsAreRefusedBeforeAnythingStarts) {
+  TrainRequest wanted = request("hybrid", {{"cluster", {{"ps", 2}, {"replicas", 3}}}});
+  EXPECT_THAT([&] { train_job(wanted, events()); },
+              ::testing::ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("cluster.replicas is 3"), HasSubstr("2 ps"))));
+  wanted.overrides.strategy.replicas = 4;
+  EXPECT_THAT([&] { train_job(wanted, events()); },
+              ::testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("--replicas is 4")));
+  EXPECT_THAT(said_, ::testing::IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/run"));
 }
 
 TEST_F(TrainJob, OnAGroupOfWorkersSupervisesThem) {
