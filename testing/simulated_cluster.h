@@ -1,6 +1,7 @@
 // A whole cluster in one thread: coordinator, ps and workers on a simulated network, disk and
 // clock.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct SimulatedClusterOptions {
   ParameterServerOptions strategy = {};
   rpc::SimNetworkOptions network = {.seed = seed};
   ps::PushObserver* observer = nullptr;
+  // Instead of it one for each ps.
+  std::function<ps::PushObserver*(int ps)> observer_of = {};
   std::size_t piece_bytes_max = worker::ShardLinkOptions().piece_bytes_max;
   Duration disk_delay_max{0};   // of each piece of work on a process's disk threads
   std::size_t save_memory = 0;  // of a ps, in bytes; 0: its default
@@ -71,6 +74,7 @@ class SimulatedCluster {
   const rpc::SimReactor& reactor() const { return reactor_; }
   bool has_chief() const { return strategy_ != nullptr; }
   bool has_ps(int i) const { return ps_.at(static_cast<std::size_t>(i)) != nullptr; }
+  ps::PsServer& ps(int i) { return *ps_.at(static_cast<std::size_t>(i)); }
   bool has_worker(int i) const { return workers_.at(static_cast<std::size_t>(i)) != nullptr; }
   void run_for(Duration time) { reactor_.advance(time); }
 
@@ -81,7 +85,7 @@ class SimulatedCluster {
     options.cluster = "cairn";
     options.shards = options_.shards;
     options.incarnation = ++incarnations_;
-    options.shard.observer = options_.observer;
+    options.shard.observer = options_.observer_of ? options_.observer_of(i) : options_.observer;
     options.shard.save_memory.bytes = options_.save_memory;
     options.save_batch_bytes = options_.save_batch_bytes;
     options.restore_batch_bytes = options_.restore_batch_bytes;

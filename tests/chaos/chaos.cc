@@ -1,7 +1,8 @@
 // Runs a cluster of real processes and does them harm, by a seed:
 //
 //   --mode once|flights  until cairn-exerciser has counted: workers are killed, any process is
-//                        stopped, connections are cut or partitioned
+//                        stopped, connections are cut or partitioned; with --replicas ps are
+//                        killed too, and no update may be lost
 //   --mode saving        the coordinator, a ps, a worker or all of them are killed, again and
 //                        again, some twice in a row, while checkpoints are made; after each the
 //                        newest one must be sound, what the coordinator restores from it must be
@@ -9,18 +10,18 @@
 //   --mode checkpoints   the same with deltas, and with hashed rows of which half lie in the logs
 //                        of the ps; what a file says was saved must be there after each kill
 //   --mode failpoints    the process that passes each failpoint (core/base/failpoint.h) dies there
-//   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the
-//                        coordinator is killed
+//   --mode recovery      how long until work goes on after a worker, a ps, the coordinator is
+//                        killed, with a model of --megabytes
 #include <poll.h>
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
@@ -31,32 +32,15 @@
 #include "storage/manifest.h"
 #include "storage/row_store.h"
 #include "tests/chaos/cluster.h"
+#include "tests/chaos/options.h"
 #include "tests/chaos/power.h"
+#include "tests/chaos/ps_harm.h"
 #include "tests/chaos/recovery.h"
 
 namespace cairn::chaos {
 namespace {
 
 using std::chrono::milliseconds;
-
-struct Options {
-  std::string mode = "once";
-  ClusterOptions cluster;
-  int harm = 20, depth = 1;
-  std::uint64_t seed = 1;
-  std::string places;
-  std::string bound, backups;  // as the exerciser takes them; empty: asynchronous
-  bool hybrid = false;
-  bool journal = false;
-  std::int64_t closures = 10'000;
-  int patience_s = 120;
-};
-
-std::string checkpoints_of(const Options& options) {
-  return options.cluster.folder + "/checkpoints";
-}
-std::string finish_of(const Options& options) { return options.cluster.folder + "/finish"; }
-std::string expected_of(const Options& options) { return options.cluster.folder + "/expected"; }
 
 // The last whole line of the file, "CHECKPOINT ACKNOWLEDGED"; empty: nothing was saved yet.
 std::string last_expected(const Options& options) {
@@ -70,16 +54,22 @@ std::string last_expected(const Options& options) {
 class Chaos {
  public:
   explicit Chaos(const Options& options)
-      : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options.cluster) {}
+      : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options.cluster) {
+    if (options.replicas > 1)
+      ps_harm_.emplace(cluster_, options.cluster.ps, Random(random_key(options.seed, "ps")));
+  }
 
   int count_once() {
     // Harm of odd seeds begins while the cluster is being put together.
     while (options_.seed % 2 == 0 && tail(100).find("running") == std::string::npos &&
            !chief_ended(milliseconds(5))) {
     }
-    for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i)
+    for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i) {
+      if (ps_harm_) ps_harm_->look();
       harm_once();
+    }
     mend();
+    std::ofstream(finish_of(options_)).put(10);
     if (!chief_ended(std::chrono::seconds(options_.patience_s)))
       throw DeadlineExceededError("the exerciser has not ended: " + tail());
     const int code = cluster_.process("chief").wait().shell_code();
@@ -191,10 +181,13 @@ class Chaos {
   }
 
   void harm_once() {
-    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"}),
-                      still = pick({"chief", "ps", "worker"});
+    std::vector<std::string> linked{"ps", "worker"}, standing{"chief", "ps", "worker"};
+    // PsHarm strikes ps that have backups.
+    if (ps_harm_) linked = {"worker"}, standing = {"chief", "worker"};
+    const std::string worker = pick({"worker"}), anybody = pick(linked), still = pick(standing);
     Link* link = cluster_.link(anybody);
     if (options_.journal && between(0, 2) == 0) return replace_chief();
+    if (ps_harm_ && between(0, 1) == 0) return strike_ps();
     switch (between(0, link == nullptr ? 1 : 4)) {
       case 0:
         ++done_["kill worker"];
@@ -230,8 +223,25 @@ class Chaos {
     ++done_["kill chief"];
     cluster_.kill("chief");
     cluster_.start("chief");
+    if (ps_harm_) ps_harm_->disturb();
+  }
+  // Strikes a ps once every backup is in sync again. Other harm ends after 3 s of waiting: a
+  // coordinator that stands still brings no backup back, nor does one that waits for all workers.
+  void strike_ps() {
+    const TimePoint began = system_clock().now();
+    while (!ps_harm_->whole()) {
+      if (chief_ended(milliseconds(50))) return;
+      ps_harm_->look();
+      const auto waited = system_clock().now() - began;
+      while (waited > std::chrono::seconds(3) && !stopped_.empty()) go_on();
+      while (waited > std::chrono::seconds(3) && !partitioned_.empty()) heal();
+      if (waited > std::chrono::seconds(options_.patience_s))
+        throw DeadlineExceededError("the backups are not in sync again: " + tail());
+    }
+    if (!chief_ended(milliseconds(0))) ++done_[ps_harm_->strike()];
   }
   void go_on() {
+    if (ps_harm_ && stopped_.front() == "chief") ps_harm_->disturb();
     cluster_.process(stopped_.front()).send(SIGCONT);
     stopped_.erase(stopped_.begin());
   }
@@ -241,9 +251,10 @@ class Chaos {
   }
   void mend() {
     // long enough to be taken for dead
-    if (!stopped_.empty() || !partitioned_.empty()) chief_ended(milliseconds(1500));
+    if (!stopped_.empty() || !partitioned_.empty() || ps_harm_) chief_ended(milliseconds(1500));
     while (!stopped_.empty()) go_on();
     while (!partitioned_.empty()) heal();
+    if (ps_harm_) ps_harm_->end();
   }
 
   int newest_is_sound() {
@@ -284,6 +295,7 @@ class Chaos {
   std::map<std::string, int> done_;
   std::vector<std::string> stopped_;
   std::vector<Link*> partitioned_;
+  std::optional<PsHarm> ps_harm_;  // without replicas: none
 };
 
 // Has the process that passes each failpoint die there, the second time (a checkpoint is there
@@ -328,57 +340,12 @@ int die_everywhere(Options options) {
 
 int main(int argc, char** argv) {
   Options options;
-  ClusterOptions& cluster = options.cluster;
-  cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  options.cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
-  app.add_option("--mode", options.mode)
-      ->check(
-          CLI::IsMember({"once", "flights", "saving", "checkpoints", "recovery", "failpoints"}));
-  app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")
-      ->required()
-      ->check(CLI::NonexistentPath);
-  app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")
-      ->check(CLI::IsMember({"tcp", "unix"}));
-  app.add_option("--seed", options.seed);
-  app.add_option("--harm", options.harm, "How often; with recovery: to each role");
-  app.add_option("--places", options.places, "With failpoints: those whose names begin so");
-  app.add_option("--depth", options.depth);
-  app.add_option("--bound", options.bound, "k of bounded(k)");
-  app.add_option("--backups", options.backups, "b of synchronous(b)");
-  app.add_flag("--hybrid", options.hybrid, "Under HybridStrategy");
-  app.add_flag("--journal", options.journal,
-               "The coordinator has a journal; it is killed too, and goes on");
-  app.add_option("--ps", cluster.ps);
-  app.add_option("--workers", cluster.workers);
-  app.add_option("--closures", options.closures);
+  add_flags(app, options);
   CLI11_PARSE(app, argc, argv);
-  cluster.exerciser = {"--depth", std::to_string(options.depth), "--ps",
-                       std::to_string(cluster.ps)};
-  if (!options.bound.empty())
-    cluster.exerciser.insert(cluster.exerciser.end(), {"--bound", options.bound});
-  if (!options.backups.empty())
-    cluster.exerciser.insert(cluster.exerciser.end(), {"--backups", options.backups});
-  if (options.hybrid) cluster.exerciser.push_back("--hybrid");
-  if (options.journal)
-    cluster.exerciser.insert(cluster.exerciser.end(), {"--journal", cluster.folder + "/journal"});
-  if (options.mode == "once")
-    cluster.exerciser.insert(cluster.exerciser.end(),
-                             {"--closures", std::to_string(options.closures)});
-  if (options.mode == "flights") cluster.exerciser.push_back("--flights");
-  if (options.mode == "saving")
-    cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options),
-                                                       "--finish-when", finish_of(options)});
-  if (options.mode == "checkpoints") {
-    // 4,000 rows of 4 KB for each ps, of whose memory 8 MB are for rows.
-    cluster.exerciser.insert(
-        cluster.exerciser.end(),
-        {"--checkpoints", checkpoints_of(options), "--finish-when", finish_of(options),
-         "--expected", expected_of(options), "--full-every", "4", "--hashed-dim", "1024"});
-    cluster.ps_arguments = {"--memory-limit", "112 MB", "--row-log", cluster.folder + "/row-log"};
-  }
-  if (options.mode == "recovery")
-    cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
-  if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
+  settle(options);
+  if (options.mode == "recovery") return measure_recovery(options);
   if (options.mode == "failpoints") return die_everywhere(options);
   Chaos chaos(options);
   const bool saves = options.mode == "saving" || options.mode == "checkpoints";

@@ -43,6 +43,17 @@ TEST_F(ChaosTest, ClosuresCountOnceUnderHybridStrategyThoughTheCoordinatorIsKill
   expect_good({"--mode", "once", "--harm", "20", "--journal", "--hybrid", "--seed", "2",
                "--closures", "3000"});
 }
+TEST_F(ChaosTest, NoUpdateIsLostThoughPsAreKilledStoppedAndCutOff) {
+  expect_good({"--mode", "once", "--replicas", "2", "--harm", "12", "--workers", "2"});
+}
+TEST_F(ChaosTest, NoUpdateIsLostThoughPsAndTheCoordinatorAreKilled) {
+  expect_good({"--mode", "once", "--replicas", "2", "--harm", "12", "--workers", "2", "--journal",
+               "--depth", "4", "--seed", "2"});
+}
+TEST_F(ChaosTest, NoUpdateOfARoundIsLostThoughPsAreKilled) {
+  expect_good({"--mode", "once", "--replicas", "2", "--harm", "10", "--workers", "2", "--backups",
+               "1", "--closures", "3000", "--seed", "4"});
+}
 TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) {
   expect_good({"--mode", "saving", "--harm", "12"});
 }

@@ -29,6 +29,7 @@ class Cluster {
   void kill(const std::string& name);  // SIGKILL, and waits
   tools::ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
   Link* link(const std::string& name) { return roles_.at(name).link.get(); }  // nullptr: none
+  const std::string& address(const std::string& name) const { return roles_.at(name).address; }
   std::string log(const std::string& name) const { return options_.folder + "/" + name + ".log"; }
   // the exerciser's last
   std::string words(int lines) const { return tools::last_lines(log("chief"), lines); }

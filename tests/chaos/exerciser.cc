@@ -1,6 +1,7 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
 //   cairn-exerciser --closures N [--flights] [--depth D] [--bound K | --backups B | --hybrid]
+//                   [--replicas R] [--finish-when FILE]
 //     runs them all; ends with 0 if every count is exact
 //   cairn-exerciser --checkpoints FOLDER --finish-when FILE
 //     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with
@@ -16,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -43,7 +45,6 @@ using simulation::Program;
 using simulation::Scenario;
 using simulation::Values;
 
-constexpr std::int64_t kLargeRows = 25 << 20;  // of one float: 100 MB
 // closures that are scheduled and not done, while checkpoints are made
 constexpr std::int64_t kAhead = 256;
 
@@ -86,19 +87,46 @@ std::int64_t counted_before(const Program& program, const Scenario& scenario,
   return std::max(values.v, values.w);
 }
 
-void run_all(Program& program, const Scenario& scenario) {
+// Schedules closures, some ahead, until the file is there, and at least those of the scenario.
+// Returns how many there are in all, with the `before` of earlier lives.
+std::int64_t schedule_until(Program& program, const Scenario& scenario,
+                            const std::string& finish_when, std::int64_t before) {
+  std::int64_t scheduled = before;
+  for (std::deque<RemoteValue> ahead;
+       scheduled < scenario.closures || !std::filesystem::exists(finish_when);) {
+    ahead.push_back(program.coordinator.schedule(program.add, {program.data}));
+    ++scheduled;
+    if (std::ssize(ahead) < kAhead) continue;
+    ahead.front().get_all();
+    ahead.pop_front();
+  }
+  return scheduled;
+}
+
+// `finish_when`: empty, or not before this file is there.
+void run_all(Program& program, const Scenario& scenario, const std::string& finish_when) {
   const auto resumed = program.coordinator.resumed();
   if (resumed)
     std::printf("going on at step %lld, %zu closures were open, %zu not in the journal\n",
                 static_cast<long long>(resumed->global_step), resumed->open, resumed->unrecorded);
-  simulation::schedule(program, scenario,
-                       resumed ? counted_before(program, scenario, *resumed) : 0);
+  const std::int64_t before = resumed ? counted_before(program, scenario, *resumed) : 0;
+  std::int64_t closures = scenario.closures;
+  if (finish_when.empty())
+    simulation::schedule(program, scenario, before, scenario.closures);
+  else
+    closures = schedule_until(program, scenario, finish_when, before);
   try {
     program.coordinator.join();
   } catch (const OutOfRangeError&) {  // flights end with the data
     if (scenario.job != simulation::Job::kFlights) throw;
   }
-  judge(program, scenario, simulation::fresh_base(scenario), scenario.closures);
+  judge(program, scenario, simulation::fresh_base(scenario), closures);
+  // Never two replicas of a shard are lost at once in such a run.
+  const std::uint64_t lost = program.coordinator.stats().lost_updates;
+  const std::uint32_t replicas =
+      program.coordinator.strategy().host().engine().options().recovery.replicas;
+  check(replicas == 1 || lost == 0,
+        str(lost, " updates are lost, though each row lies on ", replicas, " ps"));
 }
 
 // Updates that were acknowledged before the checkpoint was begun must be in it, except those that
@@ -215,10 +243,12 @@ int main(int argc, char** argv) {
   CheckpointPolicy policy{.keep_last = 3};
   bool flights = false, hybrid = false, power = false;
   std::optional<std::uint32_t> bound, backups;
+  std::uint32_t replicas = 1;
+  std::int64_t megabytes = 100;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
   app.add_flag("--flights", flights);
-  app.add_option("--depth", scenario.pipeline_depth,
+  app.add_option("--depth", scenario.sending.depth,
                  "Deeper than 1: closures update by a rule, so that they overlap");
   app.add_option("--bound", bound, "Under bounded(k)");
   app.add_option("--backups", backups, "Under synchronous(b); updates by a rule");
@@ -227,21 +257,24 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoints", policy.folder);
   app.add_option("--consolidate-after", policy.consolidate_after,
                  "With --checkpoints: deltas, which become full ones after so many");
-  app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
+  app.add_option("--finish-when", finish_when,
+                 "Ends once this file is there; without --checkpoints not before --closures");
   app.add_option("--full-every", policy.full_every);
-  app.add_option("--hashed-dim", scenario.hashed_dim);
+  app.add_option("--hashed-dim", scenario.hashed.dim);
   app.add_option("--expected", expected);
   app.add_option("--journal", journal, "Goes on where the one before stood that had this folder");
   app.add_flag("--power", power, "Its machine may lose the power: elements may count twice");
-  app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
+  app.add_option("--replicas", replicas, "Each row lies on so many ps; no update may be lost");
+  app.add_option("--recovery", recovery, "Checkpoints here; runs until it is killed");
+  app.add_option("--megabytes", megabytes, "With --recovery: of the model");
   CLI11_PARSE(app, argc, argv);
   if (power) scenario.faults.push_back({.kind = simulation::Fault::Kind::kPowerLoss});
   if (bound) scenario.consistency = Consistency::bounded(*bound);
   if (backups) scenario.consistency = Consistency::synchronous(*backups);
   if (hybrid) scenario.consistency = HybridConsistency::make();
-  if (scenario.pipeline_depth > 1 || scenario.consistency.in_rounds())
+  if (scenario.sending.depth > 1 || scenario.consistency.in_rounds())
     scenario.updates = simulation::Updates::kByRule;
-  if (!recovery.empty()) scenario.rows = kLargeRows;
+  if (!recovery.empty()) scenario.rows = megabytes << 18;  // of one float
   if (policy.consolidate_after > 0) policy.full_every = policy.consolidate_after + 100;
   if (flights) {
     scenario.job = simulation::Job::kFlights;
@@ -251,8 +284,9 @@ int main(int argc, char** argv) {
   }
   ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
                                  .placement = Placement::kRoundRobin};
-  options.engine.pipeline_depth = scenario.pipeline_depth;
+  options.engine.pipeline_depth = scenario.sending.depth;
   options.engine.journal.folder = journal;
+  options.replicas = replicas;
   options.engine.variables.check_replicas = hybrid;
   report("begun");
   const auto strategy = make_strategy(std::move(options), scenario.consistency);
@@ -263,7 +297,7 @@ int main(int argc, char** argv) {
   if (!recovery.empty())
     run_and_report(program, recovery);
   else if (policy.folder.empty())
-    run_all(program, scenario);
+    run_all(program, scenario, finish_when);
   else
     run_and_save(program, scenario, policy, finish_when, expected);
   return 0;

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "tests/chaos/ps_harm.h"
 
 namespace cairn::chaos {
 namespace {
@@ -68,6 +69,19 @@ class Figures {
   std::map<std::string, std::vector<double>> parts_;
 };
 
+// Returns within 0.2 s of the moment when all are in sync: the status is as old as that at most.
+void await_backups(Cluster& cluster) {
+  const auto wait = [&](int milliseconds) {
+    pollfd ended{.fd = cluster.process("chief").pidfd(), .events = POLLIN};
+    if (::poll(&ended, 1, milliseconds) == 1)
+      throw UnavailableError("the exerciser ended: " + cluster.words(5));
+  };
+  wait(250);
+  for (const double until = now() + 120; !backups_in_sync(cluster); wait(20))
+    if (now() > until)
+      throw DeadlineExceededError("the backups are not in sync: " + cluster.words(5));
+}
+
 void server_dies(Cluster& cluster, Reports& reports, const std::string& name, Figures& figures) {
   const double killed = now();
   cluster.kill(name);
@@ -81,6 +95,24 @@ void server_dies(Cluster& cluster, Reports& reports, const std::string& name, Fi
   figures.add("  until its successor is started", started - killed);
   figures.add("  from there until it serves again", back - started);
   figures.add("  from there to the first push", pushed - back);
+}
+
+// The shards go on from their backups, so that the next push does not wait for the ps to be back.
+void replicated_ps_dies(Cluster& cluster, Reports& reports, const std::string& name,
+                        Figures& figures) {
+  const double killed = now();
+  cluster.kill(name);
+  cluster.start(name);
+  // A ps that had taken over from another one is told of once for the shards of each.
+  Json report = reports.next("recovered");
+  while (report["noticed"].get<double>() < killed) report = reports.next("recovered");
+  const double noticed = report["noticed"],
+               pushed = noticed + report["first_push_after"].get<double>();
+  figures.add("from the kill to the first push", pushed - killed);
+  figures.add("  until its loss is noticed", noticed - killed);
+  figures.add("  from there to the first push", pushed - noticed);
+  await_backups(cluster);
+  figures.add("from the kill until its backups are in sync", now() - killed);
 }
 
 void coordinator_dies(Cluster& cluster, Reports& reports, Figures& figures) {
@@ -97,8 +129,8 @@ void coordinator_dies(Cluster& cluster, Reports& reports, Figures& figures) {
 
 }  // namespace
 
-int measure_recovery(const ClusterOptions& options, int times) {
-  Cluster cluster(options);
+int measure_recovery(const Options& options) {
+  Cluster cluster(options.cluster);
   Reports reports(cluster);
   reports.next("pushed");
   Figures worker, ps, coordinator;
@@ -107,21 +139,27 @@ int measure_recovery(const ClusterOptions& options, int times) {
     if (::poll(&wait, 1, 200 + 37 * (i % 8)) == 1)
       throw UnavailableError("the exerciser ended: " + cluster.words(5));
   };
-  for (int i = 0; i < times; ++i) {
+  for (int i = 0; i < options.harm; ++i) {
     pause(i);
     server_dies(cluster, reports, "worker0", worker);
   }
   worker.print("worker");
-  for (int i = 0; i < times; ++i) {
+  const bool replicated = options.replicas > 1;
+  if (replicated) await_backups(cluster);
+  for (int i = 0; i < options.harm; ++i) {
     pause(i);
-    server_dies(cluster, reports, "ps0", ps);
+    if (replicated)
+      replicated_ps_dies(cluster, reports, str("ps", i % options.cluster.ps), ps);
+    else
+      server_dies(cluster, reports, "ps0", ps);
   }
-  ps.print("ps, which holds half of a checkpoint");
-  for (int i = 0; i < times; ++i) {
+  ps.print(replicated ? "ps, whose shards have backups" : "ps, which holds a part of a checkpoint");
+  for (int i = 0; i < options.harm; ++i) {
     pause(i);
     coordinator_dies(cluster, reports, coordinator);
   }
-  coordinator.print("coordinator, which has all restored");
+  coordinator.print(options.journal ? "coordinator, which goes on with its journal"
+                                    : "coordinator, which has all restored");
   return 0;
 }
 

@@ -147,6 +147,20 @@ TF_CONFIG="{$CLUSTER, \\"task\\": {\\"type\\": \\"ps\\", \\"index\\": 0}}" cairn
 TF_CONFIG="{$CLUSTER, \\"task\\": {\\"type\\": \\"worker\\", \\"index\\": 0}}" cairn-worker --lanes 4
 TF_CONFIG="{$CLUSTER, \\"task\\": {\\"type\\": \\"chief\\", \\"index\\": 0}}" cairn-coordinator JOB.toml --checkpoints /shared/run1
 """.strip().split("\n")
+# Three machines with replicas and a coordinator that stands by.
+REPLICATED = """
+cairn-ps --index 0 --listen a:4000 --token-file /etc/cairn/token --shards 4
+cairn-worker --index 0 --listen a:4001 --token-file /etc/cairn/token --lanes 4
+cairn-ps --index 1 --listen b:4000 --token-file /etc/cairn/token --shards 4
+cairn-worker --index 1 --listen b:4001 --token-file /etc/cairn/token --lanes 4
+cairn-ps --index 2 --listen c:4000 --token-file /etc/cairn/token --shards 4
+cairn-worker --index 2 --listen c:4001 --token-file /etc/cairn/token --lanes 4
+export TF_CONFIG='{"cluster": {"chief": ["a:4002"], "ps": ["a:4000", "b:4000", "c:4000"], "worker": ["a:4001", "b:4001", "c:4001"]}}'
+cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run4 --journal /shared/run4/journal --replicas 2
+export TF_CONFIG='{"cluster": {"chief": ["b:4002"], "ps": ["a:4000", "b:4000", "c:4000"], "worker": ["a:4001", "b:4001", "c:4001"]}}'
+cairn-coordinator JOB.toml --token-file /etc/cairn/token --checkpoints /shared/run4 --journal /shared/run4/journal --replicas 2 --standby
+cairn status --address a:4002 --token-file /etc/cairn/token
+""".strip().split("\n")
 
 JOB = """
 name = "commands"
@@ -292,8 +306,23 @@ def scene_cluster():
         server.end()
 
 
+def scene_replicated():
+    """Three machines: the coordinator that stands by has nothing left to train, as the first one has ended."""
+    config, coordinator, other, standby, status = REPLICATED[6:]
+    servers = [Running(filled_in(command), "listening", environment={"TF_CONFIG": ""}) for command in REPLICATED[:6]]
+    at = [{"TF_CONFIG": filled_in(line).split("'")[1]} for line in (config, other)]
+    ends_well(filled_in(coordinator), coordinator, environment=at[0])
+    ends_well(filled_in(standby), standby, environment=at[1])
+    live = Running(filled_in(coordinator).replace("JOB", "LIVE").replace("run4", "run5"), "step ", environment=at[0])
+    ends_well(filled_in(status), status)
+    ends_well(filled_in(CLUSTER[6]).replace("a4000", "a4002"), "(the run is stopped)")
+    live.ends_by_itself()
+    for server in servers:
+        server.end()
+
+
 def main():
-    commands, listed = printed(), {*HOW, *HERE, *LIVE, *CLUSTER}
+    commands, listed = printed(), {*HOW, *HERE, *LIVE, *CLUSTER, *REPLICATED}
     wrong = [f"{commands[c]}: nothing runs this command: {c}" for c in commands if c not in listed]
     wrong += [f"no page prints this command any more: {c}" for c in listed if c not in commands]
     if wrong:
@@ -302,6 +331,7 @@ def main():
     scene_here()
     scene_live()
     scene_cluster()
+    scene_replicated()
 
 
 main()

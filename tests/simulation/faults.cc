@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tests/simulation/replicated.h"
+
 namespace cairn::simulation {
 namespace {
 using Kind = Fault::Kind;
@@ -12,6 +14,29 @@ using std::chrono::milliseconds;
 std::int64_t World::finished() const {
   if (!program_) return lives_.first_step;
   return lives_.first_step + static_cast<std::int64_t>(program_->coordinator.counts().finished);
+}
+
+// All closures at once. Where ps have copies, as many as the next fault asks for, and few while one
+// is struck: so there are some for each fault, and for the time in which rows are copied anew.
+std::int64_t World::wanted_now() const {
+  constexpr std::int64_t kAhead = 10;
+  constexpr Duration kBetween = milliseconds(40);
+  if (!scenario_.copies.any()) return scenario_.closures;
+  std::int64_t until = scenario_.closures;
+  for (const Fault& fault : pending_) until = std::min(until, fault.at_closure + kAhead);
+  if (strikes_.waiting > 0 || strikes_.under_way > 0) until = 0;
+  if (until <= lives_.scheduled && cluster_.reactor().now() >= lives_.fed_at + kBetween)
+    until = lives_.scheduled + 1;
+  return std::min(until, scenario_.closures);
+}
+
+void World::feed() {
+  strikes_.layout = cluster_.strategy().host().engine().registry().layout();
+  const std::int64_t until = wanted_now();
+  if (until <= lives_.scheduled) return;
+  schedule(*program_, scenario_, lives_.scheduled, until);
+  lives_.scheduled = until;
+  lives_.fed_at = cluster_.reactor().now();
 }
 
 void World::tick() {
@@ -24,7 +49,7 @@ void World::tick() {
     }
     Fault fault = pending_[i];
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
-    later(fault.then, [this, fault] { strike(fault); });
+    later(fault.then, [this, fault] { strike_in_turn(fault); });
   }
   if (!pending_.empty()) later(Duration(20'000 + random_.below(200'000)), [this] { tick(); });
 }
@@ -33,6 +58,43 @@ void World::later(Duration delay, std::function<void()> work) {
   quiet_after_ = std::max(quiet_after_, cluster_.reactor().now() + delay);
   cluster_.reactor().schedule(delay, [this, work = std::move(work)] {
     if (!ended_) work();
+  });
+}
+
+// A ps that was struck may be struck again, as it has the only copy of nothing; another one only
+// once all copies are in sync. What the status says is a while ago.
+bool World::may_strike(const std::set<int>& struck) {
+  constexpr Duration kStatusIsOld = milliseconds(500);
+  if (scenario_.copies.all_at_once) return true;
+  if (struck.size() == 1 && strikes_.victims == struck) return true;
+  if (strikes_.under_way > 0 || cluster_.reactor().now() < strikes_.ended_at + kStatusIsOld)
+    return false;
+  if (!program_ || chief_.due || !in_sync(program_->coordinator.status_json(), scenario_))
+    return false;
+  strikes_.victims.clear();
+  return true;
+}
+
+void World::strike_in_turn(const Fault& fault) {
+  const std::set<int> struck = scenario_.copies.any() ? struck_by(fault) : std::set<int>{};
+  if (struck.empty()) return strike(fault);
+  if (!may_strike(struck)) {
+    ++strikes_.waiting;
+    cluster_.reactor().schedule(milliseconds(5), [this, fault] {
+      --strikes_.waiting;
+      if (!ended_ && !strikes_.over) strike_in_turn(fault);
+    });
+    return;
+  }
+  strikes_.victims.insert(struck.begin(), struck.end());
+  ++strikes_.under_way;
+  strikes_.struck = true;
+  strike(fault);
+  later(fault.lasts, [this, fault] {
+    // It may not have met a message so far.
+    if (fault.kind == Kind::kDropNext) cluster_.network().keep_next(fault.from, fault.to);
+    --strikes_.under_way;
+    strikes_.ended_at = cluster_.reactor().now();
   });
 }
 
@@ -46,7 +108,7 @@ void World::strike(const Fault& fault) {
       return later(fault.lasts, [this, fault] { cluster_.start_worker(fault.a); });
     case Kind::kKillPs:
       if (!cluster_.has_ps(fault.a)) return;
-      lost_ever_.insert(fault.a);
+      if (!scenario_.copies.none_lost()) lost_ever_.insert(fault.a);
       cluster_.kill_ps(fault.a);
       return later(fault.lasts, [this, fault] { cluster_.start_ps(fault.a); });
     case Kind::kKillChief:
@@ -77,6 +139,9 @@ void World::strike(const Fault& fault) {
     case Kind::kSlow:
       network.slow(fault.from, fault.a);
       return later(fault.lasts, [this, fault] { cluster_.network().slow(fault.from, 1); });
+    case Kind::kStop:
+      network.stop(fault.from);
+      return later(fault.lasts, [this, fault] { cluster_.network().go_on(fault.from); });
     case Kind::kZombie: return make_zombie(fault);
     case Kind::kWallJump: cluster_.reactor().jump_wall(std::chrono::seconds(fault.a)); return;
   }
@@ -105,6 +170,7 @@ void World::make_zombie(const Fault& fault) {
 // Faults that are still to come find the job done.
 void World::heal_everything() {
   pending_.clear();
+  strikes_.over = true;
   if (quiet_after_ > cluster_.reactor().now())
     cluster_.run_for(quiet_after_ - cluster_.reactor().now());
   cluster_.network().heal_all();

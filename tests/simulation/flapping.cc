@@ -51,7 +51,7 @@ class FlappingWorld {
 
   Verdict run() {
     program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
-    schedule(*program_, scenario_, 0);
+    schedule(*program_, scenario_, 0, scenario_.closures);
     try {
       while (!program_->coordinator.done() && !too_late()) step();
       if (too_late())
@@ -211,7 +211,7 @@ Scenario flapping_scenario(std::uint64_t seed) {
   scenario.workers = static_cast<int>(between(1, 3));
   scenario.shards = static_cast<std::uint32_t>(between(1, 2));
   scenario.lanes = static_cast<std::uint32_t>(between(1, 2));
-  scenario.pipeline_depth = 1u << between(0, 2);
+  scenario.sending.depth = 1u << between(0, 2);
   scenario.closures = between(40, 160);
   scenario.updates = between(0, 1) == 0 ? Updates::kAssigned : Updates::kByRule;
   scenario.delays.network = Duration(between(60'000, 5'000'000));

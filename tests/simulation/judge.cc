@@ -5,12 +5,21 @@
 #include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/journal/journal.h"
 #include "storage/checkpoint_folder.h"
+#include "tests/simulation/replicated.h"
 
 namespace cairn::simulation {
 
+// False of shards for which another ps answers: whatever this one still applies goes with its rows.
+bool World::answers(int ps, std::optional<Epoch> epoch) const {
+  if (!scenario_.copies.any() || strikes_.layout == nullptr) return true;
+  return std::ranges::any_of(strikes_.layout->shards, [&](const ShardLayout& shard) {
+    return static_cast<int>(shard.primary.ps) == ps && (!epoch || *epoch == shard.epoch);
+  });
+}
+
 void World::fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) {
-  watched_ += 1;
-  seen_.fences.push_back({newest, {alive.begin(), alive.end()}, watched_});
+  seen_.watched += 1;
+  seen_.fences.push_back({newest, {alive.begin(), alive.end()}, seen_.watched});
 }
 
 // Where in watched_ a shard first refused the incarnation.
@@ -26,7 +35,7 @@ std::optional<std::uint64_t> World::fence_of(LaneIncarnation incarnation) const 
 // for a closure after the first shard's fence, nothing of the lost one is applied. What another
 // pushed before that was an earlier attempt.
 void World::pushed(const StepContext& step, bool applied, std::uint64_t staleness) {
-  watched_ += 1;
+  seen_.watched += 1;
   verdict_.staleness_max = std::max(verdict_.staleness_max, staleness);
   const auto lanes = static_cast<std::uint64_t>(scenario_.workers) * scenario_.lanes;
   // Under HybridStrategy a closure pulls while the round before its own is open, and the round
@@ -45,7 +54,7 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
   if (fence && last.at > *fence)
     complain(str("closure ", step.closure, " was applied for lane incarnation ", step.incarnation,
                  ", which is fenced, after ", last.incarnation, " had begun on it"));
-  last = {step.incarnation, watched_};
+  last = {step.incarnation, seen_.watched};
 }
 
 // Every shard is to sum the same members, in the same order, of whom none is another round's as
@@ -58,7 +67,8 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
     complain(str("round ", request.round, " is applied with other members than on another shard"));
   if (!applied || !fresh) return;
   // A round that a ps has lost is run again by others.
-  if (HybridConsistency::is(scenario_.consistency) && !lost_ever_.empty()) return;
+  if (HybridConsistency::is(scenario_.consistency) && (!lost_ever_.empty() || strikes_.struck))
+    return;
   for (const auto& [round, others] : seen_.rounds)
     if (round != request.round && others != members &&
         std::find_first_of(members.begin(), members.end(), others.begin(), others.end()) !=
@@ -80,7 +90,7 @@ std::vector<std::uint64_t> World::lost_in_this_life() {
 
 // A loss of power may lose a closure on any ps.
 void World::note_losses() {
-  if (scenario_.loses_power()) return;
+  if (scenario_.loses_power() || scenario_.copies.some_lost()) return;
   auto lost = lost_in_this_life();
   for (int i = 0; i < scenario_.ps; ++i)
     if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i))
@@ -108,7 +118,10 @@ void World::judge_values() {
        judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life()))
     complain(std::move(complaint));
   judge_follower(now);
-  const std::int64_t step = program_->coordinator.stats().global_step;
+  // A ps that was lost has set them back.
+  if (lost_ever_.empty())
+    for (std::string& complaint : late_.judge()) complain(std::move(complaint));
+  const std::int64_t step = program_->coordinator.stats().global_step - late_.updates();
   if (scenario_.saves.journal && step != scenario_.closures)
     complain(str("all ", scenario_.closures, " closures are done at step ", step));
   verdict_.fingerprint =
@@ -119,6 +132,20 @@ void World::judge_values() {
 void World::judge_follower(const Values& values) {
   if (follower_ == nullptr) return;
   if (std::string wrong = follower_->judge(values); !wrong.empty()) complain(std::move(wrong));
+}
+
+void World::judge_copies() {
+  if (!scenario_.copies.any() || !verdict_.good()) return;
+  constexpr int kMost = 60'000;
+  for (int waited = 0; !in_sync(program_->coordinator.status_json(), scenario_); waited += 100) {
+    if (waited >= kMost)
+      return complain(str("copies are not in sync a minute after the last fault: ",
+                          program_->coordinator.status_json()));
+    cluster_.run_for(std::chrono::milliseconds(100));
+  }
+  // The status is a while ago, and something may be on its way to the copies.
+  cluster_.run_for(std::chrono::seconds(3));
+  for (std::string& complaint : compare_copies(cluster_, scenario_)) complain(std::move(complaint));
 }
 
 void World::judge_checkpoints() {
@@ -141,6 +168,7 @@ void World::judge_checkpoints() {
                            values_of(*program_, due_));
   }
   if (follower_ != nullptr) judge_follower(values_of(*program_, due_));  // the restored rows
+  judge_copies();
   if (latest->path == base_checkpoint_) return;
   for (const auto& [ps, lacking] : lacks) {
     const auto before = base_lacks_.contains(ps) ? base_lacks_.at(ps) : 0;

@@ -29,7 +29,8 @@ std::vector<std::uint64_t> losses_by_ps(const EngineStats& stats, int ps);
 //     element's ps
 //   - no row gained more than the elements ask for that were not committed at the base; the rows of
 //     a ps together lack at most what is reported lost there, and those of each shard lack just
-//     that where each closure reaches each shard. Where power was lost, elements may count twice:
+//     that where each closure reaches each shard. Where all copies of a shard may be lost, what is
+//     reported of all ps is a bound for each shard. Where power was lost, elements may count twice:
 //     then only the sums are judged
 std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, const Due& due,
                                     std::int64_t until, const Values& now, const Layout& layout,

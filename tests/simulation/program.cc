@@ -105,6 +105,15 @@ Array ones(std::int64_t rows, std::int64_t dim) {
                                  std::vector<float>(static_cast<std::size_t>(rows * dim), 1.0f)));
 }
 
+constexpr std::int64_t kLateRows = 12;
+
+// Some of each part's, be the variable hashed.
+Array late_rows() {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < kLateRows; ++i) ids.push_back(i * (kHashedRows / kLateRows));
+  return Array(Tensor::of<std::int64_t>({kLateRows}, ids));
+}
+
 // An optimizer that goes down by a gradient of -1 adds one.
 void add_one(const Variable& variable, const Array& one, Updates updates) {
   if (updates == Updates::kAssigned) return variable.assign_add(one);
@@ -118,9 +127,9 @@ void add_one(const Variable& table, const Array& ids, const Array& one, Updates 
 
 }  // namespace
 
-void schedule(Program& program, const Scenario& scenario, std::int64_t done) {
-  const std::int64_t beyond = scenario.job == Job::kFlights ? kBeyondTheEnd : 0;
-  for (std::int64_t i = done; i < scenario.closures + beyond; ++i)
+void schedule(Program& program, const Scenario& scenario, std::int64_t begin, std::int64_t end) {
+  if (scenario.job == Job::kFlights && end == scenario.closures) end += kBeyondTheEnd;
+  for (std::int64_t i = begin; i < end; ++i)
     program.coordinator.schedule(program.add, {program.data});
 }
 
@@ -156,7 +165,7 @@ Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario)
     wide = strategy.create_variable(
         {.name = "wide", .shape = {scenario.wide}, .initializer = Initializer::zeros()});
   hashed = strategy.create_variable({.name = "hashed",
-                                     .shape = {kHashedRows, scenario.hashed_dim},
+                                     .shape = {kHashedRows, scenario.hashed.dim},
                                      .initializer = Initializer::zeros(),
                                      .hashed = true});
   data = dealt_out(strategy, coordinator, scenario);
@@ -170,7 +179,7 @@ Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario)
                 hashed_ids = hashed_table(scenario).rows_of(values);
     add_one(rows, row_ids, expand_dims(cast(ones_like(row_ids), DType::kFloat32), 1), updates);
     Array one =
-        expand_dims(cast(ones_like(hashed_ids), DType::kFloat32), 1) * ones(1, scenario.hashed_dim);
+        expand_dims(cast(ones_like(hashed_ids), DType::kFloat32), 1) * ones(1, scenario.hashed.dim);
     // so that the closure pulls
     if (updates == Updates::kByRule) one = one + hashed.gather(hashed_ids) * Array(0.0f);
     add_one(hashed, hashed_ids, one, updates);
@@ -233,6 +242,57 @@ Values values_of(const Program& program, const Due& all) {
     values.hashed.emplace_back(ids[i], static_cast<std::int64_t>(row.front()));
   }
   return values;
+}
+
+// Some are dense, and others hashed.
+Variable LateVariables::declare(ParameterServerStrategy& strategy, std::size_t number) {
+  const bool hashed = number % 2 == 1;
+  return strategy.create_variable({.name = str("late-", number),
+                                   .shape = {hashed ? kHashedRows : kLateRows, 1},
+                                   .initializer = Initializer::zeros(),
+                                   .hashed = hashed});
+}
+
+Array LateVariables::value_of(std::size_t number) {
+  return ones(kLateRows, 1) * Array(static_cast<float>(2 + number));
+}
+
+void LateVariables::make(ParameterServerStrategy& strategy, std::int64_t done, std::int64_t all) {
+  if (begun_ >= static_cast<std::size_t>(wanted_)) return;
+  if (done * (wanted_ + 1) < all * static_cast<std::int64_t>(begun_ + 1)) return;
+  const std::size_t number = begun_++;
+  made_.push_back(declare(strategy, number));
+  if (made_.back().spec().hashed)
+    made_.back().scatter_update(late_rows(), value_of(number));
+  else
+    made_.back().assign(value_of(number));
+  assigned_ = begun_;
+}
+
+void LateVariables::begin_again(ParameterServerStrategy& strategy, bool journal) {
+  end();
+  if (!journal) {
+    begun_ = assigned_ = 0;
+    return;
+  }
+  for (std::size_t number = 0; number < begun_; ++number)
+    made_.push_back(declare(strategy, number));
+}
+
+std::vector<std::string> LateVariables::judge() const {
+  std::vector<std::string> complaints;
+  for (std::size_t number = 0; number < std::min(assigned_, made_.size()); ++number) {
+    const Variable& variable = made_[number];
+    const Tensor values =
+        (variable.spec().hashed ? variable.gather(late_rows()) : variable.read()).eval();
+    for (const float value : values.values<float>()) {
+      if (value == static_cast<float>(2 + number)) continue;
+      complaints.push_back(
+          str("'", variable.spec().name, "' holds ", value, ", and was given ", 2 + number));
+      break;
+    }
+  }
+  return complaints;
 }
 
 }  // namespace cairn::simulation

@@ -2,6 +2,7 @@
 // one to each, and what must come of it.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,34 @@ Values zero_values(const Scenario& scenario);
 //           of them.
 Values values_of(const Program& program, const Due& all);
 
-// All closures of the scenario but for the first `done`, and for flights more than there is data.
-void schedule(Program& program, const Scenario& scenario, std::int64_t done);
+// Closures [begin, end) of the scenario, and behind the last for flights more than there is data.
+void schedule(Program& program, const Scenario& scenario, std::int64_t begin, std::int64_t end);
+
+// Variables that the program makes while closures run, one after the other, each with values of its
+// own.
+class LateVariables {
+ public:
+  explicit LateVariables(const Scenario& scenario) : wanted_(scenario.late_variables) {}
+
+  // Makes the next one, if there is one to make after `done` of `all` closures.
+  void make(ParameterServerStrategy& strategy, std::int64_t done, std::int64_t all);
+  // The coordinator is going.
+  void end() { made_.clear(); }
+  // Another coordinator's program begins: with a journal it makes those again that there are, which
+  // must have their values. Else there are none.
+  void begin_again(ParameterServerStrategy& strategy, bool journal);
+  // So many steps were theirs, and no closure's.
+  std::int64_t updates() const { return static_cast<std::int64_t>(assigned_); }
+  // Complaints about those whose values are not what they were given.
+  std::vector<std::string> judge() const;
+
+ private:
+  static Variable declare(ParameterServerStrategy& strategy, std::size_t number);
+  static Array value_of(std::size_t number);
+
+  int wanted_;
+  std::size_t begun_ = 0, assigned_ = 0;
+  std::vector<Variable> made_;
+};
 
 }  // namespace cairn::simulation

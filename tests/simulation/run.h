@@ -40,6 +40,9 @@ struct Verdict {
 //   - with a journal all coordinators' lives together are one such life, which is not set back;
 //     where power was lost, elements may be committed with two closures, and each closure is a step
 //     all the same
+//   - with copies of each shard no update is lost, unless all copies of one are lost at once; then
+//     no shard lacks more than is reported lost. Once nothing changes any more all copies are in
+//     sync, and equal
 //   - a subscriber's copy is equal to the rows on the ps once nothing changes any more, whatever
 //     was lost, stopped or restored; at any time, where an answer says that it holds every change
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last

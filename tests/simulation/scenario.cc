@@ -1,14 +1,14 @@
 #include "tests/simulation/scenario.h"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
 #include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/base/error.h"
-#include "core/base/random.h"
 #include "tests/simulation/data_service.h"
+#include "tests/simulation/draw.h"
 #include "tests/simulation/flapping.h"
+#include "tests/simulation/replicated.h"
 #include "tests/simulation/turnover.h"
 
 namespace cairn::simulation {
@@ -19,31 +19,6 @@ using std::chrono::microseconds;
 
 std::string ms(Duration duration) {
   return cairn::str(static_cast<double>(duration.count()) / 1e6, " ms");
-}
-
-class Draw {
- public:
-  Draw(std::uint64_t seed, const char* what) : random_(random_key(seed, what)) {}
-  std::int64_t between(std::int64_t least, std::int64_t most) {
-    return least +
-           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
-  }
-  int index(int count) { return static_cast<int>(between(0, count - 1)); }
-  // Short times as likely as long ones: every scale meets every other.
-  Duration time(Duration least, Duration most) {
-    auto low = static_cast<double>(least.count()), high = static_cast<double>(most.count());
-    return Duration(static_cast<std::int64_t>(low * std::pow(high / low, random_.uniform())));
-  }
-
- private:
-  Random random_;
-};
-
-std::string host(Draw& draw, const Scenario& scenario) {
-  int which = draw.index(1 + scenario.ps + scenario.workers);
-  if (which == 0) return "chief";
-  if (which <= scenario.ps) return cairn::str("ps", which - 1);
-  return cairn::str("worker", which - 1 - scenario.ps);
 }
 
 bool in_rounds(Mix mix) { return mix == Mix::kSynchronous || mix == Mix::kHybrid; }
@@ -69,59 +44,6 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   return kinds;
 }
 
-Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& kinds) {
-  Fault fault;
-  fault.kind = kinds[static_cast<std::size_t>(draw.index(static_cast<int>(kinds.size())))];
-  fault.at_closure = draw.between(0, scenario.closures - 1);
-  fault.then = draw.time(microseconds(1), microseconds(5'000));
-  fault.lasts = draw.time(microseconds(100), microseconds(4'000'000));
-  if (fault.kind == Kind::kKillPs) fault.a = draw.index(scenario.ps);
-  if (fault.kind == Kind::kKillWorker) fault.a = draw.index(scenario.workers);
-  if (fault.kind == Kind::kPowerLoss) fault.a = draw.index(3) == 0 ? 0 : draw.index(101);
-  if (fault.kind == Kind::kChiefDiesStarting) fault.a = draw.index(30);
-  if (fault.kind == Kind::kWallJump) fault.a = draw.index(7200) - 3600;
-  fault.from = host(draw, scenario);
-  do fault.to = host(draw, scenario);
-  while (fault.to == fault.from);
-  if (fault.kind == Kind::kZombie) {
-    fault.a = draw.index(scenario.workers);
-    fault.to = cairn::str("ps", draw.index(scenario.ps));
-    fault.lasts = draw.time(microseconds(1'300'000), microseconds(2'500'000));
-  }
-  if (fault.kind == Kind::kSlow) {
-    fault.from = cairn::str("worker", draw.index(scenario.workers));
-    fault.a = 2 + draw.index(30);
-  }
-  return fault;
-}
-
-// Faults that come together where a machine room loses power, or where the cause that killed a
-// process is still there when it is back.
-std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
-  Fault first{.kind = Kind::kKillChief, .at_closure = draw.between(0, scenario.closures - 1)};
-  first.then = draw.time(microseconds(1), microseconds(5'000));
-  first.lasts = draw.time(microseconds(100), microseconds(400'000));
-  std::vector<Fault> blow;
-  auto add = [&](Kind kind, int a) {
-    blow.push_back(first);
-    blow.back().kind = kind;
-    blow.back().a = a;
-  };
-  const int what = draw.index(4);
-  if (what == 0) {  // all processes
-    for (int i = 0; i < scenario.ps; ++i) add(Kind::kKillPs, i);
-    for (int i = 0; i < scenario.workers; ++i) add(Kind::kKillWorker, i);
-  } else if (what == 1) {
-    add(Kind::kKillPs, draw.index(scenario.ps));
-  }
-  if (what != 1) add(Kind::kKillChief, 0);
-  if (what != 0) {  // and again, soon after it is back
-    blow.push_back(blow.back());
-    blow.back().then += first.lasts + draw.time(microseconds(10), microseconds(300'000));
-  }
-  return blow;
-}
-
 // Rows of 4 KB make blocks of sixteen rows, so that a checkpoint of a small job meets several of
 // them.
 constexpr std::int64_t kWideRow = 1024, kPieceRow = 16;
@@ -131,11 +53,11 @@ void draw_program(Scenario& scenario, Mix mix) {
   scenario.spread = draw.index(2) == 0 ? Spread::kOneRow : Spread::kEveryShard;
   scenario.updates = draw.index(2) == 0 ? Updates::kAssigned : Updates::kByRule;
   const bool wide = draw.index(2) == 0;
-  if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
+  if (mix == Mix::kEverything) scenario.hashed.dim = wide ? kWideRow : 1;
   // updates of closures that pull nothing are never stale
   if (!scenario.consistency.in_rounds() && scenario.consistency.steps() > 0)
     scenario.updates = Updates::kByRule;
-  if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
+  if (mix == Mix::kSlices) scenario.hashed.dim = wide ? kPieceRow : 1;
   // now and then closures that assign, and so run alone
   if (in_rounds(mix) && draw.index(4) != 0) scenario.updates = Updates::kByRule;
   // a closure has hundreds of rows anyway
@@ -145,7 +67,7 @@ void draw_program(Scenario& scenario, Mix mix) {
 // Half of the jobs have a shard's memory for a few hashed rows.
 void draw_memory(Scenario& scenario) {
   Draw draw(scenario.seed, "memory");
-  if (draw.index(2) == 0) scenario.rows_in_memory = draw.between(1, 8);
+  if (draw.index(2) == 0) scenario.hashed.in_memory = draw.between(1, 8);
 }
 
 // With disks so slow that closures run while rows are still to come.
@@ -234,6 +156,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kDataService) return data_service_scenario(seed);
   if (mix == Mix::kFlapping) return flapping_scenario(seed);
   if (mix == Mix::kTurnover) return turnover_scenario(seed);
+  if (mix == Mix::kReplicated) return replicated_scenario(seed);
   if (mix == Mix::kFollowed) {
     Scenario scenario =
         seed % 2 == 0 ? turnover_scenario(seed) : make_scenario(seed, Mix::kEverything);
@@ -247,8 +170,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   scenario.workers = static_cast<int>(draw.between(1, 4));
   scenario.shards = static_cast<std::uint32_t>(draw.between(1, 2));
   scenario.lanes = static_cast<std::uint32_t>(draw.between(1, 2));
-  scenario.pipeline_depth = 1u << draw.between(0, 2);
-  scenario.send_window = static_cast<std::uint32_t>(draw.between(1, 16));
+  scenario.sending.depth = 1u << draw.between(0, 2);
+  scenario.sending.window = static_cast<std::uint32_t>(draw.between(1, 16));
   scenario.closures = draw.between(40, 160);
   scenario.rows = draw.between(2, 60);
   scenario.saves.every = draw.between(0, 3) == 0 ? 0 : draw.between(5, 40);
@@ -258,7 +181,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kExactlyOnce) {
     scenario.ps = 2;
     scenario.workers = 4;
-    scenario.pipeline_depth = seed % 2 == 1 ? 1 : 4;
+    scenario.sending.depth = seed % 2 == 1 ? 1 : 4;
     scenario.closures = 10'000;
     scenario.rows = 1'000;
     faults = draw.between(4, 24);
@@ -337,6 +260,7 @@ std::string Fault::str() const {
       return cairn::str(when, "the coordinator and worker ", a,
                         " hear nothing of each other, and what it sends to ", to, " is held,",
                         while_, "; what others send there after 900 ms comes later");
+    case Kind::kStop: return cairn::str(when, from, " stands still", while_);
     case Kind::kSlow: return cairn::str(when, from, " is ", a, " times slower", while_);
     case Kind::kWallJump: return cairn::str(when, "wall clocks jump by ", a, " s");
   }
@@ -351,10 +275,10 @@ bool Scenario::loses_power() const {
 std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
-      << " shards and " << workers << " workers of " << lanes << " lanes, depth " << pipeline_depth
-      << ", window " << send_window << ", " << consistency.text() << ", " << rows << " rows"
+      << " shards and " << workers << " workers of " << lanes << " lanes, depth " << sending.depth
+      << ", window " << sending.window << ", " << consistency.text() << ", " << rows << " rows"
       << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
-      << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
+      << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed.dim
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << saves.every
       << " steps, network delays up to " << ms(delays.network) << ", disk delays up to "
       << ms(delays.disk);
@@ -362,9 +286,12 @@ std::string Scenario::str() const {
   if (saves.consolidate_after > 0)
     out << ", " << saves.consolidate_after << " deltas made full beside the training";
   if (saves.slow) out << ", records saved one by one";
-  if (rows_in_memory > 0) out << ", " << rows_in_memory << " hashed rows of a shard in memory";
+  if (hashed.in_memory > 0) out << ", " << hashed.in_memory << " hashed rows of a shard in memory";
   if (saves.on_demand) out << ", restored on demand";
   if (saves.journal) out << ", with a journal";
+  if (copies.any()) out << ", " << copies.replicas << " copies of each shard";
+  if (copies.some_lost()) out << ", all of which may be lost at once";
+  if (late_variables > 0) out << ", " << late_variables << " variables made on the way";
   if (followed) out << ", followed";
   if (saves.memory > 0) out << ", no row copied aside during saves";
   for (std::size_t i = 0; i < faults.size(); ++i)

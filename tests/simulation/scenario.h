@@ -33,6 +33,7 @@ struct Fault {
     // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send
     // there
     kZombie,
+    kStop,  // ps `from` stands still, and goes on
     kSlow,  // messages to and from `from` take `a` times as long
   };
   Kind kind = Kind::kKillWorker;
@@ -79,12 +80,19 @@ struct Scenario {
   std::uint64_t seed = 1;
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
-  std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
+  std::uint32_t shards = 1, lanes = 1;
+  struct Sending {
+    std::uint32_t depth = 1, window = 16;  // EngineOptions::pipeline_depth and send_window
+  };
+  Sending sending;
   Consistency consistency;  // under hybrid, v, w and wide are mirrored
   std::int64_t closures = 100;
-  std::int64_t rows = 50;           // of the dense table
-  std::int64_t hashed_dim = 1;      // elements per row of the hashed table
-  std::int64_t rows_in_memory = 0;  // of that table, on a shard; the others are elsewhere. 0: all
+  std::int64_t rows = 50;  // of the dense table
+  struct Hashed {
+    std::int64_t dim = 1;        // elements per row of the hashed table
+    std::int64_t in_memory = 0;  // its rows on a shard; the others are elsewhere. 0: all
+  };
+  Hashed hashed;
   Spread spread = Spread::kOneRow;
   Updates updates = Updates::kAssigned;
   // elements of a variable that is large here, as messages are small; 0: there is none. The only
@@ -105,7 +113,18 @@ struct Scenario {
     Duration network{0}, disk{0};
   };
   Delays delays;
-  bool followed = false;  // a subscriber keeps a copy of the rows: follower.h, part_follower.h
+  struct Copies {
+    std::uint32_t replicas = 1;  // of each shard's rows, on so many ps
+    // Faults may take all copies of a shard at once. False: a ps is struck only while all copies on
+    // the others are in sync.
+    bool all_at_once = false;
+    bool any() const { return replicas > 1; }
+    bool none_lost() const { return any() && !all_at_once; }
+    bool some_lost() const { return any() && all_at_once; }
+  };
+  Copies copies;
+  int late_variables = 0;  // that the program makes, and assigns to, while closures run
+  bool followed = false;   // a subscriber keeps a copy of the rows: follower.h, part_follower.h
   std::vector<Fault> faults;
   // The journal may lose its newest part: then elements are given out again.
   bool loses_power() const;
@@ -138,6 +157,8 @@ enum class Mix : std::uint8_t {
   // kEverything with a journal, asynchronous or bounded(k): coordinators die over and over, by
   // themselves or, under odd seeds, with the power of their machine, and as they start
   kSuccessor,
+  // ps with copies of each other's rows die, stand still and are cut off (replicated.h)
+  kReplicated,
   // one of two: kEverything or kTurnover, with a subscriber that keeps a copy of the rows
   kFollowed,
 };

@@ -93,6 +93,12 @@ TEST(Simulation, ARunWithAJournalIsOneHoweverOftenItsCoordinatorDies) {
     expect_good(Mix::kSuccessor, "successor", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix replicated --seeds 1000
+TEST(Simulation, NoUpdateIsLostWithAPsAndItsCopiesStayEqual) {
+  for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
+    expect_good(Mix::kReplicated, "replicated", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= effort(40); ++seed)

@@ -17,7 +17,8 @@ World::World(const Scenario& scenario)
       due_(due(scenario)),
       pending_(scenario.faults),
       random_(random_key(scenario.seed, "world")),
-      cluster_(options(scenario)) {
+      cluster_(options(scenario)),
+      late_(scenario) {
   if (scenario.followed) follower_ = std::make_unique<Follower>(cluster_, scenario);
 }
 
@@ -34,6 +35,7 @@ Verdict World::run() {
   finish_verdict();
   follower_.reset();
   program_.reset();
+  late_.end();
   return verdict_;
 }
 
@@ -46,32 +48,35 @@ SimulatedClusterOptions cluster_options(const Scenario& scenario) {
   options.strategy.partitioner =
       FixedShardsPartitioner(scenario.ps * static_cast<std::int64_t>(scenario.shards));
   options.strategy.placement = Placement::kRoundRobin;
-  options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
-  options.strategy.engine.send_window = scenario.send_window;
+  options.strategy.engine.pipeline_depth = scenario.sending.depth;
+  options.strategy.engine.send_window = scenario.sending.window;
   options.strategy.consistency = scenario.consistency;
   options.network = {.seed = scenario.seed,
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delays.network};
   options.disk_delay_max = scenario.delays.disk;
   options.save_memory = scenario.saves.memory;
-  options.rows_in_memory = scenario.rows_in_memory;
+  options.rows_in_memory = scenario.hashed.in_memory;
   if (scenario.saves.slow) options.save_batch_bytes = 1;
   options.strategy.engine.recovery.on_demand = scenario.saves.on_demand;
   if (scenario.saves.on_demand) options.restore_batch_bytes = 1;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
   options.journal = scenario.saves.journal;
+  options.strategy.engine.recovery.replicas = scenario.copies.replicas;
   return options;
 }
 
 SimulatedClusterOptions World::options(const Scenario& scenario) {
   SimulatedClusterOptions options = cluster_options(scenario);
-  options.observer = this;
+  for (int i = 0; i < scenario.ps; ++i) watches_.push_back(std::make_unique<Watch>(*this, i));
+  options.observer_of = [this](int ps) { return watches_.at(static_cast<std::size_t>(ps)).get(); };
   return options;
 }
 
 bool World::live_one_life() {
   begin_life();
   while (!done()) {
+    feed();
     cluster_.run_for(milliseconds(1));
     if (chief_.due) {
       end_life();
@@ -81,6 +86,7 @@ bool World::live_one_life() {
       complain(str("closures still wait: ", program_->coordinator.status_json()));
       return true;
     }
+    late_.make(cluster_.strategy(), finished(), scenario_.closures);
   }
   if (chief_.due) {
     end_life();
@@ -88,13 +94,14 @@ bool World::live_one_life() {
   }
   heal_everything();
   judge_values();
+  judge_copies();
   return true;
 }
 
 // Flights end with the data, and not before all of them are committed.
 bool World::done() {
   try {
-    return program_->coordinator.done();
+    return lives_.scheduled == scenario_.closures && program_->coordinator.done();
   } catch (const OutOfRangeError&) {
     if (scenario_.job != Job::kFlights) throw;
     return true;
@@ -134,7 +141,9 @@ void World::begin_life() {
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
   if (lives_.begun++ > 0) scenario_.saves.journal ? go_on() : resume();
   if (!scenario_.saves.journal) lives_.first_step = base_.step;
-  schedule(*program_, scenario_, lives_.first_step);
+  late_.begin_again(cluster_.strategy(), scenario_.saves.journal);
+  lives_.scheduled = lives_.first_step;
+  feed();
   if (scenario_.saves.every > 0)
     program_->coordinator.save_automatically(
         {.folder = kCheckpoints,
@@ -150,7 +159,7 @@ void World::go_on() {
   const std::optional<ResumedRun> resumed = program_->coordinator.resumed();
   if (!resumed)
     return complain("a coordinator began a run of its own, though there was one to go on with");
-  lives_.first_step = resumed->global_step;
+  lives_.first_step = resumed->global_step - late_.updates();
   if (!scenario_.loses_power() && resumed->global_step < lives_.known_step)
     complain(str("the run goes on at step ", resumed->global_step, ", and had reached step ",
                  lives_.known_step));
@@ -184,6 +193,7 @@ void World::end_life() {
   finish_stats();
   lives_.known_step = program_->coordinator.stats().global_step;
   program_.reset();
+  late_.end();
   cluster_.disk().set_unsynced_kept(chief_.kept);
   if (chief_.by_power)
     cluster_.kill_chief_by_power();

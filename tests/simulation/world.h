@@ -22,7 +22,7 @@ inline constexpr const char* kCheckpoints = "/checkpoints";
 // The cluster of a scenario, without an observer.
 SimulatedClusterOptions cluster_options(const Scenario& scenario);
 
-class World final : private ps::PushObserver {
+class World final {
  public:
   explicit World(const Scenario& scenario);
   Verdict run();
@@ -41,17 +41,23 @@ class World final : private ps::PushObserver {
 
   // ---- faults.cc ----
   std::int64_t finished() const;
+  std::int64_t wanted_now() const;
+  void feed();
   void tick();
   void later(Duration delay, std::function<void()> work);
   void strike(const Fault& fault);
+  void strike_in_turn(const Fault& fault);
+  bool may_strike(const std::set<int>& struck);
   void make_zombie(const Fault& fault);
   void heal_everything();
 
   // ---- judge.cc ----
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
-  void pushed(const StepContext& step, bool applied, std::uint64_t staleness) override;
-  void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override;
-  void applied_round(const ps::RoundRequest& request, bool applied) override;
+  class Watch;  // of one ps's pushes
+  bool answers(int ps, std::optional<Epoch> epoch) const;
+  void pushed(const StepContext& step, bool applied, std::uint64_t staleness);
+  void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive);
+  void applied_round(const ps::RoundRequest& request, bool applied);
   std::optional<std::uint64_t> fence_of(LaneIncarnation incarnation) const;
   std::vector<std::uint64_t> lost_in_this_life();
   void note_losses();
@@ -60,6 +66,7 @@ class World final : private ps::PushObserver {
                                              const Values& values);
   void judge_values();
   void judge_follower(const Values& values);
+  void judge_copies();
   void judge_checkpoints();
   void finish_stats();
   void finish_verdict();
@@ -71,20 +78,21 @@ class World final : private ps::PushObserver {
   Verdict verdict_;
   struct Pushed {
     LaneIncarnation incarnation;
-    std::uint64_t at = 0;  // of watched_
+    std::uint64_t at = 0;  // of `watched`
   };
   struct Fence {
     LaneIncarnation newest;
     std::vector<LaneIncarnation> alive;
-    std::uint64_t at = 0;  // of watched_
+    std::uint64_t at = 0;  // of `watched`
   };
   struct Seen {                                                  // in this session
     std::map<std::uint64_t, Pushed> last_pushed;                 // by closure
     std::map<std::uint64_t, std::vector<std::uint64_t>> rounds;  // their members
     std::vector<Fence> fences;
+    std::uint64_t watched = 0;  // pushes and fences so far
   };
   Seen seen_;
-  std::uint64_t watched_ = 0;  // pushes and fences so far
+  std::vector<std::unique_ptr<Watch>> watches_;  // by ps
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Base base_;                               // of this life
@@ -92,6 +100,8 @@ class World final : private ps::PushObserver {
   std::string base_checkpoint_;
   struct Lives {
     int begun = 0, counted = 0;
+    std::int64_t scheduled = 0;   // closures, of all
+    Duration fed_at{0};           // when the last one was scheduled
     std::int64_t first_step = 0;  // of this one
     std::int64_t known_step = 0;  // that the program of the last one knew
   };
@@ -107,6 +117,35 @@ class World final : private ps::PushObserver {
   Duration quiet_after_{0};
   std::set<int> lost_ever_;  // ps that were killed at some time
   std::unique_ptr<Follower> follower_;
+  LateVariables late_;
+  // Faults that strike ps with copies.
+  struct Strikes {
+    std::shared_ptr<const Layout> layout;  // as the coordinator had it last
+    int waiting = 0, under_way = 0;
+    // Those struck since all copies were in sync last.
+    std::set<int> victims;
+    Duration ended_at{0};               // the last one
+    bool over = false, struck = false;  // ever
+  };
+  Strikes strikes_;
+};
+
+class World::Watch final : public ps::PushObserver {
+ public:
+  Watch(World& world, int ps) : world_(world), ps_(ps) {}
+  void pushed(const StepContext& step, bool applied, std::uint64_t staleness) override {
+    if (world_.answers(ps_, step.epoch)) world_.pushed(step, applied, staleness);
+  }
+  void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override {
+    world_.fenced(newest, alive);
+  }
+  void applied_round(const ps::RoundRequest& request, bool applied) override {
+    if (world_.answers(ps_, std::nullopt)) world_.applied_round(request, applied);
+  }
+
+ private:
+  World& world_;
+  const int ps_;
 };
 
 }  // namespace cairn::simulation
