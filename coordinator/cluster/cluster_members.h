@@ -118,8 +118,9 @@ struct PlacedShard {
   const ShardPlace& at() const { return places[primary]; }
 };
 
-// A ps: its process, and the shards that are numbered under it. While there are replicas, another
-// process may answer for these: `ready` says that all of them are answered for.
+// A ps: its process, and the shards that are numbered under it. With replicas, the primary of such
+// a shard may be another ps's process. `ready` means that every one of these shards has a primary
+// that answers.
 struct Ps : ClusterMember {
   std::vector<PlacedShard> placed;  // complete once the engine started
   // The primaries of all of them, by their number; none while one of the primaries is away.

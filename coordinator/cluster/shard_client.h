@@ -109,7 +109,7 @@ class ShardClient {
   rpc::Task<void> await_restore();
   // These, and no others, are the backups of the shard, which is open. From then on it answers only
   // while it hears of the coordinator or of them, since another one may become the primary.
-  //   Errors  FailedPrecondition: its rows cannot be copied; says why.
+  //   Errors  FailedPrecondition: the shard's rows cannot be copied; the message says why.
   rpc::Task<void> set_backups(std::uint64_t session, std::vector<ShardReplica> backups);
   // How they stand, once that is not version `seen` any more, or after some seconds.
   rpc::Task<BackupNews> await_backups(std::uint64_t session, std::uint64_t seen);

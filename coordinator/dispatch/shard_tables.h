@@ -77,8 +77,8 @@ class ShardTables {
   // Sends its shards their tables from variable `first` on, first the backups and then the
   // primaries, and closes them. The layout is kept first.
   rpc::Task<void> configure(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
-  // Ends once the newest layout is recorded, and what it says of shards is kept: then shards may
-  // hear of it, and primaries of their backups.
+  // Resolves once the newest layout, which it returns, is durable. Only then may shards be
+  // configured by it, and primaries be told about their backups.
   rpc::Task<std::shared_ptr<const Layout>> keep_layout();
   // This layout is kept, and says other things of backups alone.
   void backups_changed(std::shared_ptr<const Layout> layout);

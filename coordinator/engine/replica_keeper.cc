@@ -67,7 +67,7 @@ rpc::Task<void> ReplicaKeeper::keep(Ps* ps, std::size_t shard) {
 rpc::Task<void> ReplicaKeeper::keep_while_it_serves(Ps* ps, std::size_t shard) {
   auto primary = std::make_shared<Primary>(
       Primary{ps, &ps->placed[shard], ps->shards.at(shard), ps->attached});
-  // One that has no backups yet may be replaced all the same: it is told so.
+  // A primary without backups can be replaced as well, so its lease begins here.
   if (tables_.registry().layout()->shards[primary->shard->number].backups.empty())
     co_await tell(primary, {});
   else

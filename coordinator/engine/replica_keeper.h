@@ -3,9 +3,9 @@
 //
 // A ps that is there and has a place for a shard becomes its backup: it is given the tables of it,
 // named to the primary, which copies its rows while training goes on, and enters the layout once
-// it has all of them. From then on nothing is answered that it lacks. One that is lost, or falls
-// silent, keeps the primary's answers waiting until it has left the layout, durably: it may not
-// take over any more. Then the primary goes on without it, and it begins anew.
+// it has all of them. From then on the primary answers nothing that the backup lacks. A backup that
+// is lost or silent holds these answers up until it has left the layout durably and so cannot take
+// over any more. The primary then goes on without it, and the backup starts from the beginning.
 //   Thread  the engine's.
 //   Lock    names no backup while another holds the TableLock, and does not take it.
 //   Calls   `pump` once a layout has changed.

@@ -1,6 +1,6 @@
 // The mix `replicated`: each shard's rows are on several ps, which die, stand still and are cut off
 // while there is work, and sometimes the coordinator with them. As long as no two copies of a shard
-// are lost at once no update may be lost, and in the end all copies are equal.
+// are lost at once, no update may be lost, and at the end all copies are equal.
 #pragma once
 #include <set>
 #include <string>
