@@ -259,9 +259,9 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   bool moved = false;
   for (PlacedShard& shard : ps->placed) {
     const ShardReplica primary = shard.at().replica();
-    const auto before = tables_.registry().layout();
-    if (before->shards[shard.number].primary == primary) continue;
-    moved = true;
+    // An earlier attempt may have chosen it, and not have come to its end.
+    if (tables_.synced()->shards[shard.number].primary != primary) moved = true;
+    if (tables_.registry().layout()->shards[shard.number].primary == primary) continue;
     tables_.registry().set_primary(shard.number, primary);
     for (ShardPlace& place : shard.places) place.follows = false;
   }
