@@ -165,7 +165,9 @@ bool ClosureScheduler::prepared(const LaneState& lane, const Closure& closure) c
 rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closure> closure) {
   std::exception_ptr error;
   try {
-    co_await send_preparations(lane, closure);
+    do {
+      co_await send_preparations(lane, closure);
+    } while (closure->function->uses_variables && lane->newest_layout != tables_.synced_version());
   } catch (...) {
     error = std::current_exception();
   }
@@ -176,7 +178,8 @@ rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closu
     lane->inflight.add(closure);
     went_wrong(*lane, closure, error);
   } else if (progress_.out_of_data(*closure) || !prepared(*lane, *closure)) {
-    queue_.put_back(closure);  // a pipeline has ended meanwhile
+    policy_.lost(*closure);  // a pipeline has ended meanwhile
+    queue_.put_back(closure);
   } else {
     dispatch(*lane, closure);
   }
@@ -185,8 +188,7 @@ rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closu
 }
 
 // Each thing is noted as known to the lane only once it has acknowledged it. The layout is held by
-// value, since the synced one may move on during the wait; the lane is then sent the newer one for
-// its next closure.
+// value, since the synced one may move on during the wait.
 rpc::Task<void> ClosureScheduler::send_preparations(LaneState* lane,
                                                     std::shared_ptr<Closure> closure) {
   auto function = closure->function;
