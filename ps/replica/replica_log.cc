@@ -139,10 +139,12 @@ void ReplicaLog::looked_at() {
   news_.notify_all();
 }
 
+// Without links nothing has to be waited for any more: whoever waits now must not be answered for
+// that reason.
 void ReplicaLog::begins_anew() {
+  refuse_all("the rows of this shard begin anew: repeat the call");
   links_.clear();
   looked_at();
-  refuse_all("the rows of this shard begin anew: repeat the call");
 }
 
 void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& backups, Lease lease) {

@@ -118,6 +118,17 @@ TEST(Replication, APrimaryOfAnOlderEpochIsNotListenedTo) {
   EXPECT_EQ(ps.promoted_rows(1), rows);
 }
 
+// Another ps has become the primary without that push, and this one is told to become its backup.
+TEST(Replication, APushThatWaitsForABackupIsNotAnsweredOnceTheRowsBeginAnew) {
+  ThreePs ps;
+  ps.set_backups({1});
+  ps.until_caught_up();
+  ps.network.partition_both("ps-0", "ps-1");
+  auto pushed = ps.primary().push_later(1, 0, Floats(1600, 1), 0, adagrad());
+  ps.promoted_rows(0);
+  EXPECT_THROW(ps.primary().wait(kj::mv(pushed)), UnavailableError);
+}
+
 TEST(Replication, ABackupThatCameBackIsCopiedAnewWhileRowsChange) {
   ThreePs ps;
   ps.set_backups({1});
