@@ -238,15 +238,13 @@ bool PsGroup::choose_primaries(Ps& ps) {
     if (!choice) return false;
     choices.push_back(*choice);
   }
-  ps.shards.clear();
   for (std::size_t s = 0; s < choices.size(); ++s) {
     PlacedShard& shard = ps.placed[s];
     shard.primary = choices[s].place;
     // It needs them until it has all of them, however often it is lost meanwhile.
     if (!choices[s].has_rows) shard.needs_rows = true;
-    ps.shards.push_back(shard.at().client.get());
   }
-  return !ps.shards.empty();
+  return !choices.empty();
 }
 
 rpc::Task<void> PsGroup::attach(Ps* ps) {
@@ -254,6 +252,9 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   while (lock_.held() || (ps->needs_rows() && sources_.writing)) co_await session_.changed.wait();
   const TableLock::Hold hold(lock_);
   if (!choose_primaries(*ps)) throw UnavailableError(str(ps->name, " was lost again"), ps->name);
+  // Under the lock only: whoever has it takes what is there for the ps's own, and opens it.
+  ps->shards.clear();
+  for (PlacedShard& shard : ps->placed) ps->shards.push_back(shard.at().client.get());
   // Another process makes a new version of the layout, and a new epoch of the shard. It refuses
   // whatever names an older epoch: so nothing that was meant for the lost process lands on it.
   bool moved = false;
