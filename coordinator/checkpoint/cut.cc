@@ -104,11 +104,16 @@ void CutMaker::take_positions(Cut& cut) const {
 }
 
 void CutMaker::drop(std::uint64_t mark) {
-  for (ShardClient* shard : members_.all_shards()) {
-    // Errors are of no interest: a shard that is lost has no mark.
-    auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});
-    session_.tasks.spawn("drop a mark", kj::mv(dropped));
-  }
+  // Also on shards that are not attached: with replicas a process may stay connected while another
+  // one that had shards of the same ps is lost.
+  for (const auto& ps : members_.ps)
+    for (const PlacedShard& shard : ps->placed)
+      for (const ShardPlace& place : shard.places) {
+        if (!place.client) continue;
+        // Errors are of no interest: a shard that is lost has no mark.
+        auto dropped = place.client->drop_mark(mark).start().catch_([](kj::Exception&&) {});
+        session_.tasks.spawn("drop a mark", kj::mv(dropped));
+      }
 }
 
 }  // namespace cairn
