@@ -202,7 +202,9 @@ interface Shard {
   # `leased`: it has backups, or may get some, of which one could become the primary unnoticed. Until the next setBackups, or another
   # epoch, pulls and pushes are then answered only within 1 s of a sign of the coordinator or of all backups that have caught up; after
   # that they first ask those backups, and are Unavailable if they do not answer within 1 s.
-  setBackups @19 (session :UInt64, backups :List(ShardReplica), leased :Bool) -> ();
+  # `shares`: backups get the shares of rounds as well, each before it is answered, so that one which becomes the primary can apply the
+  # rounds that have begun. Without it they get the sums alone, as rounds are applied, and the members of a round that has begun run again.
+  setBackups @19 (session :UInt64, backups :List(ShardReplica), leased :Bool, shares :Bool) -> ();
   # How the backups stand, as soon as that is not version `seen` any more; after 10 seconds at the latest.
   awaitBackups @20 (session :UInt64, seen :UInt64) -> (version :UInt64, backups :List(BackupState));
 

@@ -88,7 +88,8 @@ struct Record {
   union {
     books @0 :ShardBooks;      # the first of a stream: all rows go to their initial values, `rows` has those that differ
     rows @1 :CopiedRows;
-    push :group {              # or a slice of one. Payload: row numbers, header after header, then values
+    push :group {              # or a slice of one; or, where its step names a round, a share of that. Payload: row numbers, header after header,
+                               # then values
       step @2 :Step;
       slice @3 :UInt32;
       encoding @4 :Encoding;
@@ -128,6 +129,11 @@ struct ShardBooks {
   announced @5 :UInt64;
   applied @6 :List(AppliedPush); # by closures, ascending
   tables @7 :List(TableBooks);
+  shares :group {              # of rounds
+    copied @8 :Bool;           # they follow, as records: those that are there, and each that comes
+    over @9 :UInt64;           # the newest round that is over, and all before it are
+    lost @10 :List(UInt64);    # rounds of which shares are gone, ascending
+  }
 }
 struct AppliedPush {
   closure @0 :UInt64;

@@ -204,6 +204,13 @@ struct Counters {
     w.assign_add(Array(1.0f));
     rows.scatter_add(ids, Array(Tensor::of<float>({1, 1}, std::vector<float>{1.0f})));
   }
+  // The same as a model under HybridStrategy can: by gradients.
+  void subtract_gradients(const Array& ids) const {
+    for (const Variable& each : {v, w})
+      each.update({.kind = RuleKind::kSgd}, Array(-1.0f), Array(1.0f));
+    const Array minus(Tensor::of<float>({1, 1}, std::vector<float>{-1.0f}));
+    rows.update({.kind = RuleKind::kSgd}, IndexedSlices{ids, minus, rows.shape()}, Array(1.0f));
+  }
   float value_of_v() const { return v.read().eval().item<float>(); }
   float value_of_w() const { return w.read().eval().item<float>(); }
   std::vector<float> value_of_rows() const {

@@ -108,9 +108,11 @@ class ShardClient {
                                    bool on_demand = false);
   rpc::Task<void> await_restore();
   // These, and no others, are the backups of the shard, which is open. From then on it answers only
-  // while it hears of the coordinator or of them, since another one may become the primary.
+  // while it hears of the coordinator or of them, since another one may become the primary. With
+  // `shares` they get those of rounds as well, so that rounds outlive the primary.
   //   Errors  FailedPrecondition: the shard's rows cannot be copied; the message says why.
-  rpc::Task<void> set_backups(std::uint64_t session, std::vector<ShardReplica> backups);
+  rpc::Task<void> set_backups(std::uint64_t session, std::vector<ShardReplica> backups,
+                              bool shares);
   // How they stand, once that is not version `seen` any more, or after some seconds.
   rpc::Task<BackupNews> await_backups(std::uint64_t session, std::uint64_t seen);
   // For each of these databases in local folders why it is not on the ps's machine; empty: it is.

@@ -232,10 +232,12 @@ rpc::Task<void> ShardClient::await_restore() {
   co_await stub_->shard.awaitRestoreRequest().send().ignoreResult();
 }
 
-rpc::Task<void> ShardClient::set_backups(std::uint64_t session, std::vector<ShardReplica> backups) {
+rpc::Task<void> ShardClient::set_backups(std::uint64_t session, std::vector<ShardReplica> backups,
+                                         bool shares) {
   auto request = stub_->shard.setBackupsRequest();
   request.setSession(session);
   request.setLeased(true);
+  request.setShares(shares);
   auto list = request.initBackups(static_cast<unsigned>(backups.size()));
   for (unsigned i = 0; i < list.size(); ++i) wire::write(list[i], backups[i]);
   co_await request.send().ignoreResult();

@@ -1,7 +1,6 @@
 // The engine's beginning and end: all tasks are connected, join the session, and are let go.
 
 #include "coordinator/cluster/task_roles.h"
-#include "coordinator/dispatch/hybrid_consistency.h"
 #include "coordinator/engine/engine.h"
 
 namespace cairn {
@@ -97,12 +96,6 @@ void Engine::list_members() {
                                    members_.ps.size(),
                                    " ps: each copy of a row lies on another ps, ",
                                    "and there are at most ", 1 + kBackupsMax, " copies"));
-  else if (replicas > 1 && HybridConsistency::is(session_.options.consistency))
-    throw UnimplementedError(
-        str("replicas is ", replicas,
-            " under HybridStrategy: a round that some shards have applied "
-            "when a backup takes over would be lost there; leave replicas out, or use "
-            "ParameterServerStrategy"));
   policy_->verify_members();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/base/log.h"
 
 namespace cairn {
@@ -102,7 +103,10 @@ rpc::Task<void> ReplicaKeeper::listen(std::shared_ptr<Primary> primary) {
 // The primary may have begun anew with one of them: its word of before is of no use any more.
 rpc::Task<void> ReplicaKeeper::tell(std::shared_ptr<Primary> primary,
                                     std::vector<ShardReplica> backups) {
-  co_await primary->client->set_backups(session_.number, std::move(backups));
+  // Under HybridStrategy a round is over once one shard has applied it, and must not be lost on
+  // another one with the primary that had its share.
+  const bool shares = HybridConsistency::is(session_.options.consistency);
+  co_await primary->client->set_backups(session_.number, std::move(backups), shares);
   if (!primary->serves()) co_return;
   primary->news = co_await primary->client->await_backups(session_.number, 0);
 }

@@ -25,9 +25,14 @@ BackupLink::BackupLink(const LinkParts& parts, Shard& shard, ShardReplica backup
 
 BackupLink::~BackupLink() = default;
 
-void BackupLink::begin(std::uint64_t position) {
+void BackupLink::begin(std::uint64_t position, Shares shares) {
   position_ = sent_ = acknowledged_.position = position;
-  push({record_of(shard_.books()), position_, false, false, {}});
+  ShardBooks books = shard_.books();
+  books.with_shares = shares == Shares::kCopied;
+  push({record_of(books), position_, false, false, {}});
+  if (books.with_shares)
+    for (RowChange& share : ShardCopy(shard_).shares())
+      push({record_of(share, parts_.reactor.buffers()), position_, false, false, {}});
   copier_.emplace(shard_);
   tasks_.spawn(str("records for ", rpc::task_name(rpc::Role::kPs, backup_.ps)), run());
 }

@@ -27,6 +27,9 @@
 
 namespace cairn::ps {
 
+// Whether backups get the shares of rounds as well; else only the sums, as rounds are applied.
+enum class Shares : std::uint8_t { kNotCopied, kCopied };
+
 // Where the records go, and how: what all links of a ps share.
 struct LinkParts {
   // A shard that reaches no other ps, and can have no backups.
@@ -55,9 +58,9 @@ class BackupLink {
              std::function<void()> changed);
   ~BackupLink();
 
-  // Begins with the shard's books as they are now; what is appended comes behind them. The log's
-  // position is `position`.
-  void begin(std::uint64_t position);
+  // Begins with the shard's books as they are now, and the shares of rounds where those are copied;
+  // what is appended comes behind them. The log's position is `position`.
+  void begin(std::uint64_t position, Shares shares = Shares::kNotCopied);
   // `position` is that of the log after the record.
   void append(std::shared_ptr<LogRecord> record, std::uint64_t position);
 

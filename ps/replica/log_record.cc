@@ -87,6 +87,11 @@ ShardBooks read_books(wire::ShardBooks::Reader in) {
   for (const auto table : cairn::wire::bounded(in.getTables(), 1u << 20, "tables"))
     books.tables.push_back(
         {{table.getVariable(), table.getPart()}, table.getUpdates(), table.getWritten()});
+  const auto shares = in.getShares();
+  books.with_shares = shares.getCopied();
+  books.rounds.over = shares.getOver();
+  for (const std::uint64_t round : cairn::wire::bounded(shares.getLost(), 1u << 20, "lost rounds"))
+    books.rounds.lost.push_back(round);
   return books;
 }
 
@@ -160,6 +165,11 @@ std::shared_ptr<LogRecord> record_of(const ShardBooks& books) {
     tables[i].setUpdates(books.tables[i].updates);
     tables[i].setWritten(books.tables[i].written);
   }
+  auto shares = out.initShares();
+  shares.setCopied(books.with_shares);
+  shares.setOver(books.rounds.over);
+  auto lost = shares.initLost(static_cast<unsigned>(books.rounds.lost.size()));
+  for (unsigned i = 0; i < lost.size(); ++i) lost.set(i, books.rounds.lost[i]);
   return record;
 }
 

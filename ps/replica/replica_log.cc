@@ -147,7 +147,8 @@ void ReplicaLog::begins_anew() {
   looked_at();
 }
 
-void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& backups, Lease lease) {
+void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& backups, Lease lease,
+                             Shares shares) {
   if (!backups.empty() && !shard.is_open())
     throw FailedPreconditionError("this shard is not open: it has no rows that could be copied");
   if (const std::string why = shard.copy_obstacle(); !backups.empty() && !why.empty())
@@ -156,6 +157,7 @@ void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& back
     throw FailedPreconditionError("this shard reaches no other ps, and so can have no backups");
   stop_with_reactor();
   leased_ = lease == Lease::kLeased;
+  shares_ = shares;
   named_at_ = parts_.reactor.clock().now();
   std::vector<std::unique_ptr<BackupLink>> before = std::exchange(links_, {});
   for (const ShardReplica& backup : backups) {
@@ -169,7 +171,7 @@ void ReplicaLog::set_backups(Shard& shard, const std::vector<ShardReplica>& back
     const std::uint64_t stream = random_key(parts_.hello.incarnation.number, ++streams_) | 1;
     links_.push_back(
         std::make_unique<BackupLink>(parts_, shard, backup, stream, [this] { looked_at(); }));
-    links_.back()->begin(position_);
+    links_.back()->begin(position_, shares_);
   }
   looked_at();
   if (links_.empty()) return;

@@ -35,6 +35,7 @@ class ReplicaLog final : public ChangeLog {
 
   // ---- told by the shard ----
   bool wanted() const override { return !links_.empty(); }
+  bool wants_shares() const override { return shares_ == Shares::kCopied; }
   void changed(RowChange& change) override;
   void announced(std::uint64_t closures_below, std::uint64_t settled_below) override;
   // All backups are dropped: the coordinator names them again.
@@ -61,7 +62,7 @@ class ReplicaLog final : public ChangeLog {
   // those to come, may replace this primary.
   //   Errors  FailedPrecondition: the shard is not open, or its rows cannot be copied.
   void set_backups(Shard& shard, const std::vector<ShardReplica>& backups,
-                   Lease lease = Lease::kNone);
+                   Lease lease = Lease::kNone, Shares shares = Shares::kNotCopied);
   // The shard is in another epoch, or session.
   void end_lease() { leased_ = false; }
   struct State {
@@ -106,6 +107,7 @@ class ReplicaLog final : public ChangeLog {
   std::deque<Waiter> waiters_;               // by position
   rpc::Signal news_, acknowledged_;
   bool watching_ = false, comparing_ = false, leased_ = false;
+  Shares shares_ = Shares::kNotCopied;
   TimePoint named_at_;        // when the coordinator last named the backups
   std::uint64_t probed_ = 0;  // the position of the last probe
   struct Ending;

@@ -43,7 +43,8 @@ kj::Promise<void> ReplicaService::setBackups(SetBackupsContext context) {
          cairn::wire::bounded(context.getParams().getBackups(), kBackupsMax, "backups"))
       backups.push_back(cairn::wire::read(backup));
     host_->log.set_backups(host_->shard, backups,
-                           context.getParams().getLeased() ? Lease::kLeased : Lease::kNone);
+                           context.getParams().getLeased() ? Lease::kLeased : Lease::kNone,
+                           context.getParams().getShares() ? Shares::kCopied : Shares::kNotCopied);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/incarnation.h"
 #include "ps/shard/applied.h"
 #include "ps/shard/requests.h"
+#include "ps/shard/rounds.h"
 
 namespace cairn::ps {
 
@@ -22,7 +23,7 @@ struct LoggedUpdate {
 };
 
 // All updates of a push, of a slice of one, or of a round's sum, in the order in which they are
-// applied.
+// applied. A push whose step names a round is a share of it, which is kept and changes no rows yet.
 struct RowChange {
   StepContext step;  // of the push
   std::uint32_t slice = 0;
@@ -36,6 +37,8 @@ class ChangeLog {
  public:
   // False: nobody follows, and changed() need not be called.
   virtual bool wanted() const = 0;
+  // Those who follow want shares of rounds as well.
+  virtual bool wants_shares() const { return false; }
   // The rows are about to change; nothing comes between. The values may be replaced by copies of
   // them (RowChange::kept), which are then what is applied: where they lie now, others may write to
   // them.
@@ -50,7 +53,7 @@ class ChangeLog {
   ~ChangeLog() = default;
 };
 
-// The rest of a shard's state, besides its rows.
+// The rest of a shard's state, besides its rows and the shares of rounds.
 struct ShardBooks {
   struct OfTable {
     TableId id;
@@ -64,6 +67,8 @@ struct ShardBooks {
   std::uint64_t step = 0;          // the newest that was applied
   PushLedger ledger;
   std::vector<OfTable> tables;
+  RoundBooks rounds;
+  bool with_shares = false;  // shares of rounds follow, as changes
 };
 
 }  // namespace cairn::ps

@@ -18,7 +18,7 @@ void add(float* to, const float* values, std::size_t count) {
 
 }  // namespace
 
-void StagedRounds::keep(const PushRequest& push, std::span<const PushPiece> pieces) {
+const Share* StagedRounds::keep(const PushRequest& push, std::span<const PushPiece> pieces) {
   Share share;
   share.encoding = push.encoding;
   std::size_t value_bytes = 0, bytes = 0;
@@ -42,7 +42,7 @@ void StagedRounds::keep(const PushRequest& push, std::span<const PushPiece> piec
   const auto at = members_.try_emplace(key).first;
   Member& member = at->second;
   // A late push of a run that another one has taken the place of.
-  if (push.step.sent_layout < member.sent_layout) return;
+  if (push.step.sent_layout < member.sent_layout) return nullptr;
   if (push.step.sent_layout > member.sent_layout) {
     for (const auto& [slice, old] : member.slices) bytes_ -= bytes_of(old.piece());
     member.slices.clear();
@@ -52,6 +52,7 @@ void StagedRounds::keep(const PushRequest& push, std::span<const PushPiece> piec
   if (!fresh) bytes_ -= bytes_of(place->second.piece());
   place->second = std::move(share);
   bytes_ += bytes_of(place->second.piece());
+  return &place->second;
 }
 
 std::vector<const Share*> StagedRounds::of(std::uint64_t round, std::uint64_t closure) const {
@@ -85,6 +86,22 @@ void StagedRounds::clear() {
   while (!members_.empty()) drop(members_.begin());
   lost_.clear();
   over_ = 0;
+}
+
+RoundBooks StagedRounds::books() const { return {over_, {lost_.begin(), lost_.end()}}; }
+
+void StagedRounds::begin(const RoundBooks& books) {
+  clear();
+  over_ = books.over;
+  lost_ = {books.lost.begin(), books.lost.end()};
+}
+
+std::vector<StagedRounds::Kept> StagedRounds::all() const {
+  std::vector<Kept> all;
+  for (const auto& [key, member] : members_)
+    for (const auto& [slice, share] : member.slices)
+      all.push_back({key.round, key.closure, member.sent_layout, slice, &share});
+  return all;
 }
 
 void RowSum::add_all(const float* values) {

@@ -33,6 +33,12 @@ struct Share {
   PushPiece piece() const { return {headers, ids, std::span<const std::byte>(values), nullptr}; }
 };
 
+// The books on rounds, besides their shares.
+struct RoundBooks {
+  std::uint64_t over = 0;           // the newest round that is over
+  std::vector<std::uint64_t> lost;  // StagedRounds::has_lost(), ascending
+};
+
 class StagedRounds {
  public:
   // `bytes` says how much all that waits on the shard takes, pieces included (PieceStaging).
@@ -43,8 +49,10 @@ class StagedRounds {
   bool over(std::uint64_t round) const { return round <= over_; }
   // Copies the push, which `pieces` are; not where it lies: its sender waits until that is let go,
   // and the round waits for the sender.
+  // Returns what is kept; null: the push is of an outdated run. The pointer is valid until the next
+  // call that is not const.
   //   Errors  ResourceExhausted: too much waits.
-  void keep(const PushRequest& push, std::span<const PushPiece> pieces);
+  const Share* keep(const PushRequest& push, std::span<const PushPiece> pieces);
   // The closure's shares of the round, in the order of the slices; empty if the closure has no rows
   // here. The pointers are valid until the next call that is not const.
   std::vector<const Share*> of(std::uint64_t round, std::uint64_t closure) const;
@@ -56,6 +64,16 @@ class StagedRounds {
   void let_go_of_all();
   bool has_lost(std::uint64_t round) const { return lost_.contains(round); }
   void clear();  // a new session begins
+
+  // ---- for copies of the shard ----
+  RoundBooks books() const;
+  void begin(const RoundBooks& books);  // without shares
+  struct Kept {
+    std::uint64_t round, closure, sent_layout;
+    std::uint32_t slice;
+    const Share* share;  // as of()'s
+  };
+  std::vector<Kept> all() const;
 
  private:
   struct Key {

@@ -160,7 +160,7 @@ void Shard::start_session(const Configuration& configuration) {
   applied_.clear();
   fence_.clear();
   tables_.clear();
-  layout_.copied = false;
+  layout_.copied = layout_.with_shares = false;
   if (is_logged()) options_.log->begins_anew();
   ShardCounters::set(counters_.open, 0);
 }
@@ -174,8 +174,8 @@ void Shard::begin_epoch(Epoch epoch) {
   opened_.now = false;
   ShardCounters::set(counters_.open, 0);
   if (is_logged()) options_.log->begins_anew();
-  // Shares of rounds were not copied: rounds of earlier runs cannot be summed here.
-  if (layout_.copied) layout_.first = layout_.now;
+  // Where shares of rounds were not copied, rounds of earlier runs cannot be summed here.
+  if (layout_.copied && !layout_.with_shares) layout_.first = layout_.now;
   ShardCounters::set(counters_.epoch, epoch.number);
   refuse_waiting();
 }

@@ -338,7 +338,7 @@ class Shard {
     std::uint64_t now = 0, first = 0;  // by which this session began here
     std::uint64_t seed = 0, described = 0;
     Epoch epoch;
-    bool copied = false;  // the rows are another process's, whose lineage goes on here
+    bool copied = false, with_shares = false;  // from another process, whose lineage goes on here
   };
   LayoutVersions layout_;
   struct Opened {

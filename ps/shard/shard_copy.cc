@@ -27,7 +27,8 @@ ShardBooks Shard::books() const {
                    layout_.first,
                    counters_.follow.step.load(std::memory_order_relaxed),
                    applied_.ledger(),
-                   {}};
+                   {},
+                   rounds_.books()};
   for (const auto& [key, table] : tables_)
     books.tables.push_back({{static_cast<VariableId>(key >> 32), static_cast<std::uint32_t>(key)},
                             table->updates(),
@@ -46,6 +47,27 @@ void Shard::tell(RowChange change, Plan& plan) {
   for (std::size_t i = 0; i < plan.updates.size(); ++i)
     plan.updates[i].values = change.updates[i].values;
   plan.joined.push_back(std::move(change.kept));
+}
+
+RowChange ShardCopy::share(const StepContext& step, std::uint32_t slice, const Share& kept) const {
+  RowChange change{step, slice, nullptr, kept.encoding, {}};
+  const PushPiece piece = kept.piece();
+  for (const auto& update : shard_.plan({&piece, 1}, kept.encoding).updates)
+    change.updates.push_back({update.header, update.ids, update.values});
+  return change;
+}
+
+std::vector<RowChange> ShardCopy::shares() const {
+  std::vector<RowChange> all;
+  for (const StagedRounds::Kept& kept : shard_.rounds_.all()) {
+    StepContext step;
+    step.session = shard_.session_;
+    step.sent_layout = kept.sent_layout;
+    step.closure = kept.closure;
+    step.round = kept.round;
+    all.push_back(share(step, kept.slice, *kept.share));
+  }
+  return all;
 }
 
 // ---- the copy ----
@@ -68,11 +90,12 @@ void ShardCopy::begin(const ShardBooks& books) {
   shard_.clear_mark();
   shard_.forget_restore();
   shard_.staging_.clear();
-  shard_.rounds_.clear();
+  shard_.rounds_.begin(books.rounds);
   shard_.lineage_ = books.lineage;
   shard_.counter_ = books.counter;
   shard_.layout_.first = books.first_layout;
   shard_.layout_.copied = true;
+  shard_.layout_.with_shares = books.with_shares;
   for (auto& [key, table] : shard_.tables_) {
     shard_.waits_.reset(*table);
     table->begin_restore();
@@ -104,6 +127,10 @@ void ShardCopy::replay(const PushRequest& push) {
                                    push.step.closure,
                                    " comes to a copy of the rows a second time"));
   const PushPiece whole{push.headers, push.ids, push.values, nullptr};
+  if (push.step.round != 0) {
+    shard_.keep_share(push, {&whole, 1});
+    return;
+  }
   shard_.finish_push(push, shard_.plan({&whole, 1}, push.encoding));
 }
 

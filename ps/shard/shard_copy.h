@@ -31,6 +31,12 @@ class ShardCopy {
   //   Errors  also those of compare() (ps/table/row_sums.h).
   void compare(TableId table, const SummedRows& theirs);
 
+  // The shares of rounds that the shard keeps, each as the change that its push was. They use the
+  // shard's memory: until its next change.
+  std::vector<RowChange> shares() const;
+  // One of them.
+  RowChange share(const StepContext& step, std::uint32_t slice, const Share& kept) const;
+
   // All tables, whether the shard is open or not, by variable and part.
   std::vector<std::pair<TableId, Table*>> tables() const;
 

@@ -6,6 +6,7 @@
 #include "core/tensor/bfloat16.h"
 #include "ps/shard/encoding.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/shard_copy.h"
 
 namespace cairn::ps {
 namespace {
@@ -47,7 +48,11 @@ PushResult Shard::keep_share(const PushRequest& request, std::span<const PushPie
                                    request.step.round, ": a member pushes once"));
   const Plan plan = this->plan(pieces, request.encoding);
   for (const PlannedUpdate& update : plan.updates) verify_has_a_sum(*update.header, *update.table);
-  rounds_.keep(request, pieces);
+  const Share* const kept = rounds_.keep(request, pieces);
+  if (kept != nullptr && is_logged() && options_.log->wants_shares()) {
+    RowChange change = ShardCopy(*this).share(request.step, request.slice, *kept);
+    options_.log->changed(change);
+  }
   if (request.step.global_step > 0)  // it will be, unless the round comes to nothing
     ShardCounters::raise(counters_.follow.step,
                          static_cast<std::uint64_t>(request.step.global_step));

@@ -234,18 +234,14 @@ def test_servers_say_where_rows_lie_and_what_runs(cluster, tmp_path):
     strategy.close()
 
 
-def test_rows_may_lie_on_several_ps(cluster):
-    strategy = cluster.strategy(replicas=2)
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_rows_may_lie_on_several_ps(cluster, hybrid):
+    strategy = cluster.strategy(replicas=2, hybrid=hybrid)
     with strategy.scope():
         v = cairn.Variable([1.0, 2.0], name="v")
     v.assign_add([1.0, 1.0])
     assert v.numpy().tolist() == [2.0, 3.0]
     strategy.close()
-
-
-def test_a_hybrid_strategy_has_no_replicas_of_rows(cluster):
-    with pytest.raises(cairn.UnimplementedError, match="replicas is 2 under HybridStrategy"):
-        cluster.strategy(replicas=2, hybrid=True)
 
 
 def test_a_start_that_waits_for_tasks_tells_which(tmp_path):

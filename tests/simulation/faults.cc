@@ -88,7 +88,6 @@ void World::strike_in_turn(const Fault& fault) {
   }
   strikes_.victims.insert(struck.begin(), struck.end());
   ++strikes_.under_way;
-  strikes_.struck = true;
   strike(fault);
   later(fault.lasts, [this, fault] {
     // It may not have met a message so far.

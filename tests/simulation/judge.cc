@@ -67,8 +67,7 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
     complain(str("round ", request.round, " is applied with other members than on another shard"));
   if (!applied || !fresh) return;
   // A round that a ps has lost is run again by others.
-  if (HybridConsistency::is(scenario_.consistency) && (!lost_ever_.empty() || strikes_.struck))
-    return;
+  if (HybridConsistency::is(scenario_.consistency) && !lost_ever_.empty()) return;
   for (const auto& [round, others] : seen_.rounds)
     if (round != request.round && others != members &&
         std::find_first_of(members.begin(), members.end(), others.begin(), others.end()) !=

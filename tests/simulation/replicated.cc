@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "ps/shard/shard_copy.h"
@@ -22,6 +23,11 @@ void draw_consistency(Draw& draw, Scenario& scenario) {
   if (which == 3)
     scenario.consistency = Consistency::synchronous(
         static_cast<std::uint32_t>(draw.between(0, std::min(2, scenario.workers - 1))));
+  // Under HybridStrategy a worker has one lane. From a source of its own, so that other scenarios
+  // stay what they are.
+  if (Draw(scenario.seed, "hybrid").index(5) != 0) return;
+  scenario.consistency = HybridConsistency::make();
+  scenario.lanes = 1;
 }
 
 void draw_program(Draw& draw, Scenario& scenario) {

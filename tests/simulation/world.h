@@ -124,8 +124,8 @@ class World final {
     int waiting = 0, under_way = 0;
     // Those struck since all copies were in sync last.
     std::set<int> victims;
-    Duration ended_at{0};               // the last one
-    bool over = false, struck = false;  // ever
+    Duration ended_at{0};  // the last one
+    bool over = false;
   };
   Strikes strikes_;
 };

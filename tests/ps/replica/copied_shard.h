@@ -21,16 +21,23 @@ class CopiedShard final : public ChangeLog {
   }
 
   bool wanted() const override { return following_; }
+  bool wants_shares() const override { return with_shares_; }
   void changed(RowChange& change) override { told.push_back(record_of(change, buffers_)); }
   void announced(std::uint64_t closures_below, std::uint64_t settled_below) override {
     told.push_back(record_of_announced(closures_below, settled_below));
   }
   void begins_anew() override { anew = true; }
 
-  void begin() {
+  void begin(bool with_shares = false) {
     following_ = true;
-    told.push_back(record_of(primary.shard.books()));
+    with_shares_ = with_shares;
+    ShardBooks books = primary.shard.books();
+    books.with_shares = with_shares;
+    told.push_back(record_of(books));
     copier_.emplace(primary.shard);
+    if (!with_shares) return;
+    for (RowChange& share : ShardCopy(primary.shard).shares())
+      told.push_back(record_of(share, buffers_));
   }
   // The copy compares a slice of its rows with the primary's of now. False: that were all.
   bool compare_slice(std::size_t bytes) {
@@ -65,7 +72,7 @@ class CopiedShard final : public ChangeLog {
   bool anew = false;
 
  private:
-  bool following_ = false;
+  bool following_ = false, with_shares_ = false;
   ManualClock clock_;
   rpc::BufferPool buffers_;
   std::optional<RowCopier> copier_;

@@ -103,6 +103,59 @@ TEST(CopiedShard, ARoundWhoseSharesThePrimaryHadIsRunAgain) {
   EXPECT_THROW(both.backup.apply_round({ShardHarness::kSession, 5, members}), AbortedError);
 }
 
+void push_share(ShardHarness& to, std::uint64_t closure, const Floats& values) {
+  StepContext step = to.step(closure);
+  step.round = 5;
+  to.push_whole(step, 2, values);
+}
+
+// The copy begins when there is one share; the second comes as a change, and then once more, from a
+// run by a newer layout, in place of the first.
+TEST(CopiedShard, ARoundIsAppliedByACopyThatHasItsShares) {
+  CopiedShard both(three_tables());
+  push_share(both.primary, 1, Floats(8, 1));
+  both.begin(true);
+  push_share(both.primary, 2, Floats(8, 2));
+  push_share(both.primary, 2, Floats(8, 3));
+  both.replay_all();
+  both.promote();
+
+  const std::vector<RoundMember> members{{1, 1}, {2, 1}};
+  const RoundRequest round{ShardHarness::kSession, 5, members};
+  EXPECT_FALSE(both.backup.apply_round(round).duplicate);
+  EXPECT_FALSE(both.primary.shard.apply_round(round).duplicate);
+  EXPECT_EQ(all_rows(both.backup), all_rows(both.primary.shard));
+  EXPECT_TRUE(both.backup.apply_round(round).duplicate);
+}
+
+TEST(CopiedShard, ARoundThatThePrimaryHadAppliedIsNotAppliedAgainThoughItsSharesCameToo) {
+  CopiedShard both(three_tables());
+  both.begin(true);
+  const std::vector<RoundMember> members{{1, 1}, {2, 1}};
+  apply_round_of_two(both.primary, Floats(8, 1), Floats(8, 2));
+  both.replay_all();
+  both.promote();
+
+  EXPECT_TRUE(both.backup.apply_round({ShardHarness::kSession, 5, members}).duplicate);
+  EXPECT_EQ(all_rows(both.backup), all_rows(both.primary.shard));
+  EXPECT_EQ(both.backup.counters().kept.staged_bytes, 0u);
+}
+
+// A restore of another table has taken the share. The round must not be applied without it.
+TEST(CopiedShard, ARoundThatHasLostAShareHasLostItOnTheCopyToo) {
+  CopiedShard both(three_tables());
+  push_share(both.primary, 1, Floats(8, 1));
+  both.primary.shard.begin_restore({1});
+  both.primary.shard.end_restore({});
+  both.primary.shard.open();
+  both.begin(true);
+  both.replay_all();
+  both.promote();
+
+  const std::vector<RoundMember> members{{1, 1}};
+  EXPECT_THROW(both.backup.apply_round({ShardHarness::kSession, 5, members}), AbortedError);
+}
+
 TEST(CopiedShard, AClosureThatReadWhatNobodyWasAnsweredIsTaken) {
   CopiedShard both(three_tables());
   both.begin();

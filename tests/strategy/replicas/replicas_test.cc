@@ -10,6 +10,7 @@
 namespace cairn {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::Each;
@@ -25,8 +26,13 @@ struct ReplicatedJob {
   explicit ReplicatedJob(const SimulatedClusterOptions& options)
       : cluster(options),
         data(coordinator.create_shared_dataset(numbers(Counters::kRows))),
-        add(cluster.strategy().function(
-            [this](Iterator input) { counters.add_one(input.get_next().features["value"]); })) {}
+        add(cluster.strategy().function([this, options](Iterator input) {
+          const Array ids = input.get_next().features["value"];
+          if (HybridConsistency::is(options.strategy.consistency))
+            counters.subtract_gradients(ids);
+          else
+            counters.add_one(ids);
+        })) {}
 
   void schedule(std::int64_t closures) {
     for (std::int64_t i = 0; i < closures; ++i) coordinator.schedule(add, {data});
@@ -116,11 +122,26 @@ TEST_P(Replicas, APsThatOnlyStandsStillIsTakenOverFromSoon) {
   job.expect_each_element_once();
 }
 
-TEST(ReplicasRefused, UnderHybridStrategy) {
-  SimulatedClusterOptions options;
-  options.strategy.engine.recovery.replicas = 2;
-  options.strategy.consistency = HybridConsistency::make();
-  EXPECT_THROW(SimulatedCluster{options}, UnimplementedError);
+// A round that one ps has applied is over. The backup of the one that was killed applies it too,
+// with the share that the workers brought before.
+TEST_P(Replicas, NoRoundOfHybridStrategyIsLostOnTheShardsOfAPsThatIsKilled) {
+  SimulatedClusterOptions hybrid = options();
+  hybrid.strategy.consistency = HybridConsistency::make();
+  hybrid.strategy.engine.variables.check_replicas = true;
+  ReplicatedJob job(hybrid);
+  job.schedule(20);
+  job.join();
+  for (int round = 0; round < 4; ++round) {
+    const int ps = (one(3) + round) % 3;
+    job.reach_sync();
+    job.schedule(20);
+    job.cluster.run_for(microseconds(2000 + 700 * GetParam() + 300 * round));
+    job.cluster.kill_ps(ps);
+    job.cluster.run_for(milliseconds(5));
+    job.cluster.start_ps(ps);
+    job.join();
+  }
+  job.expect_each_element_once();
 }
 
 TEST(ReplicasRefused, MoreThanThereArePs) {

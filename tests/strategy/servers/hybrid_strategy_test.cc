@@ -119,14 +119,8 @@ TEST(HybridStrategy, EveryCopyIsThatOfThePsAfterEveryStepToTheLastBit) {
 
 struct Counting {
   explicit Counting(Strategy& strategy) : counters(strategy) {}
-  // Goes down by a gradient of -1, by each closure.
   void add_one(Iterator input) const {
-    const Array ids = input.get_next().features["value"];
-    for (const Variable& each : {counters.v, counters.w})
-      each.update({.kind = RuleKind::kSgd}, Array(-1.0f), Array(1.0f));
-    const Array minus(Tensor::of<float>({1, 1}, std::vector<float>{-1.0f}));
-    counters.rows.update({.kind = RuleKind::kSgd}, IndexedSlices{ids, minus, counters.rows.shape()},
-                         Array(1.0f));
+    counters.subtract_gradients(input.get_next().features["value"]);
   }
   void expect_all_once() const {
     EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
