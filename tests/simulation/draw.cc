@@ -20,7 +20,8 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   fault.at_closure = draw.between(0, scenario.closures - 1);
   fault.then = draw.time(microseconds(1), microseconds(5'000));
   fault.lasts = draw.time(microseconds(100), microseconds(4'000'000));
-  if (fault.kind == Kind::kKillPs) fault.a = draw.index(scenario.ps);
+  if (fault.kind == Kind::kKillPs || fault.kind == Kind::kKillUnheard)
+    fault.a = draw.index(scenario.ps);
   if (fault.kind == Kind::kKillWorker) fault.a = draw.index(scenario.workers);
   if (fault.kind == Kind::kPowerLoss) fault.a = draw.index(3) == 0 ? 0 : draw.index(101);
   if (fault.kind == Kind::kChiefDiesStarting) fault.a = draw.index(30);

@@ -31,7 +31,9 @@ std::int64_t World::wanted_now() const {
 }
 
 void World::feed() {
-  strikes_.layout = cluster_.strategy().host().engine().registry().layout();
+  const auto layout = cluster_.strategy().host().engine().registry().layout();
+  if (layout != std::exchange(strikes_.layout, layout))
+    strikes_.laid_out_at = cluster_.reactor().now();
   const std::int64_t until = wanted_now();
   if (until <= lives_.scheduled) return;
   schedule(*program_, scenario_, lives_.scheduled, until);
@@ -61,26 +63,44 @@ void World::later(Duration delay, std::function<void()> work) {
   });
 }
 
-// A ps that was struck may be struck again, as it has the only copy of nothing; another one only
-// once all copies are in sync. What the status says is a while ago.
+// A ps that was struck may be struck again, as long as it has the only copy of nothing; another one
+// only once all copies are in sync. A copy that does not follow any more is noticed a while after
+// its connection has suffered, and a coordinator that dies may not have kept yet what it knows.
 bool World::may_strike(const std::set<int>& struck) {
-  constexpr Duration kStatusIsOld = milliseconds(500);
+  constexpr Duration kNoticed = milliseconds(500), kKept = milliseconds(200);
   if (scenario_.copies.all_at_once) return true;
-  if (struck.size() == 1 && strikes_.victims == struck) return true;
-  if (strikes_.under_way > 0 || cluster_.reactor().now() < strikes_.ended_at + kStatusIsOld)
-    return false;
-  if (!program_ || chief_.due || !in_sync(program_->coordinator.status_json(), scenario_))
-    return false;
+  if (!program_ || chief_.due) return false;
+  const Duration now = cluster_.reactor().now();
+  if (scenario_.saves.journal && now < strikes_.laid_out_at + kKept) return false;
+  if (struck.size() == 1 && strikes_.victims == struck) return copies_without(struck) > 0;
+  if (strikes_.under_way > 0 || now < strikes_.healed_at + kNoticed) return false;
+  if (copies_without({}) < scenario_.copies.replicas) return false;
   strikes_.victims.clear();
   return true;
 }
 
+// The copies in sync that the shard with the fewest has on other ps, in processes that live.
+std::size_t World::copies_without(const std::set<int>& struck) {
+  const auto lives = [&](const ShardReplica& replica) {
+    const int ps = static_cast<int>(replica.ps);
+    return !struck.contains(ps) && cluster_.has_ps(ps) &&
+           cluster_.ps(ps).incarnation() == replica.process;
+  };
+  std::size_t least = scenario_.copies.replicas;
+  for (const ShardLayout& shard : cluster_.strategy().host().engine().registry().layout()->shards) {
+    const auto backups = static_cast<std::size_t>(std::ranges::count_if(shard.backups, lives));
+    least = std::min(least, backups + (lives(shard.primary) ? 1 : 0));
+  }
+  return least;
+}
+
 void World::strike_in_turn(const Fault& fault) {
-  const std::set<int> struck = scenario_.copies.any() ? struck_by(fault) : std::set<int>{};
+  const std::set<int> struck =
+      scenario_.copies.any() ? struck_by(fault, scenario_) : std::set<int>{};
   if (struck.empty()) return strike(fault);
   if (!may_strike(struck)) {
     ++strikes_.waiting;
-    cluster_.reactor().schedule(milliseconds(5), [this, fault] {
+    cluster_.reactor().schedule(milliseconds(1), [this, fault] {
       --strikes_.waiting;
       if (!ended_ && !strikes_.over) strike_in_turn(fault);
     });
@@ -93,7 +113,7 @@ void World::strike_in_turn(const Fault& fault) {
     // It may not have met a message so far.
     if (fault.kind == Kind::kDropNext) cluster_.network().keep_next(fault.from, fault.to);
     --strikes_.under_way;
-    strikes_.ended_at = cluster_.reactor().now();
+    if (fault.kind != Kind::kKillPs) strikes_.healed_at = cluster_.reactor().now();
   });
 }
 
@@ -110,6 +130,7 @@ void World::strike(const Fault& fault) {
       if (!scenario_.copies.none_lost()) lost_ever_.insert(fault.a);
       cluster_.kill_ps(fault.a);
       return later(fault.lasts, [this, fault] { cluster_.start_ps(fault.a); });
+    case Kind::kKillUnheard: return kill_unheard(fault);
     case Kind::kKillChief:
     case Kind::kPowerLoss:
       if (!cluster_.has_chief() || chief_.due) return;
@@ -145,6 +166,35 @@ void World::strike(const Fault& fault) {
     case Kind::kWallJump: cluster_.reactor().jump_wall(std::chrono::seconds(fault.a)); return;
   }
   later(fault.lasts, [this, fault] { cluster_.network().heal(fault.from, fault.to); });
+}
+
+// It dies before a primary gives up on its backups: until then all of them count as in sync. The
+// records that it had sent arrive when others have taken over. Meanwhile closures lose their
+// connection to it and run again, so that it is asked to answer for pushes that its backups lack.
+void World::kill_unheard(const Fault& fault) {
+  const std::string host = str("ps", fault.a);
+  const Duration until = std::min<Duration>(fault.lasts / 2, milliseconds(600));
+  auto others = [this, fault](const auto& each) {
+    for (int i = 0; i < scenario_.ps; ++i)
+      if (i != fault.a) each(str("ps", i));
+  };
+  auto workers = [this](const auto& each) {
+    for (int i = 0; i < scenario_.workers; ++i) each(str("worker", i));
+  };
+  others([&](const std::string& other) { cluster_.network().partition(host, other); });
+  later(until / 4, [this, host, workers] {
+    workers([&](const std::string& worker) { cluster_.network().cut(worker, host); });
+  });
+  later(until / 3, [this, host, workers] {
+    workers([&](const std::string& worker) { cluster_.network().heal(worker, host); });
+  });
+  Fault kill = fault;
+  kill.kind = Kind::kKillPs;
+  kill.lasts = fault.lasts - until;
+  later(until, [this, kill] { strike(kill); });
+  later(fault.lasts, [this, host, others] {
+    others([&](const std::string& other) { cluster_.network().heal(host, other); });
+  });
 }
 
 void World::make_zombie(const Fault& fault) {

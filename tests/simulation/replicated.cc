@@ -54,10 +54,11 @@ void draw_saves(Draw& draw, Scenario& scenario) {
 }
 
 std::vector<Kind> kinds_of(const Scenario& scenario) {
-  std::vector<Kind> kinds{Kind::kKillWorker,    Kind::kKillPs,    Kind::kKillPs,    Kind::kKillPs,
-                          Kind::kKillPs,        Kind::kStop,      Kind::kStop,      Kind::kStop,
-                          Kind::kPartitionBoth, Kind::kPartition, Kind::kPartition, Kind::kCut,
-                          Kind::kDropNext,      Kind::kWallJump,  Kind::kDiskSlow};
+  std::vector<Kind> kinds{
+      Kind::kKillWorker, Kind::kKillPs,  Kind::kKillPs,      Kind::kKillPs,        Kind::kKillPs,
+      Kind::kStop,       Kind::kStop,    Kind::kStop,        Kind::kPartitionBoth, Kind::kPartition,
+      Kind::kPartition,  Kind::kCut,     Kind::kKillUnheard, Kind::kKillUnheard,   Kind::kDropNext,
+      Kind::kWallJump,   Kind::kDiskSlow};
   if (scenario.workers > 1) kinds.push_back(Kind::kZombie);
   if (scenario.consistency.in_rounds() || scenario.consistency.steps() > 0)
     kinds.push_back(Kind::kSlow);
@@ -80,6 +81,21 @@ std::vector<Fault> draw_both(Draw& draw, const Scenario& scenario) {
     fault.then += draw.time(microseconds(1), microseconds(300'000));
     fault.lasts = draw.time(microseconds(100), microseconds(2'000'000));
     both.push_back(fault);
+  }
+  return both;
+}
+
+// A ps, and another one as soon as the first has all rows again: what began before the first death
+// meets a primary that has become a copy in between.
+std::vector<Fault> draw_in_turn(Draw& draw, const Scenario& scenario) {
+  Fault fault{.kind = Kind::kKillPs, .at_closure = draw.between(0, scenario.closures - 1)};
+  std::vector<Fault> both;
+  for (int i = 0, ps = draw.index(scenario.ps); i < 2; ++i) {
+    fault.a = ps;
+    fault.lasts = draw.time(microseconds(100), microseconds(20'000));
+    both.push_back(fault);
+    fault.then += microseconds(1);
+    ps = (ps + 1 + draw.index(scenario.ps - 1)) % scenario.ps;
   }
   return both;
 }
@@ -124,12 +140,20 @@ Scenario replicated_scenario(std::uint64_t seed) {
   draw_consistency(draw, scenario);
   draw_program(draw, scenario);
   draw_saves(draw, scenario);
+  // Then pushes wait while a checkpoint is written.
+  Draw memory(seed, "memory of saves with replicas");
+  if (scenario.saves.slow && memory.index(2) == 0) scenario.saves.memory = 1;
   const std::vector<Kind> kinds = kinds_of(scenario);
   for (std::int64_t faults = draw.between(1, 7); faults > 0; --faults) {
     Fault fault = draw_fault(draw, scenario, kinds);
     if (is_between(fault.kind) && draw.index(2) == 0)
       fault = between_servers(draw, scenario, fault);
     scenario.faults.push_back(fault);
+  }
+  Draw turns(seed, "deaths in turn");
+  if (turns.index(3) == 0) {
+    const std::vector<Fault> both = draw_in_turn(turns, scenario);
+    scenario.faults.insert(scenario.faults.end(), both.begin(), both.end());
   }
   if (scenario.copies.all_at_once) {
     const std::vector<Fault> both = draw_both(draw, scenario);
@@ -138,8 +162,13 @@ Scenario replicated_scenario(std::uint64_t seed) {
   return scenario;
 }
 
-std::set<int> struck_by(const Fault& fault) {
+std::set<int> struck_by(const Fault& fault, const Scenario& scenario) {
   if (fault.kind == Kind::kKillPs) return {fault.a};
+  if (fault.kind == Kind::kKillUnheard) {
+    std::set<int> all;
+    for (int ps = 0; ps < scenario.ps; ++ps) all.insert(ps);
+    return all;
+  }
   const std::optional<int> from = ps_named(fault.from), to = ps_named(fault.to);
   if (fault.kind == Kind::kStop) return from ? std::set<int>{*from} : std::set<int>{};
   if (!is_between(fault.kind)) return {};

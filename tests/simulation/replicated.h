@@ -14,8 +14,9 @@ namespace cairn::simulation {
 Scenario replicated_scenario(std::uint64_t seed);
 
 // The ps that may lose copies of their shards by the fault; empty: none may. A ps and the
-// coordinator that do not hear each other cost that ps its copies; two ps, either theirs.
-std::set<int> struck_by(const Fault& fault);
+// coordinator that do not hear each other cost that ps its copies; two ps, either theirs. All, if
+// the fault is to strike only while all copies of all shards are in sync.
+std::set<int> struck_by(const Fault& fault, const Scenario& scenario);
 
 // Whether `coordinator`'s status says that all shards have all of their backups in sync.
 bool in_sync(const std::string& status_json, const Scenario& scenario);

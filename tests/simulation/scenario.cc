@@ -236,6 +236,9 @@ std::string Fault::str() const {
     case Kind::kKillWorker:
       return cairn::str(when, "worker ", a, " is killed, back after ", ms(lasts));
     case Kind::kKillPs: return cairn::str(when, "ps ", a, " is killed, back after ", ms(lasts));
+    case Kind::kKillUnheard:
+      return cairn::str(when, "no ps hears ps ", a,
+                        " any more, which is killed later, and back after ", ms(lasts));
     case Kind::kKillChief:
       return cairn::str(when, "the coordinator is killed, back after ", ms(lasts));
     case Kind::kPowerLoss:

@@ -14,6 +14,9 @@ struct Fault {
   enum class Kind : std::uint8_t {
     kKillWorker,
     kKillPs,
+    // what ps `a` sends to the others does not arrive, workers lose it for a moment, and then it is
+    // killed
+    kKillUnheard,
     kKillChief,  // `a`: which; it is started again after `lasts`
     // the coordinator's machine: of what its journal has not synced, `a` of 100 bytes stay
     kPowerLoss,

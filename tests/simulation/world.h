@@ -48,7 +48,9 @@ class World final {
   void strike(const Fault& fault);
   void strike_in_turn(const Fault& fault);
   bool may_strike(const std::set<int>& struck);
+  std::size_t copies_without(const std::set<int>& struck);
   void make_zombie(const Fault& fault);
+  void kill_unheard(const Fault& fault);
   void heal_everything();
 
   // ---- judge.cc ----
@@ -124,7 +126,8 @@ class World final {
     int waiting = 0, under_way = 0;
     // Those struck since all copies were in sync last.
     std::set<int> victims;
-    Duration ended_at{0};  // the last one
+    Duration healed_at{0};    // the last one that was no death
+    Duration laid_out_at{0};  // when `layout` was another one last
     bool over = false;
   };
   Strikes strikes_;
