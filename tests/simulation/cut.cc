@@ -18,6 +18,12 @@ Ranges committed_elements(const storage::Manifest& manifest) {
   return all;
 }
 
+// A round's members are kept before any shard applies it, so that no loss of power takes them.
+std::int64_t updates_of(const Scenario& scenario, const storage::Manifest& manifest) {
+  const bool by_steps = scenario.loses_power() && !scenario.consistency.in_rounds();
+  return by_steps ? manifest.global_step : elements_committed(manifest);
+}
+
 class CutJudge {
  public:
   CutJudge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout,
@@ -26,7 +32,7 @@ class CutJudge {
         manifest_(manifest),
         layout_(layout),
         may_lack_(may_lack),
-        updates_(scenario.loses_power() ? manifest.global_step : elements_committed(manifest)) {}
+        updates_(updates_of(scenario, manifest)) {}
 
   void judge(const Values& values) {
     const Due committed = committed_at(manifest_, scenario_);
@@ -119,8 +125,7 @@ class CutJudge {
     std::int64_t all = 0;
     bool exact = true;
     std::set<int> servers;
-    for (const ShardLayout& shard : layout_.shards)
-      servers.insert(static_cast<int>(shard.primary.ps));
+    for (const ShardLayout& shard : layout_.shards) servers.insert(static_cast<int>(shard.home));
     for (const int ps : servers) {
       const auto known = verdict_.lacks.find(ps);
       exact &= known != verdict_.lacks.end();
@@ -147,7 +152,7 @@ class CutJudge {
 }  // namespace
 
 int ps_of(ShardId shard, const Layout& layout) {
-  return shard < layout.shards.size() ? static_cast<int>(layout.shards[shard].primary.ps) : -1;
+  return shard < layout.shards.size() ? static_cast<int>(layout.shards[shard].home) : -1;
 }
 
 Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) {

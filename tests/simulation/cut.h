@@ -13,6 +13,7 @@
 
 namespace cairn::simulation {
 
+// The ps that the shard is numbered under, as which its losses are reported wherever its rows are.
 int ps_of(ShardId shard, const Layout& layout);
 
 // The sums that the elements which the checkpoint counts as committed add to the tables.
@@ -29,8 +30,8 @@ struct CutVerdict {
 // Judges the values that were restored from a checkpoint, under a layout that has the same shards
 // as when it was saved.
 //   - as many elements of the data are committed as there are steps; in rounds, of which each has
-//     one member at least, as many or more; where power was lost, steps alone say it. Assignments
-//     to late variables are steps as well
+//     one member at least, as many or more; where power was lost, steps alone say it, but for
+//     rounds. Assignments to late variables are steps as well
 //   - of these, a ps lacks the same number in v, w, wide and, where each closure reaches each
 //     shard, in the rows of every shard; nothing on a ps that was never lost (`may_lack`); no row
 //     was added to more often than the committed elements ask for
