@@ -24,6 +24,8 @@ HOW = {
     "tools/test": ".ci/run",
     "tools/test -R ShardPush": "tools/test, by which .ci/run runs the suite",
     "tools/test --long": "its parts by hand: more of what .ci/run runs, and ThreadSanitizer",
+    "tools/simulate --matrix --cell ps-dies/catching-up": "by hand; a seed of each cell: Matrix.EveryCellKeepsItsPromiseAndFaultsMeetTheirPhases",
+    "tools/simulate --matrix --cell ps-dies/catching-up/bounded --seed 7": "by hand, the same",
     "tools/bare-check": "by hand: it needs a bare Debian of its own",
     "tools/bare-check --user --minutes 40 -- tools/test": "by hand, the same",
     "cmake --build build/dev --target wide_deep cairn cairn-ps cairn-worker": ".ci/run",

@@ -16,15 +16,19 @@ std::int64_t World::finished() const {
   return lives_.first_step + static_cast<std::int64_t>(program_->coordinator.counts().finished);
 }
 
-// All closures at once. Where ps have copies, as many as the next fault asks for, and few while one
-// is struck: so there are some for each fault, and for the time in which rows are copied anew.
+// All closures at once. Where a phase is looked for, so many that there is work. Where ps have
+// copies, as many as the next fault asks for, and few while one is struck: so there are some for
+// each fault, and for the time in which rows are copied anew.
 std::int64_t World::wanted_now() const {
   constexpr std::int64_t kAhead = 10;
   constexpr Duration kBetween = milliseconds(40);
   if (!scenario_.copies.any()) return scenario_.closures;
   std::int64_t until = scenario_.closures;
-  for (const Fault& fault : pending_) until = std::min(until, fault.at_closure + kAhead);
-  if (strikes_.waiting > 0 || strikes_.under_way > 0) until = 0;
+  for (const Fault& fault : pending_)
+    until = std::min(until, fault.at_closure + (fault.phase == Phase::kIdle ? 0 : kAhead));
+  if (strikes_.for_idle > 0) return lives_.scheduled;
+  if (strikes_.watched > 0 && strikes_.met == 0) return std::min(until, finished() + kAhead);
+  if (strikes_.waiting > 0 || strikes_.under_way > 0 || strikes_.watched > 0) until = 0;
   if (until <= lives_.scheduled && cluster_.reactor().now() >= lives_.fed_at + kBetween)
     until = lives_.scheduled + 1;
   return std::min(until, scenario_.closures);
@@ -51,6 +55,12 @@ void World::tick() {
     }
     Fault fault = pending_[i];
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (fault.phase != Phase::kAny) {
+      ++strikes_.watched;
+      strikes_.for_idle += fault.phase == Phase::kIdle ? 1 : 0;
+      watch_for(fault);
+      continue;
+    }
     later(fault.then, [this, fault] { strike_in_turn(fault); });
   }
   if (!pending_.empty()) later(Duration(20'000 + random_.below(200'000)), [this] { tick(); });
@@ -106,6 +116,10 @@ void World::strike_in_turn(const Fault& fault) {
     });
     return;
   }
+  strike_counted(fault, struck);
+}
+
+void World::strike_counted(const Fault& fault, const std::set<int>& struck) {
   strikes_.victims.insert(struck.begin(), struck.end());
   ++strikes_.under_way;
   strike(fault);
@@ -139,6 +153,8 @@ void World::strike(const Fault& fault) {
       chief_.kept = fault.a;
       chief_.away = fault.lasts;
       cluster_.network().crash("chief");
+      // Else it lives on without connections for up to a millisecond.
+      if (fault.phase != Phase::kAny) cluster_.stop_chief_disk();
       return later(fault.lasts, [] {});
     case Kind::kChiefDiesStarting: chief_.starting.push_back(fault.a); return;
     case Kind::kCut: network.cut(fault.from, fault.to); break;

@@ -63,6 +63,7 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
   std::vector<std::uint64_t> members;
   for (const ps::RoundMember& member : request.members) members.push_back(member.closure);
   const auto [known, fresh] = seen_.rounds.try_emplace(request.round, members);
+  seen_.summed.insert(members.begin(), members.end());
   if (known->second != members)
     complain(str("round ", request.round, " is applied with other members than on another shard"));
   if (!applied || !fresh) return;
@@ -121,7 +122,7 @@ void World::judge_values() {
   if (lost_ever_.empty())
     for (std::string& complaint : late_.judge()) complain(std::move(complaint));
   const std::int64_t step = program_->coordinator.stats().global_step - late_.updates();
-  if (scenario_.saves.journal && step != scenario_.closures)
+  if (scenario_.saves.journal && !scenario_.consistency.in_rounds() && step != scenario_.closures)
     complain(str("all ", scenario_.closures, " closures are done at step ", step));
   verdict_.fingerprint =
       random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)),
@@ -143,7 +144,7 @@ void World::judge_copies() {
     cluster_.run_for(std::chrono::milliseconds(100));
   }
   // The status is a while ago, and something may be on its way to the copies.
-  cluster_.run_for(std::chrono::seconds(3));
+  cluster_.run_for(std::chrono::seconds(1));
   for (std::string& complaint : compare_copies(cluster_, scenario_)) complain(std::move(complaint));
 }
 
@@ -198,6 +199,9 @@ void World::finish_stats() {
 
 void World::finish_verdict() {
   finish_stats();
+  const auto phased = std::ranges::count_if(
+      scenario_.faults, [](const Fault& fault) { return fault.phase != Phase::kAny; });
+  verdict_.unmet = static_cast<std::uint64_t>(phased - strikes_.met);
   verdict_.virtual_seconds = std::chrono::duration<double>(cluster_.reactor().now()).count();
   verdict_.fingerprint = random_key(verdict_.fingerprint, cluster_.network().fingerprint());
 }

@@ -14,6 +14,7 @@ struct Verdict {
   std::uint64_t fingerprint = 0;
   std::uint64_t retried = 0, lost_updates = 0, checkpoints = 0, losses = 0;
   std::uint64_t staleness_max = 0;  // of all pushes that a shard applied
+  std::uint64_t unmet = 0;          // faults that never met their phase
   double virtual_seconds = 0;
   bool good() const { return complaints.empty(); }
 };

@@ -229,8 +229,28 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   return scenario;
 }
 
+namespace {
+
+const char* text_of(Phase phase) {
+  switch (phase) {
+    case Phase::kAny: break;
+    case Phase::kIdle: return ", once nothing is under way";
+    case Phase::kPush: return ", once a push is under way";
+    case Phase::kCut: return ", once a cut is under way";
+    case Phase::kRound: return ", once a round is being applied";
+    case Phase::kCatchUp: return ", once a backup catches up";
+    case Phase::kTakeOver: return ", once a take-over is under way";
+    case Phase::kJournal: return ", once the journal is being written";
+    case Phase::kRebuild: return ", once a ps is being rebuilt";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string Fault::str() const {
-  const std::string when = cairn::str("after closure ", at_closure, " and ", ms(then), ": ");
+  const std::string when =
+      cairn::str("after closure ", at_closure, text_of(phase), " and ", ms(then), ": ");
   const std::string while_ = cairn::str(" for ", ms(lasts));
   switch (kind) {
     case Kind::kKillWorker:

@@ -10,6 +10,19 @@
 
 namespace cairn::simulation {
 
+// What a cluster is doing as a fault strikes.
+enum class Phase : std::uint8_t {
+  kAny,
+  kIdle,      // every closure that was scheduled has ended
+  kPush,      // a shard has applied a closure's push, and the closure has not ended
+  kCut,       // a shard has marked for a checkpoint, and its rows are not all saved
+  kRound,     // a shard has applied a round's sum, and its closures have not ended
+  kCatchUp,   // a backup has a shard's tables, and is not in sync
+  kTakeOver,  // the process that a shard's layout names is gone, or does not answer yet
+  kJournal,   // events of the journal are not on the disk
+  kRebuild,   // that process is there, and does not answer yet
+};
+
 struct Fault {
   enum class Kind : std::uint8_t {
     kKillWorker,
@@ -45,6 +58,9 @@ struct Fault {
   std::int64_t at_closure = 0;  // once so many closures are finished, in all
   Duration then{0};             // and this much time has passed
   Duration lasts{0};
+  // Not kAny: once the phase is seen, and still there after `then`. But for kCatchUp, kTakeOver and
+  // kRebuild all copies are in sync.
+  Phase phase = Phase::kAny;
   std::string str() const;
 };
 

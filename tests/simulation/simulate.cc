@@ -1,12 +1,16 @@
 // Runs seeds, or one again: cairn-simulate [--mix everything] [--seeds 1000] [--first 1] | --seed N
-// [--without 0,2 ...] [--closures N]
+// [--without 0,2 ...] [--closures N]; with --matrix those of its cells
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
+#include <optional>
+#include <sstream>
 
+#include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/program.h"
+#include "tests/simulation/matrix_table.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -18,16 +22,17 @@ void tell(const Scenario& scenario, const Verdict& verdict) {
   std::cout << (verdict.good() ? "good" : "bad") << " after " << verdict.virtual_seconds
             << " virtual seconds: " << verdict.retried << " retried, " << verdict.losses
             << " losses, " << verdict.lost_updates << " updates lost, " << verdict.checkpoints
-            << " checkpoints, staleness at most " << verdict.staleness_max << ", fingerprint "
-            << std::hex << verdict.fingerprint << std::dec << std::endl;
+            << " checkpoints, staleness at most " << verdict.staleness_max << ", " << verdict.unmet
+            << " faults without their phase, fingerprint " << std::hex << verdict.fingerprint
+            << std::dec << std::endl;
 }
 
 struct Instead {  // of a scenario's own numbers; 0: its own
   std::int64_t closures = 0;
   std::uint32_t replicas = 0;
 
-  Scenario scenario(std::uint64_t seed, Mix mix) const {
-    Scenario scenario = make_scenario(seed, mix);
+  Scenario scenario(std::uint64_t seed, Mix mix) const { return of(make_scenario(seed, mix)); }
+  Scenario of(Scenario scenario) const {
     if (closures > 0) scenario.closures = closures;
     if (replicas > 0) scenario.copies.replicas = replicas;
     // A ps that is lost lacks updates of theirs as well, and the judge counts closures.
@@ -36,9 +41,7 @@ struct Instead {  // of a scenario's own numbers; 0: its own
   }
 };
 
-int again(Mix mix, std::uint64_t seed, const std::vector<std::size_t>& without,
-          const Instead& instead) {
-  Scenario scenario = instead.scenario(seed, mix);
+int again(Scenario scenario, const std::vector<std::size_t>& without) {
   std::vector<Fault> kept;
   for (std::size_t i = 0; i < scenario.faults.size(); ++i)
     if (std::find(without.begin(), without.end(), i) == without.end())
@@ -79,9 +82,49 @@ int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds, const Instead& inst
   return bad == 0 ? 0 : 1;
 }
 
+struct MatrixOptions {
+  bool on = false;
+  MatrixRun run;
+  std::string part;  // "1/2"
+
+  Scenario scenario(std::uint64_t seed) const {
+    const std::vector<Cell> cells = cells_named(run.cells);
+    if (cells.size() != 1 || cells.front().name() != run.cells)
+      throw InvalidArgumentError("a seed of the matrix is of one cell: --cell FAULT/PHASE/KIND");
+    return cell_scenario(cells.front(), seed);
+  }
+
+  MatrixRun of(std::uint64_t first, std::optional<std::uint64_t> seeds) const {
+    MatrixRun all = run;
+    all.first = first;
+    if (seeds) all.seeds = *seeds;
+    if (part.empty()) return all;
+    char slash = 0;
+    std::istringstream text(part);
+    if (!(text >> all.part >> slash >> all.parts) || slash != '/' || all.part < 1 ||
+        all.part > all.parts)
+      throw InvalidArgumentError(str("--part ", part, ": it is N/M, from 1/M to M/M"));
+    return all;
+  }
+
+  void add(CLI::App& app) {
+    auto* matrix = app.add_flag("--matrix", on, "Each fault in each phase, cell by cell");
+    auto* cell = app.add_option("--cell", run.cells,
+                                "Only these cells of the matrix: FAULT[/PHASE[/CONSISTENCY]]")
+                     ->needs(matrix);
+    auto* parted = app.add_option("--part", part, "Of M processes the N-th: every M-th cell. N/M")
+                       ->needs(matrix);
+    app.add_option("--write", run.page, "Write the table of all cells into this page")
+        ->needs(matrix)
+        ->excludes(cell)
+        ->excludes(parted);
+  }
+};
+
 int main(int argc, char** argv) {
   std::uint64_t seed = 0, first = 1, seeds = 200;
   Instead instead;
+  MatrixOptions matrix;
   std::vector<std::size_t> without;
   bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
@@ -112,12 +155,17 @@ int main(int argc, char** argv) {
                  "Keep so many copies of each shard instead of its own number");
   app.add_flag("--log", verbose, "Show the cluster's own log");
   app.add_option("--first", first, "The first of several seeds")->excludes(one);
-  app.add_option("--seeds", seeds, "How many")->excludes(one);
+  auto* many = app.add_option("--seeds", seeds, "How many")->excludes(one);
   app.add_flag("--until-bad", until_bad, "End with the first that fails")->excludes(one);
+  matrix.add(app);
   CLI11_PARSE(app, argc, argv);
   set_log_level(verbose ? LogLevel::kInfo : LogLevel::kOff);
-  return one->count() > 0 ? again(mix, seed, without, instead)
-                          : sweep(mix, first, seeds, instead, until_bad);
+  if (one->count() > 0)
+    return again(matrix.on ? instead.of(matrix.scenario(seed)) : instead.scenario(seed, mix),
+                 without);
+  if (!matrix.on) return sweep(mix, first, seeds, instead, until_bad);
+  const auto wanted = many->count() > 0 ? std::optional(seeds) : std::nullopt;
+  return run_matrix(matrix.of(first, wanted)) ? 0 : 1;
 }
 
 }  // namespace

@@ -2,8 +2,12 @@
 // --seed N`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "core/base/log.h"
 #include "tests/effort.h"
+#include "tests/simulation/matrix_table.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -158,6 +162,63 @@ TEST(Simulation, ALateShareOfARoundTakesNothingFromItsNextOne) {
 // To be seen under AddressSanitizer.
 TEST(Simulation, ACoordinatorThatIsKilledWhileACheckpointWaitsLeavesNothingToRun) {
   expect_good(Mix::kSlices, "slices", 1'090'000'000);
+}
+
+// The cells of one fault. 50 seeds of each: tools/simulate --matrix
+class Matrix : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kOff); }
+};
+
+TEST_P(Matrix, EveryCellKeepsItsPromiseAndFaultsMeetTheirPhases) {
+  const std::vector<Cell> cells = cells_named(GetParam());
+  std::uint64_t met = 0;
+  for (const Cell& cell : cells) {
+    const CellVerdict verdict = judge_cell(cell, 1, 1);
+    met += verdict.met;
+    EXPECT_EQ(verdict.bad, 0u) << verdict.complaint << "\nagain: tools/simulate --matrix --cell "
+                               << cell.name() << " --seed " << verdict.first_bad;
+  }
+  EXPECT_GE(10 * met, 9 * cells.size());
+}
+INSTANTIATE_TEST_SUITE_P(, Matrix, testing::ValuesIn(matrix_faults()), [](const auto& fault) {
+  std::string name = fault.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+// A ps goes on after it was replaced: pushes that it has applied wait for a backup that refuses
+// them, as it becomes a backup itself.
+TEST(MatrixCells, APushThatNoBackupHasIsNotAnsweredAsItsShardBecomesABackup) {
+  set_log_level(LogLevel::kOff);
+  const Cell cell = cells_named("ps-stops/cut/asynchronous").front();
+  EXPECT_EQ(judge_cell(cell, 11, 1).complaint, "");
+}
+
+TEST(MatrixCells, HaveNamesOfTheirOwnByWhichTheyAreFound) {
+  std::set<std::string> names;
+  for (const Cell& cell : matrix_cells()) {
+    EXPECT_TRUE(names.insert(cell.name()).second) << cell.name();
+    const std::vector<Cell> found = cells_named(cell.name());
+    ASSERT_EQ(found.size(), 1u) << cell.name();
+    EXPECT_EQ(found.front().name(), cell.name());
+  }
+  EXPECT_EQ(cells_named("ps-dies/push").size(), matrix_kinds().size());
+  EXPECT_TRUE(cells_named("ps-d").empty());
+}
+
+TEST(MatrixCells, APageHasTheTableBetweenItsMarkers) {
+  const std::string page = "a\n<!-- matrix: begin -->\nold\n<!-- matrix: end -->\nb\n";
+  const Cell cell = cells_named("worker-dies/idle/bounded").front();
+
+  const std::string written =
+      with_table(page, markdown_of({{.cell = cell, .seeds = 9, .met = 8, .bad = 1}}));
+
+  EXPECT_EQ(written.find("old"), std::string::npos);
+  EXPECT_NE(written.find("| `worker-dies/idle` | no update | | 8 / 1 | | |"), std::string::npos)
+      << written;
+  EXPECT_TRUE(written.starts_with("a\n") && written.ends_with("b\n"));
+  EXPECT_THROW(with_table("a\nb\n", "table"), FailedPreconditionError);
 }
 
 TEST(Simulation, ASeedReplaysIdentically) {

@@ -77,6 +77,8 @@ bool World::live_one_life() {
   begin_life();
   while (!done()) {
     feed();
+    // A round that is short of members is completed once the program asks.
+    if (strikes_.for_idle > 0) program_->coordinator.done();
     cluster_.run_for(milliseconds(1));
     if (chief_.due) {
       end_life();
@@ -153,13 +155,16 @@ void World::begin_life() {
          .consolidate_after = scenario_.saves.consolidate_after});
 }
 
-// Where the coordinator before stood. Without a loss of power that is what its program knew, at
-// least.
+// Where the coordinator before stood. A round is one step, and each of its closures one element.
+// Without a loss of power that is what its program knew, at least.
 void World::go_on() {
   const std::optional<ResumedRun> resumed = program_->coordinator.resumed();
   if (!resumed)
     return complain("a coordinator began a run of its own, though there was one to go on with");
   lives_.first_step = resumed->global_step - late_.updates();
+  if (scenario_.consistency.in_rounds())
+    lives_.first_step = static_cast<std::int64_t>(
+        cluster_.strategy().host().engine().elements_committed(*program_->data));
   if (!scenario_.loses_power() && resumed->global_step < lives_.known_step)
     complain(str("the run goes on at step ", resumed->global_step, ", and had reached step ",
                  lives_.known_step));

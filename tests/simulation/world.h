@@ -47,11 +47,24 @@ class World final {
   void later(Duration delay, std::function<void()> work);
   void strike(const Fault& fault);
   void strike_in_turn(const Fault& fault);
+  void strike_counted(const Fault& fault, const std::set<int>& struck);
   bool may_strike(const std::set<int>& struck);
   std::size_t copies_without(const std::set<int>& struck);
   void make_zombie(const Fault& fault);
   void kill_unheard(const Fault& fault);
   void heal_everything();
+
+  // ---- phases.cc ----
+  void watch_for(const Fault& fault);
+  bool meets(const Fault& fault);
+  bool all_in_sync(const Layout& layout);
+  bool any_closure_beyond(std::size_t begun) const;
+  bool is_being_saved(const Layout& layout);
+  bool catches_up(const Layout& layout);
+  const ps::Shard* primary_of(const ShardLayout& shard);
+  bool is_unanswered(const ShardLayout& shard);
+  bool is_rebuilt(const ShardLayout& shard);
+  bool writes_journal();
 
   // ---- judge.cc ----
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
@@ -90,6 +103,7 @@ class World final {
   struct Seen {                                                  // in this session
     std::map<std::uint64_t, Pushed> last_pushed;                 // by closure
     std::map<std::uint64_t, std::vector<std::uint64_t>> rounds;  // their members
+    std::set<std::uint64_t> summed;                              // members of them all
     std::vector<Fence> fences;
     std::uint64_t watched = 0;  // pushes and fences so far
   };
@@ -129,6 +143,8 @@ class World final {
     Duration healed_at{0};    // the last one that was no death
     Duration laid_out_at{0};  // when `layout` was another one last
     bool over = false;
+    // Faults whose phase is looked for, those of them for kIdle, and those that have met theirs.
+    int watched = 0, for_idle = 0, met = 0;
   };
   Strikes strikes_;
 };
