@@ -103,6 +103,7 @@ rpc::Task<void> ReplicaKeeper::listen(std::shared_ptr<Primary> primary) {
 // The primary may have begun anew with one of them: its word of before is of no use any more.
 rpc::Task<void> ReplicaKeeper::tell(std::shared_ptr<Primary> primary,
                                     std::vector<ShardReplica> backups) {
+  if (!primary->serves()) co_return;
   // Under HybridStrategy a round is over once one shard has applied it, and must not be lost on
   // another one with the primary that had its share.
   const bool shares = HybridConsistency::is(session_.options.consistency);
@@ -136,7 +137,7 @@ rpc::Task<bool> ReplicaKeeper::leave_layout(std::shared_ptr<Primary> primary) {
   }
   if (stay.size() == before.size()) co_return false;
   co_await change_layout(shard.number, stay);
-  if (primary->serves()) co_await tell(primary, std::move(stay));
+  co_await tell(primary, std::move(stay));
   co_return true;
 }
 

@@ -38,7 +38,7 @@ void World::watch_for(const Fault& fault) {
     --strikes_.watched;
     strikes_.for_idle -= fault.phase == Phase::kIdle ? 1 : 0;
     ++strikes_.met;
-    const std::set<int> struck = struck_by(fault);
+    const std::set<int> struck = struck_by(fault, scenario_);
     struck.empty() ? strike(fault) : strike_counted(fault, struck);
   });
 }
