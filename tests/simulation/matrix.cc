@@ -233,7 +233,33 @@ Scenario cell_scenario(const Cell& cell, std::uint64_t seed) {
 }
 
 std::string planted_bug(const std::string& row) {
-  static const std::map<std::string, std::string> found;
+  static const std::map<std::string, std::string> found{
+      {"connection-breaks/catching-up", "answered_before_the_backup"},
+      {"connection-breaks/take-over", "answered_before_the_backup"},
+      {"ps-cut-off-one-way/cut", "primary_alone_before_durable"},
+      {"ps-cut-off-one-way/idle", "backup_takes_old_epoch"},
+      {"ps-cut-off-one-way/journal", "backup_takes_old_epoch"},
+      {"ps-cut-off-one-way/push", "primary_alone_before_durable"},
+      {"ps-cut-off-one-way/round", "backup_takes_old_epoch"},
+      {"ps-cut-off/cut", "primary_alone_before_durable"},
+      {"ps-cut-off/idle", "backup_takes_old_epoch"},
+      {"ps-cut-off/journal", "backup_takes_old_epoch"},
+      {"ps-cut-off/push", "backup_takes_old_epoch"},
+      {"ps-cut-off/round", "backup_takes_old_epoch"},
+      {"ps-cut-off/take-over", "missing_share_counts_as_empty"},
+      {"ps-dies/catching-up", "missing_share_counts_as_empty"},
+      {"ps-dies/push", "missing_share_counts_as_empty"},
+      {"ps-dies/take-over", "missing_share_counts_as_empty"},
+      {"ps-stays-away/catching-up", "answered_before_the_backup"},
+      {"ps-stays-away/cut", "missing_share_counts_as_empty"},
+      {"ps-stays-away/push", "missing_share_counts_as_empty"},
+      {"ps-stays-away/take-over", "missing_share_counts_as_empty"},
+      {"ps-stops/cut", "missing_share_counts_as_empty"},
+      {"ps-stops/push", "missing_share_counts_as_empty"},
+      {"ps-stops/round", "backup_takes_old_epoch"},
+      {"two-ps-cut-off-one-way/catching-up", "answered_before_the_backup"},
+      {"two-ps-cut-off-one-way/take-over", "answered_before_the_backup"},
+      {"two-ps-cut-off/take-over", "answered_before_the_backup"}};
   const auto bug = found.find(row);
   return bug == found.end() ? "" : bug->second;
 }
