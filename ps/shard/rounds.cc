@@ -75,10 +75,19 @@ void StagedRounds::end(std::uint64_t round) {
 }
 
 // As many rounds at most are remembered as there were shares.
-void StagedRounds::let_go_of_all() {
-  while (!members_.empty()) {
-    lost_.insert(members_.begin()->first.round);
-    drop(members_.begin());
+void StagedRounds::let_go(std::span<const VariableId> of) {
+  const auto goes = [of](const auto& slice) {
+    return of.empty() || std::ranges::any_of(slice.second.headers, [of](const auto& header) {
+             return std::ranges::find(of, header.variable) != of.end();
+           });
+  };
+  for (auto at = members_.begin(); at != members_.end();) {
+    if (std::ranges::none_of(at->second.slices, goes)) {
+      ++at;
+      continue;
+    }
+    lost_.insert(at->first.round);
+    at = drop(at);
   }
 }
 

@@ -202,7 +202,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   restore_.under_way = true;
   // Pieces that wait for the rest of their push were computed from rows that are about to go.
   staging_.let_go_of_all();
-  rounds_.let_go_of_all();  // so were shares
+  rounds_.let_go(only);  // so were shares of these variables
   restore_.some = !only.empty();
   cuts_.tracked_since = cuts_.tracked_before = 0;
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what

@@ -141,11 +141,11 @@ TEST(CopiedShard, ARoundThatThePrimaryHadAppliedIsNotAppliedAgainThoughItsShares
   EXPECT_EQ(both.backup.counters().kept.staged_bytes, 0u);
 }
 
-// A restore of another table has taken the share. The round must not be applied without it.
+// A restore has taken the share. The round must not be applied without it.
 TEST(CopiedShard, ARoundThatHasLostAShareHasLostItOnTheCopyToo) {
   CopiedShard both(three_tables());
   push_share(both.primary, 1, Floats(8, 1));
-  both.primary.shard.begin_restore({1});
+  both.primary.shard.begin_restore({2});
   both.primary.shard.end_restore({});
   both.primary.shard.open();
   both.begin(true);

@@ -205,9 +205,18 @@ TEST_F(ShardRounds, AfterARestoreTheMembersHaveToRunAgain) {
   EXPECT_THAT(w(), ElementsAre(-1, -1, -1, -1));
 }
 
-TEST_F(ShardRounds, ARestoreOfSomeVariablesLosesTheRoundToo) {
+TEST_F(ShardRounds, ARestoreOfOtherVariablesLeavesTheRoundWhatItIs) {
   shard.push_whole(share(1), 0, {1, 1, 1, 1});
   shard.shard.begin_restore({1});
+  shard.shard.end_restore({});
+  shard.shard.open();
+  apply({1});
+  EXPECT_THAT(w(), ElementsAre(-1, -1, -1, -1));
+}
+
+TEST_F(ShardRounds, ARestoreOfAVariableThatAShareUpdatesLosesTheRound) {
+  shard.push_whole(share(1), 0, {1, 1, 1, 1});
+  shard.shard.begin_restore({0});
   shard.shard.end_restore({});
   shard.shard.open();
   EXPECT_THROW(apply({1}), AbortedError);
