@@ -126,7 +126,7 @@ class SimulatedCluster {
     strategy_.reset();
     chief_offload_.reset();
   }
-  // What it begins to write from now on is never written: for one that is going to be killed.
+  // Nothing that it begins to write from now on is written: for one that is going to be killed.
   void stop_chief_disk() {
     if (chief_offload_) chief_offload_->slow_down(std::chrono::hours(1));
   }

@@ -59,8 +59,8 @@ class StagedRounds {
   // The round is over, and all before it: their shares go.
   void end(std::uint64_t round);
 
-  // The shares that have rows of one of these variables go; none: all shares. Their rounds cannot be
-  // completed: has_lost() says so of them, until they are over.
+  // The shares that have rows of one of these variables go; none: all shares. Their rounds cannot
+  // be completed: has_lost() says so of them, until they are over.
   void let_go(std::span<const VariableId> of);
   bool has_lost(std::uint64_t round) const { return lost_.contains(round); }
   void clear();  // a new session begins

@@ -144,8 +144,13 @@ void World::judge_copies() {
     cluster_.run_for(std::chrono::milliseconds(100));
   }
   // The status is a while ago, and something may be on its way to the copies.
-  cluster_.run_for(std::chrono::seconds(1));
-  for (std::string& complaint : compare_copies(cluster_, scenario_)) complain(std::move(complaint));
+  std::vector<std::string> differences;
+  for (int waited = 0; waited < 30; ++waited) {
+    cluster_.run_for(std::chrono::milliseconds(100));
+    differences = compare_copies(cluster_, scenario_);
+    if (differences.empty()) return;
+  }
+  for (std::string& difference : differences) complain(std::move(difference));
 }
 
 void World::judge_checkpoints() {

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "coordinator/dispatch/hybrid_consistency.h"
 #include "core/base/error.h"
 #include "tests/simulation/draw.h"
 
@@ -38,6 +39,7 @@ constexpr std::pair<MatrixKind, const char*> kKinds[] = {
     {MatrixKind::kBounded, "bounded"},
     {MatrixKind::kSynchronous, "synchronous"},
     {MatrixKind::kSynchronousB, "synchronous-b"},
+    {MatrixKind::kHybrid, "hybrid"},
 };
 
 template <typename Key, std::size_t kSize>
@@ -48,7 +50,7 @@ const char* name_in(const std::pair<Key, const char*> (&names)[kSize], Key key) 
 }
 
 bool is_in_rounds(MatrixKind kind) {
-  return kind == MatrixKind::kSynchronous || kind == MatrixKind::kSynchronousB;
+  return kind != MatrixKind::kAsynchronous && kind != MatrixKind::kBounded;
 }
 
 bool of_coordinator(MatrixFault fault) {
@@ -64,7 +66,8 @@ void draw_cluster(Draw& draw, const Cell& cell, Scenario& scenario) {
   // judged by itself.
   scenario.shards =
       cell.fault == MatrixFault::kPowerLoss ? 1 : static_cast<std::uint32_t>(draw.between(1, 2));
-  scenario.lanes = static_cast<std::uint32_t>(draw.between(1, 2));
+  scenario.lanes =
+      cell.kind == MatrixKind::kHybrid ? 1 : static_cast<std::uint32_t>(draw.between(1, 2));
   scenario.sending.depth = 1u << draw.between(0, 2);
   scenario.sending.window = static_cast<std::uint32_t>(draw.between(1, 16));
   scenario.copies.replicas = 2;
@@ -81,6 +84,7 @@ Consistency draw_consistency(Draw& draw, MatrixKind kind, int workers) {
     case MatrixKind::kSynchronous: return Consistency::synchronous(0);
     case MatrixKind::kSynchronousB:
       return Consistency::synchronous(static_cast<std::uint32_t>(draw.between(1, workers - 1)));
+    case MatrixKind::kHybrid: return HybridConsistency::make();
   }
   return {};
 }
@@ -153,8 +157,8 @@ Fault death_of(int ps, Phase phase, Duration then, Duration lasts) {
   return {.kind = Kind::kKillPs, .a = ps, .then = then, .lasts = lasts, .phase = phase};
 }
 
-// What brings the phase about. As long as backups take over or catch up, no other ps may die than
-// the one that did: the others have the only copies of some shards.
+// Faults that bring the phase about. As long as backups take over or catch up, no other ps may die
+// than the one that did: the others have the only copies of some shards.
 std::vector<Fault> draw_before(Draw& draw, const Cell& cell, const Scenario& scenario,
                                const Fault& strike) {
   const bool dies = cell.fault == MatrixFault::kPsDies || cell.fault == MatrixFault::kPsStaysAway;

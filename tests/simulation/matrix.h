@@ -28,9 +28,15 @@ enum class MatrixFault : std::uint8_t {
   kPowerLoss,  // of the coordinator's machine
 };
 
-enum class MatrixKind : std::uint8_t { kAsynchronous, kBounded, kSynchronous, kSynchronousB };
+enum class MatrixKind : std::uint8_t {
+  kAsynchronous,
+  kBounded,
+  kSynchronous,
+  kSynchronousB,
+  kHybrid,
+};
 
-// What must hold whatever the seed: no update is lost, or those that are lost are counted.
+// The promise to be kept whatever the seed: no update is lost, or those that are lost are counted.
 enum class Promise : std::uint8_t { kNoUpdate, kCounted };
 
 struct Cell {

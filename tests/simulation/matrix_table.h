@@ -12,7 +12,7 @@ namespace cairn::simulation {
 struct MatrixRun {
   std::string cells;  // by the beginning of their names; empty: all
   std::uint64_t first = 1, seeds = 50;
-  // Of all cells every `parts`-th, from the `part`-th on, which counts from 1.
+  // Every `parts`-th of all cells, from the `part`-th on, which counts from 1.
   std::size_t part = 1, parts = 1;
   std::string page;  // whose table is written anew; empty: none
 };

@@ -10,7 +10,7 @@
 
 namespace cairn::simulation {
 
-// What a cluster is doing as a fault strikes.
+// The state of a cluster in which a fault strikes.
 enum class Phase : std::uint8_t {
   kAny,
   kIdle,      // every closure that was scheduled has ended
