@@ -26,7 +26,8 @@ class ConfigStore {
   //   Errors  DataLoss: it is damaged; names it. What the store's medium says.
   virtual Version read() = 0;
   // Keeps `text` as version `after` + 1, so that no power loss takes it back. False: somebody else
-  // has made that version, and nothing was changed.
+  // has made that version, and nothing was changed; or others have replaced it so often meanwhile
+  // that whose it was cannot be told. Either way they hold the newest.
   virtual bool replace(std::uint64_t after, const std::string& text) = 0;
   // The store's place, for messages to people.
   virtual std::string where() const = 0;

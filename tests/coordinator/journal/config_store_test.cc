@@ -90,7 +90,12 @@ TEST(FileConfigStore, GivesEachVersionToOneOfManyWriters) {
         if (store->replace(version, str(writer))) ++won[version];
     });
   for (std::thread& writer : writers) writer.join();
-  for (const auto& winners : won) EXPECT_EQ(winners, 1);
+  // A writer that was slow may find its version replaced, and removed; none of the newest is.
+  constexpr std::uint64_t kNewest = 7;
+  for (std::uint64_t version = 0; version < kVersions; ++version) {
+    EXPECT_LE(won[version], 1) << version;
+    if (version + kNewest >= kVersions) EXPECT_EQ(won[version], 1) << version;
+  }
 }
 
 TEST(ClusterConfigs, ReadAsTheyWereWritten) {
