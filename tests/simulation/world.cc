@@ -146,11 +146,14 @@ void World::begin_life() {
   late_.begin_again(cluster_.strategy(), scenario_.saves.journal);
   lives_.scheduled = lives_.first_step;
   feed();
+  // A variable that is made later takes its rows from the checkpoint that was restored, which must
+  // not have been removed for newer ones by then.
+  constexpr std::size_t kAll = 1000;
   if (scenario_.saves.every > 0)
     program_->coordinator.save_automatically(
         {.folder = kCheckpoints,
          .every_steps = scenario_.saves.every,
-         .keep_last = 3,
+         .keep_last = scenario_.late_variables > 0 ? kAll : 3,
          .full_every = scenario_.saves.full_every,
          .consolidate_after = scenario_.saves.consolidate_after});
 }
