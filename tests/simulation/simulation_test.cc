@@ -172,14 +172,15 @@ class Matrix : public testing::TestWithParam<std::string> {
 
 TEST_P(Matrix, EveryCellKeepsItsPromiseAndFaultsMeetTheirPhases) {
   const std::vector<Cell> cells = cells_named(GetParam());
-  std::uint64_t met = 0;
-  for (const Cell& cell : cells) {
-    const CellVerdict verdict = judge_cell(cell, 1, 1);
+  std::uint64_t met = 0, judged = 0;
+  for (std::size_t i = 0; i < cells.size(); i += cells.size() / effort(cells.size())) {
+    const CellVerdict verdict = judge_cell(cells[i], 1, 1);
     met += verdict.met;
+    ++judged;
     EXPECT_EQ(verdict.bad, 0u) << verdict.complaint << "\nagain: tools/simulate --matrix --cell "
-                               << cell.name() << " --seed " << verdict.first_bad;
+                               << cells[i].name() << " --seed " << verdict.first_bad;
   }
-  EXPECT_GE(10 * met, 9 * cells.size());
+  EXPECT_GE(10 * met, 9 * judged);
 }
 INSTANTIATE_TEST_SUITE_P(, Matrix, testing::ValuesIn(matrix_faults()), [](const auto& fault) {
   std::string name = fault.param;
