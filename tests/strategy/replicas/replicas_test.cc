@@ -43,7 +43,8 @@ struct ReplicatedJob {
         const_cast<SimulatedCluster&>(cluster).strategy().host().engine().status_json());
   }
   bool in_sync() const {
-    for (const Json& ps : status()["ps"])
+    const Json now = status();
+    for (const Json& ps : now["ps"])
       if (!ps["ready"] || ps["in_sync"] != ps["backups"]) return false;
     return true;
   }
