@@ -165,7 +165,7 @@ bool ClosureScheduler::prepared(const LaneState& lane, const Closure& closure) c
 rpc::Task<void> ClosureScheduler::prepare(LaneState* lane, std::shared_ptr<Closure> closure) {
   std::exception_ptr error;
   try {
-    do {
+    do {  // the layout may move on meanwhile
       co_await send_preparations(lane, closure);
     } while (closure->function->uses_variables && lane->newest_layout != tables_.synced_version());
   } catch (...) {

@@ -25,9 +25,9 @@ class ConfigStore {
   // The newest version.
   //   Errors  DataLoss: it is damaged; names it. What the store's medium says.
   virtual Version read() = 0;
-  // Keeps `text` as version `after` + 1, so that no power loss takes it back. False: somebody else
-  // has made that version, and nothing was changed; or others have replaced it so often meanwhile
-  // that whose it was cannot be told. Either way they hold the newest.
+  // Keeps `text` as version `after` + 1, so that no power loss takes it back. False: another writer
+  // has made a newer version. Then `text` was not kept, or it was, and so many versions followed
+  // that the store can no longer tell.
   virtual bool replace(std::uint64_t after, const std::string& text) = 0;
   // The store's place, for messages to people.
   virtual std::string where() const = 0;

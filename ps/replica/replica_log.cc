@@ -139,8 +139,8 @@ void ReplicaLog::looked_at() {
   news_.notify_all();
 }
 
-// Without links nothing has to be waited for any more: whoever waits now must not be answered for
-// that reason.
+// Pushes that wait for a backup are refused first. Once the links are gone there is none to wait
+// for, and they would be answered.
 void ReplicaLog::begins_anew() {
   refuse_all("the rows of this shard begin anew: repeat the call");
   links_.clear();

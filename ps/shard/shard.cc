@@ -174,7 +174,7 @@ void Shard::begin_epoch(Epoch epoch) {
   opened_.now = false;
   ShardCounters::set(counters_.open, 0);
   if (is_logged()) options_.log->begins_anew();
-  // Where shares of rounds were not copied, rounds of earlier runs cannot be summed here.
+  // Without the shares this shard cannot sum rounds that began earlier: their members run again.
   if (layout_.copied && !layout_.with_shares) layout_.first = layout_.now;
   ShardCounters::set(counters_.epoch, epoch.number);
   refuse_waiting();

@@ -30,8 +30,8 @@ struct CutVerdict {
 // Judges the values that were restored from a checkpoint, under a layout that has the same shards
 // as when it was saved.
 //   - as many elements of the data are committed as there are steps; in rounds, of which each has
-//     one member at least, as many or more; where power was lost, steps alone say it, but for
-//     rounds. Assignments to late variables are steps as well
+//     one member at least, as many or more. Where power was lost, the number of steps counts,
+//     except in rounds. An assignment to a late variable is a step as well
 //   - of these, a ps lacks the same number in v, w, wide and, where each closure reaches each
 //     shard, in the rows of every shard; nothing on a ps that was never lost (`may_lack`); no row
 //     was added to more often than the committed elements ask for

@@ -74,8 +74,8 @@ void World::later(Duration delay, std::function<void()> work) {
 }
 
 // A ps that was struck may be struck again, as long as it has the only copy of nothing; another one
-// only once all copies are in sync. A copy that does not follow any more is noticed a while after
-// its connection has suffered, and a coordinator that dies may not have kept yet what it knows.
+// only once all copies are in sync. The coordinator takes a while to notice that a copy has stopped
+// following, and if it dies soon after a change of the layout, its journal may lack that change.
 bool World::may_strike(const std::set<int>& struck) {
   constexpr Duration kNoticed = milliseconds(500), kKept = milliseconds(200);
   if (scenario_.copies.all_at_once) return true;

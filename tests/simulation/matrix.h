@@ -2,8 +2,8 @@
 // of a cell are small clusters whose ps have copies of each other's rows, and in which just that
 // fault strikes just in that phase.
 //
-// Copies are lost before the fault where the phase asks for it: a ps dies and comes back, so that
-// backups take over and catch up, or all ps that have a shard's rows die, so that it is rebuilt.
+// Some phases need a loss before the fault. To have backups take over and catch up, a ps dies and
+// comes back; to have a shard rebuilt, all ps that have its rows die.
 #pragma once
 #include <cstdint>
 #include <string>

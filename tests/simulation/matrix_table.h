@@ -28,7 +28,7 @@ struct CellVerdict {
 CellVerdict judge_cell(const Cell& cell, std::uint64_t first, std::uint64_t seeds);
 
 // A row for each fault and phase: its promise, seeds and failures of each kind of consistency, and
-// the planted bug. Lines have at most 100 columns.
+// the planted bug.
 std::string markdown_of(const std::vector<CellVerdict>& verdicts);
 
 // `page` with the table between its two marker lines.

@@ -92,7 +92,7 @@ bool World::is_being_saved(const Layout& layout) {
   });
 }
 
-// A place that the session has given tables, and that the layout does not name.
+// Whether some place has tables of this session and is not in the layout yet.
 bool World::catches_up(const Layout& layout) {
   const auto named = [&layout](int ps, std::uint32_t endpoint) {
     const auto is_it = [&](const ShardReplica& one) {

@@ -109,8 +109,8 @@ void push_share(ShardHarness& to, std::uint64_t closure, const Floats& values) {
   to.push_whole(step, 2, values);
 }
 
-// The copy begins when there is one share; the second comes as a change, and then once more, from a
-// run by a newer layout, in place of the first.
+// The first share is there when the copy begins. The second comes as a change, and is replaced by
+// that of another run of its closure.
 TEST(CopiedShard, ARoundIsAppliedByACopyThatHasItsShares) {
   CopiedShard both(three_tables());
   push_share(both.primary, 1, Floats(8, 1));
